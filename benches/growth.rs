@@ -26,7 +26,7 @@ use sea_orm::QuerySelect;
 use std::time::Duration;
 use std::time::Instant;
 use troupe::conversations::conversation;
-use troupe::conversations::newest;
+use troupe::conversations::newest_messages;
 use troupe::conversations::timeline;
 use troupe::db::connect::Db;
 use troupe::db::connect::DbOptions;
@@ -198,12 +198,12 @@ impl Question {
                     .await;
                 loaded?.unwrap();
             }
-            Self::Newest => _ = newest::find(reader, CONVERSATION).await?,
+            Self::Newest => _ = newest_messages::find(reader, CONVERSATION).await?,
             Self::Tail => _ = timeline::tail(reader, CONVERSATION).await?,
             Self::SpokenInEpoch => {
                 let row = conversation::Entity::find_by_id(CONVERSATION);
                 let row = row.one(reader).await?.unwrap();
-                timeline::spoken_in_epoch(reader, &row).await?;
+                timeline::speakers_since_last_user_message(reader, &row).await?;
             }
             Self::LiveConversations => _ = marked::live_in(reader, SPACE).await?,
             Self::Marks => {
@@ -244,7 +244,7 @@ async fn filled(backend: TestBackend, size: Size) -> Filled {
             .await
             .unwrap();
     }
-    newest::store(db.heartbeat_connection(), CONVERSATION)
+    newest_messages::refresh(db.heartbeat_connection(), CONVERSATION)
         .await
         .unwrap();
     Filled {

@@ -123,7 +123,7 @@ impl App {
         file_permissions::restrict_folder(&config.data_dir);
         clock_offset::measure(&db, &clock).await;
         seed_providers(&config, &db, &sealer, &clock).await?;
-        import_job::sweep(&db, clock.now()).await?;
+        import_job::reap(&db, clock.now()).await?;
 
         let models = ProviderFactory {
             registry: ProviderRegistry::new(egress, TYPING_SPEED),

@@ -13,8 +13,8 @@ use crate::runs::context::Context;
 use crate::runs::positions;
 use crate::runs::relay::Relay;
 use crate::shutdown::Shutdown;
-use crate::spaces::watch;
-use crate::spaces::watch::Watch;
+use crate::spaces::access_review;
+use crate::spaces::access_review::AccessReviewer;
 use anyhow::Context as _;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
@@ -99,12 +99,12 @@ pub fn run_access_review(limits: &Arc<RateLimits>, context: &Context) {
     context.shutdown.spawn(position_check);
     let shutdown = &context.shutdown;
     let (db, hub, clock) = (&context.db, &context.hub, &context.clock);
-    let mut watch = Watch::new(db.clone(), hub.clone(), clock.clone());
+    let mut watch = AccessReviewer::new(db.clone(), hub.clone(), clock.clone());
     let reviewed_limits = limits.clone();
     spawn_until_stopping(shutdown, async move {
         loop {
-            tokio::time::sleep(watch::EVERY).await;
-            if let Err(error) = watch.look(&reviewed_limits.sockets).await {
+            tokio::time::sleep(access_review::INTERVAL).await;
+            if let Err(error) = watch.review_once(&reviewed_limits.sockets).await {
                 tracing::warn!(%error, "who may still listen could not be looked up: {error}");
             }
         }

@@ -14,7 +14,7 @@ use crate::http::upload::PendingUpload;
 use crate::http::upload::UploadForm;
 use crate::ids::CharacterId;
 use crate::spaces::events;
-use crate::spaces::roster;
+use crate::spaces::membership_changes;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::header::CACHE_CONTROL;
@@ -125,7 +125,7 @@ pub async fn unpaint(
 
 /// Everybody who sits with it sees it too.
 async fn shown(app: &App, changed: character::Model) -> ApiResult<Json<character::CharacterView>> {
-    for seat in roster::show_character(&app.db, &changed).await? {
+    for seat in membership_changes::update_character_display(&app.db, &changed).await? {
         app.hub.publish(events::membership_updated(&seat));
     }
     Ok(Json(changed.view()))

@@ -10,7 +10,7 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::runs::run;
 use crate::runs::views::ConversationView;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Path;
@@ -74,7 +74,7 @@ pub async fn generate(
     body: JsonBody<Generate>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    at.require_write(Act::Generate)?;
+    at.require_write(Action::Generate)?;
     let speaker = query
         .speaker_id
         .or(body.read_or_default().await?.speaker_id);
@@ -105,7 +105,7 @@ pub async fn stop(
     body: JsonBody<Stop>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    at.require_write(Act::Generate)?;
+    at.require_write(Action::Generate)?;
     let keep_partial = body.read_or_default().await?.keep_partial;
     app.engine
         .stop(at.conversation.id, keep_partial)
@@ -131,7 +131,7 @@ pub async fn pause(
     id: Path<ConversationId>,
     body: JsonBody<Nothing>,
 ) -> ApiResult<HttpResponse> {
-    let at = may_press(&app, &caller, *id, Act::Direct, body).await?;
+    let at = may_press(&app, &caller, *id, Action::ManageConversation, body).await?;
     app.engine.pause(at.conversation.id).await.map_err(answer)?;
     Ok(HttpResponse::Ok().json(document(&app, &at).await?))
 }
@@ -153,7 +153,7 @@ pub async fn resume(
     id: Path<ConversationId>,
     body: JsonBody<Nothing>,
 ) -> ApiResult<HttpResponse> {
-    let at = may_press(&app, &caller, *id, Act::Direct, body).await?;
+    let at = may_press(&app, &caller, *id, Action::ManageConversation, body).await?;
     let resumed = app.engine.resume(at.conversation.id).await;
     resumed.map_err(answer)?;
     Ok(HttpResponse::Ok().json(document(&app, &at).await?))
@@ -176,7 +176,7 @@ pub async fn skip(
     id: Path<ConversationId>,
     body: JsonBody<Nothing>,
 ) -> ApiResult<HttpResponse> {
-    let at = may_press(&app, &caller, *id, Act::Generate, body).await?;
+    let at = may_press(&app, &caller, *id, Action::Generate, body).await?;
     app.engine.skip(at.conversation.id).await.map_err(answer)?;
     Ok(HttpResponse::Ok().json(document(&app, &at).await?))
 }
@@ -198,7 +198,7 @@ pub async fn retry(
     id: Path<ConversationId>,
     body: JsonBody<Nothing>,
 ) -> ApiResult<HttpResponse> {
-    let at = may_press(&app, &caller, *id, Act::Generate, body).await?;
+    let at = may_press(&app, &caller, *id, Action::Generate, body).await?;
     let run = app.engine.retry(at.conversation.id).await.map_err(answer)?;
     Ok(HttpResponse::Accepted().json(PlannedRun { run }))
 }
@@ -211,7 +211,7 @@ async fn may_press(
     app: &App,
     caller: &CurrentUser,
     id: ConversationId,
-    act: Act,
+    act: Action,
     body: JsonBody<Nothing>,
 ) -> ApiResult<space_access::ConversationAccess> {
     let at = space_access::load_conversation_access(app, caller, id).await?;

@@ -11,7 +11,7 @@ use crate::ids::GenerationId;
 use crate::ids::MembershipId;
 use crate::ids::UserId;
 use crate::runs::candidates;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Path;
@@ -65,8 +65,8 @@ pub async fn suggest(
     body: JsonBody<Wanted>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    at.require_write(Act::Direct)?;
-    at.require_action(Act::Post)?;
+    at.require_write(Action::ManageConversation)?;
+    at.require_action(Action::Post)?;
     let own = at.own_membership()?;
     let body = body.read().await?;
     if body.membership_id != own.id {

@@ -28,7 +28,7 @@ use crate::ids::ConversationId;
 use crate::import_warning;
 use crate::import_warning::ImportWarning;
 use crate::prompt::greeting;
-use crate::prompt::greeting::Company;
+use crate::prompt::greeting::GreetingAudience;
 use crate::prompt::macros::variables::Variables;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
@@ -129,7 +129,7 @@ pub async fn preview(
 }
 
 fn greeting_to(caller: &CurrentUser, card: &Card, app: &App) -> String {
-    let company = Company {
+    let company = GreetingAudience {
         character: card.name(),
         user: &caller.user.display_name,
         group: None,
@@ -138,7 +138,7 @@ fn greeting_to(caller: &CurrentUser, card: &Card, app: &App) -> String {
         conversation: ConversationId(0),
     };
     let known = Variables::default();
-    let greetings = greeting::greetings(card, &company, known, app.clock.now());
+    let greetings = greeting::expand_greetings(card, &company, known, app.clock.now());
     greetings.texts.into_iter().next().unwrap_or_default()
 }
 

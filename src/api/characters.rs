@@ -18,7 +18,7 @@ use crate::http::pagination::PageQuery;
 use crate::ids::CharacterId;
 use crate::ids::UserId;
 use crate::spaces::events;
-use crate::spaces::roster;
+use crate::spaces::membership_changes;
 use crate::spaces::shared_spaces;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -166,7 +166,7 @@ pub async fn change(
         changed = character::set_share_whole_card(&app.db, present.id, share).await?;
     }
     if changed.name != present.name {
-        for seat in roster::show_character(&app.db, &changed).await? {
+        for seat in membership_changes::update_character_display(&app.db, &changed).await? {
             app.hub.publish(events::membership_updated(&seat));
         }
     }
@@ -232,7 +232,8 @@ async fn may_read(
     id: CharacterId,
 ) -> ApiResult<bool> {
     let is_theirs = caller.is_admin() || owner == Some(caller.id());
-    Ok(is_theirs || shared_spaces::of_character(app.db.reader(), caller.id(), id).await?)
+    Ok(is_theirs
+        || shared_spaces::is_shared_with_character(app.db.reader(), caller.id(), id).await?)
 }
 
 /// The caller's shelf.

@@ -14,7 +14,7 @@ use crate::api::settings;
 use crate::app::App;
 use crate::conversations::conversation;
 use crate::conversations::read_mark;
-use crate::conversations::roots;
+use crate::conversations::root_conversation;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -29,7 +29,7 @@ use crate::runs::snapshot;
 use crate::runs::views::ConversationView;
 use crate::spaces::events;
 use crate::spaces::membership;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -62,7 +62,7 @@ pub async fn list(
                 .filter(conversation::Column::IsHidden.eq(false));
             let found = page.load(of_space, conversation::Column::Id, tx).await?;
             let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
-            let marks = read_mark::of_user(tx, user, &ids).await?;
+            let marks = read_mark::list_for_user(tx, user, &ids).await?;
             let views = snapshot::conversations(tx, space, &found.data).await?;
             let data = views.into_iter().map(|view| Listed {
                 last_read_seq: marks.get(&view.id).copied().unwrap_or_default(),
@@ -93,7 +93,7 @@ pub async fn create(
     body: JsonBody<New>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    at.require_write(Act::Direct)?;
+    at.require_write(Action::ManageConversation)?;
     let body = body.read().await?;
     let kind = body.kind.unwrap_or(NewKind::Root);
     let new = NewConversation {
@@ -170,11 +170,11 @@ pub async fn change(
     body: JsonBody<Change>,
 ) -> ApiResult<Json<ConversationView>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    at.require_write(Act::Direct)?;
+    at.require_write(Action::ManageConversation)?;
     let body = body.read().await?;
     let title = body.title.as_deref().map(title).transpose()?;
     let settings = body.settings.map(settings::parse).transpose()?;
-    let row = conversation::change(&app.db, at.conversation.id, title, settings)
+    let row = conversation::update(&app.db, at.conversation.id, title, settings)
         .await?
         .ok_or_else(ApiError::not_found)?;
     let view = app.engine.conversation(row.id).await?;
@@ -201,16 +201,16 @@ pub async fn delete(
     id: Path<ConversationId>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    at.require_write(Act::DeleteConversation)?;
+    at.require_write(Action::DeleteConversation)?;
     let db = app.db.reader();
     let id = at.conversation.id;
-    if roots::root_of(db, at.space.id).await? == Some(id) {
+    if root_conversation::find_for_space(db, at.space.id).await? == Some(id) {
         return Err(ApiError::conflict(
             "root_conversation",
             "This is the space's first conversation. It goes only with the space.",
         ));
     }
-    if conversation::n_children(db, id).await? > 0 {
+    if conversation::count_children(db, id).await? > 0 {
         return Err(has_children());
     }
     let deleted = app.engine.delete_conversation(id, caller.id()).await;
@@ -221,7 +221,7 @@ pub async fn delete(
     app.hub
         .publish(events::conversation_deleted(at.space.id, id));
     // Whoever hears it looks again, and is told that there is nothing to hear.
-    let seats = membership::active_in(db, at.space.id).await?;
+    let seats = membership::list_active(db, at.space.id).await?;
     let listeners = seats.iter().filter_map(|it| it.user_id);
     memberships::have_rights_reviewed(&app, at.space.id, listeners.chain([caller.id()]));
     Ok(match app.engine.deleted(deletion).await? {
@@ -254,7 +254,7 @@ pub async fn read(
         ));
     }
     let id = at.conversation.id;
-    if read_mark::set(&app.db, caller.id(), id, seq).await? {
+    if read_mark::advance(&app.db, caller.id(), id, seq).await? {
         let told = read_mark::read_updated(caller.id(), id, seq);
         app.hub.publish(told);
     }

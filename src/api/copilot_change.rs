@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::conversations::conversation;
-use crate::conversations::roots;
+use crate::conversations::root_conversation;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::space_access::SpaceAccess;
@@ -10,7 +10,7 @@ use crate::ids::ConversationId;
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::membership::MembershipKind;
-use crate::spaces::seat_change::SeatChange;
+use crate::spaces::membership_update::MembershipUpdate;
 use crate::spaces::space::ReplyOrder;
 use sea_orm::EntityTrait;
 
@@ -22,7 +22,7 @@ pub async fn judge(
     app: &App,
     at: &SpaceAccess,
     target: &membership::Model,
-    change: &mut SeatChange,
+    change: &mut MembershipUpdate,
 ) -> ApiResult<()> {
     let steps = change.copilot_remaining_steps.flatten();
     if steps.is_some_and(|it| !(1..=10).contains(&it)) {
@@ -50,7 +50,7 @@ async fn on(
     app: &App,
     at: &SpaceAccess,
     target: &membership::Model,
-    change: &mut SeatChange,
+    change: &mut MembershipUpdate,
 ) -> ApiResult<()> {
     let refused = |message: &str| Err(ApiError::invalid_value("copilot_mode", message));
     let turns_on = change.copilot_mode.is_some();
@@ -69,7 +69,7 @@ async fn on(
     }
     let here = change.copilot_conversation_id;
     if here == Some(None) || (here.is_none() && !was_on) {
-        let root = roots::root_of(app.db.reader(), at.space.id).await?;
+        let root = root_conversation::find_for_space(app.db.reader(), at.space.id).await?;
         change.copilot_conversation_id = Some(root);
     }
     Ok(())

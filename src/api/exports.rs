@@ -1,15 +1,15 @@
 //! Conversations as files.
 
 use crate::app::App;
-use crate::conversations::export::Export;
-use crate::conversations::export::Format;
+use crate::conversations::chat_export::ChatExportFormat;
+use crate::conversations::chat_export::ChatExporter;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::pagination;
 use crate::http::space_access;
 use crate::ids::ConversationId;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::header::ContentDisposition;
@@ -52,21 +52,21 @@ pub async fn export(
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    at.require_action(Act::Direct)?;
+    at.require_action(Action::ManageConversation)?;
     let format =
         pagination::parse_value(request.query_string(), "format")?.unwrap_or(ChatFormat::Jsonl);
     let (format, kind, ending) = match format {
-        ChatFormat::Jsonl => (Format::Jsonl, "application/x-ndjson", "jsonl"),
-        ChatFormat::Txt => (Format::Txt, "text/plain; charset=utf-8", "txt"),
+        ChatFormat::Jsonl => (ChatExportFormat::Jsonl, "application/x-ndjson", "jsonl"),
+        ChatFormat::Txt => (ChatExportFormat::Txt, "text/plain; charset=utf-8", "txt"),
     };
     let name = match at.conversation.title.as_str() {
         "" => &at.space.name,
         title => title,
     };
     let named = attachment(name, ending);
-    let export = Export::begin(app.db.reader().clone(), at.conversation, format).await?;
+    let export = ChatExporter::start(app.db.reader().clone(), at.conversation, format).await?;
     let pieces = stream::try_unfold(export, |mut export| async move {
-        let piece = export.next().await?;
+        let piece = export.next_chunk().await?;
         Ok::<_, DbErr>(piece.map(|it| (Bytes::from(it), export)))
     });
     Ok(HttpResponse::Ok()

@@ -5,12 +5,12 @@ use crate::api::engine_error::answer;
 use crate::app::App;
 use crate::conversations::chat_authors::AuthorChoice;
 use crate::conversations::chat_authors::AuthorMap;
-use crate::conversations::import;
-use crate::conversations::import::Chat;
-use crate::conversations::import::Tools;
+use crate::conversations::chat_import;
+use crate::conversations::chat_import::ChatImport;
+use crate::conversations::chat_import::ImportServices;
 use crate::conversations::import_job;
-use crate::conversations::import_rows;
-use crate::conversations::import_rows::ImportError;
+use crate::conversations::import_writer;
+use crate::conversations::import_writer::ChatImportError;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -23,7 +23,7 @@ use crate::ids::ImportId;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::spaces::membership;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -53,7 +53,7 @@ const MAX_NAMES: usize = 200;
     params(("names" = Option<String>, Query, description = "Whose the names in the file are.")),
     request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
-        (status = 202, body = import_job::View),
+        (status = 202, body = import_job::ImportView),
         (status = 409, description = "`import_running`: one at a time."),
         (status = 413, description = "`too_large`: more than 100 MiB."),
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file.")
@@ -67,8 +67,8 @@ pub async fn chat(
     upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    at.require_write(Act::Direct)?;
-    let seats = membership::in_space(app.db.reader(), at.space.id).await?;
+    at.require_write(Action::ManageConversation)?;
+    let seats = membership::list_for_space(app.db.reader(), at.space.id).await?;
     let chosen = choices(
         pagination::parse_text(request.query_string(), "names")?,
         &seats,
@@ -83,7 +83,7 @@ pub async fn chat(
         .require(app.db.reader(), at.space.owner_id, bytes)
         .await
         .map_err(|error| answer(error.into()))?;
-    let begun = import_rows::begin(
+    let begun = import_writer::start(
         &app.db,
         caller.id(),
         kind,
@@ -94,7 +94,7 @@ pub async fn chat(
     let job = begun.await.map_err(refusal)?;
     let view = job.view();
     let importer = at.membership.as_ref().map(|it| it.id);
-    let chat = Chat {
+    let chat = ChatImport {
         job,
         target: at.space.id,
         title: title_of(&file),
@@ -105,9 +105,9 @@ pub async fn chat(
     Ok(HttpResponse::Accepted().json(view))
 }
 
-async fn bring_in(app: Data<App>, chat: Chat, file: TempFileUpload) {
+async fn bring_in(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
     // Its row tells how it ended, and the log where it should not have.
-    let Ok(row) = import::bring_in(&tools(&app), chat, file.file).await else {
+    let Ok(row) = chat_import::run(&tools(&app), chat, file.file).await else {
         return;
     };
     match app.engine.conversation(row.id).await {
@@ -117,8 +117,8 @@ async fn bring_in(app: Data<App>, chat: Chat, file: TempFileUpload) {
 }
 
 /// What an import works with.
-pub fn tools(app: &App) -> Tools {
-    Tools {
+pub fn tools(app: &App) -> ImportServices {
+    ImportServices {
         db: app.db.clone(),
         clock: app.clock.clone(),
         shutdown: app.shutdown.clone(),
@@ -130,13 +130,13 @@ pub fn tools(app: &App) -> Tools {
     get,
     path = "/api/imports/{import_id}",
     tag = "imports",
-    responses((status = 200, body = import_job::View), (status = 404))
+    responses((status = 200, body = import_job::ImportView), (status = 404))
 )]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ImportId>,
-) -> ApiResult<Json<import_job::View>> {
+) -> ApiResult<Json<import_job::ImportView>> {
     let row = own(&app, &caller, id.into_inner()).await?;
     Ok(Json(row.view()))
 }
@@ -169,7 +169,7 @@ pub async fn give_up(app: &App, row: &import_job::Model) -> ApiResult<HttpRespon
     let canceled = import_job::ImportStatus::Canceled;
     let report = Value::Object(Map::new());
     let now = app.clock.now();
-    match import_job::give_up(&app.db, row.id, canceled, report, now).await? {
+    match import_job::abort(&app.db, row.id, canceled, report, now).await? {
         true => Ok(HttpResponse::NoContent().finish()),
         false => Err(ApiError::conflict(
             "already_finished",
@@ -220,10 +220,10 @@ fn title_of(file: &TempFileUpload) -> Option<String> {
 }
 
 /// What an import that did not begin answers.
-pub fn refusal(error: ImportError) -> ApiError {
+pub fn refusal(error: ChatImportError) -> ApiError {
     match error {
-        ImportError::Busy => ApiError::conflict("import_running", error.to_string()),
-        ImportError::Db(error) => error.into(),
+        ChatImportError::AlreadyRunning => ApiError::conflict("import_running", error.to_string()),
+        ChatImportError::Db(error) => error.into(),
         other => ApiError::internal(other),
     }
 }

@@ -16,7 +16,7 @@ use crate::ids::SpaceId;
 use crate::spaces::invite;
 use crate::spaces::invite::NewInvite;
 use crate::spaces::membership::MembershipRole;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -57,7 +57,7 @@ pub struct Wanted {
 #[schema(as = InviteWithToken)]
 pub struct Made {
     #[serde(flatten)]
-    view: invite::View,
+    view: invite::InviteView,
     /// The link.
     url: String,
     token: String,
@@ -71,17 +71,17 @@ pub struct Made {
     path = "/api/spaces/{space_id}/invites",
     tag = "invites",
     params(PageQuery),
-    responses((status = 200, body = PageOf<invite::View>), (status = 403))
+    responses((status = 200, body = PageOf<invite::InviteView>), (status = 403))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<invite::View>>> {
+) -> ApiResult<Json<PageOf<invite::InviteView>>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    at.require_action(Act::Moderate)?;
-    let of_space = invite::of_space(at.space.id);
+    at.require_action(Action::Moderate)?;
+    let of_space = invite::list_for_space(at.space.id);
     let invites = page
         .load(of_space, invite::Column::Id, app.db.reader())
         .await?;
@@ -104,7 +104,7 @@ pub async fn create(
     body: JsonBody<Wanted>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    at.require_write(Act::Moderate)?;
+    at.require_write(Action::Moderate)?;
     let body = body.read().await?;
     memberships::may_let_in_as(&at, body.role)?;
     let now = app.clock.now();
@@ -185,7 +185,7 @@ pub async fn revoke(
         .await?;
     let found = found.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_space_access(&app, &caller, found.space_id).await?;
-    at.require_write(Act::Moderate)?;
+    at.require_write(Action::Moderate)?;
     match invite::revoke(&app.db, found.id, app.clock.now()).await? {
         true => Ok(HttpResponse::NoContent().finish()),
         false => Err(ApiError::not_found()),

@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 /// Work that goes on in the background.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct JobStarted {
-    pub job: job_view::View,
+    pub job: job_view::JobView,
 }
 
 /// 202 with the job that goes on.
@@ -35,10 +35,13 @@ pub fn accepted(job: &job::Model) -> HttpResponse {
     get,
     path = "/api/jobs",
     tag = "jobs",
-    responses((status = 200, body = PageOf<job_view::View>))
+    responses((status = 200, body = PageOf<job_view::JobView>))
 )]
-pub async fn list(app: Data<App>, caller: CurrentUser) -> ApiResult<Json<PageOf<job_view::View>>> {
-    let views = job_view::of_user(app.db.reader(), caller.id()).await?;
+pub async fn list(
+    app: Data<App>,
+    caller: CurrentUser,
+) -> ApiResult<Json<PageOf<job_view::JobView>>> {
+    let views = job_view::list_for_user(app.db.reader(), caller.id()).await?;
     Ok(Json(PageOf::complete(views)))
 }
 
@@ -47,16 +50,16 @@ pub async fn list(app: Data<App>, caller: CurrentUser) -> ApiResult<Json<PageOf<
     get,
     path = "/api/jobs/{job_id}",
     tag = "jobs",
-    responses((status = 200, body = job_view::View), (status = 404))
+    responses((status = 200, body = job_view::JobView), (status = 404))
 )]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<JobId>,
-) -> ApiResult<Json<job_view::View>> {
+) -> ApiResult<Json<job_view::JobView>> {
     let view = match own(&app, &caller, id.into_inner()).await? {
         Own::Job(row) => row.view(),
-        Own::Import(row) => job_view::view_of_import(&row),
+        Own::Import(row) => job_view::import_as_job(&row),
     };
     Ok(Json(view))
 }
@@ -86,7 +89,7 @@ pub async fn cancel(
         return Err(ApiError::conflict("already_finished", message));
     }
     let canceled = job::Entity::find_by_id(row.id).one(app.db.reader()).await?;
-    if let Some(event) = canceled.as_ref().and_then(job::Model::updated) {
+    if let Some(event) = canceled.as_ref().and_then(job::Model::update_event) {
         app.hub.publish(event);
     }
     Ok(HttpResponse::NoContent().finish())

@@ -14,10 +14,10 @@ use crate::http::client_ip;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json_body::JsonBody;
-use crate::spaces::joining;
-use crate::spaces::joining::Door;
-use crate::spaces::joining::JoinError;
-use crate::spaces::joining::Joiner;
+use crate::spaces::invite_acceptance;
+use crate::spaces::invite_acceptance::JoinError;
+use crate::spaces::invite_acceptance::JoiningUser;
+use crate::spaces::invite_acceptance::OpenInvite;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipRole;
 use actix_web::HttpRequest;
@@ -60,7 +60,7 @@ pub struct Preview {
 #[schema(as = Joined)]
 pub struct Joined {
     user: user::UserView,
-    membership: membership::View,
+    membership: membership::MembershipView,
 }
 
 /// What strangers learn of a space.
@@ -94,13 +94,15 @@ pub async fn look(
     let door = door(&app, &request, &token).await?;
     let db = app.db.reader();
     let already_member = match &caller {
-        Some(caller) => joining::seat_of(db, &door, &caller.user).await?.is_some(),
+        Some(caller) => invite_acceptance::membership_of(db, &door, &caller.user)
+            .await?
+            .is_some(),
         None => false,
     };
     if !already_member {
-        door.must_be_open(app.clock.now())?;
+        door.require_open(app.clock.now())?;
     }
-    let seats = membership::active_in(db, door.space.id).await?;
+    let seats = membership::list_active(db, door.space.id).await?;
     let owner = seats.iter().find(|it| it.role == MembershipRole::Owner);
     Ok(Json(Preview {
         host: owner.map(|it| it.cached_display_name.clone()),
@@ -147,7 +149,7 @@ pub async fn join(
     match caller {
         Some(caller) => {
             let display_name = body.display_name.as_deref();
-            let joiner = Joiner::Known {
+            let joiner = JoiningUser::Existing {
                 user: caller.user,
                 display_name: display_name.map(users::display_name_of).transpose()?,
             };
@@ -176,7 +178,7 @@ async fn enter_as_guest(
         return Err(ApiError::new(400, "missing_field", message).with_param("display_name"));
     };
     let guest = NewUser::create_guest(users::display_name_of(&name)?);
-    let entering = enter(app, request, token, Joiner::New(guest));
+    let entering = enter(app, request, token, JoiningUser::New(guest));
     users::counted(app, request, entering).await
 }
 
@@ -188,25 +190,25 @@ pub async fn enter(
     app: &App,
     request: &HttpRequest,
     token: String,
-    joiner: Joiner,
+    joiner: JoiningUser,
 ) -> ApiResult<HttpResponse> {
     may_guess(app, request).await?;
     let agent = session::agent_of(request).to_owned();
-    let joined = joining::join(&app.db, token, joiner, agent, app.clock.now()).await;
+    let joined = invite_acceptance::join(&app.db, token, joiner, agent, app.clock.now()).await;
     let joined = joined.map_err(|error| noted(app, request, error))?;
     let mut answer = HttpResponseBuilder::new(match joined.is_new {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
     });
     if joined.is_new {
-        memberships::announce(app, &joined.seat);
+        memberships::announce(app, &joined.membership);
     }
     if let Some(opened) = joined.session {
         answer.cookie(authentication::session_cookie(app, opened.token));
     }
     Ok(answer.json(Joined {
         user: joined.user.view(),
-        membership: joined.seat.view(),
+        membership: joined.membership.view(),
     }))
 }
 
@@ -214,15 +216,15 @@ pub async fn enter(
 ///
 /// # Errors
 /// 404, 410, 403 for an archived space, 429 for a guess too many.
-pub async fn must_be_open(app: &App, request: &HttpRequest, token: &str) -> ApiResult<Door> {
+pub async fn must_be_open(app: &App, request: &HttpRequest, token: &str) -> ApiResult<OpenInvite> {
     let door = door(app, request, token).await?;
-    door.must_be_open(app.clock.now())?;
+    door.require_open(app.clock.now())?;
     Ok(door)
 }
 
-async fn door(app: &App, request: &HttpRequest, token: &str) -> ApiResult<Door> {
+async fn door(app: &App, request: &HttpRequest, token: &str) -> ApiResult<OpenInvite> {
     may_guess(app, request).await?;
-    let found = joining::door(app.db.reader(), token).await;
+    let found = invite_acceptance::find_open_invite(app.db.reader(), token).await;
     found.map_err(|error| noted(app, request, error))
 }
 
@@ -244,7 +246,7 @@ async fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
 
 /// The answer to who was not let in; a token that nobody made counts as a guess.
 fn noted(app: &App, request: &HttpRequest, error: JoinError) -> ApiError {
-    if let (JoinError::Unknown, Some(address)) = (&error, client_ip::client_ip(request)) {
+    if let (JoinError::NotFound, Some(address)) = (&error, client_ip::client_ip(request)) {
         app.limits.invite_guesses.record(address);
     }
     error.into()
@@ -253,12 +255,12 @@ fn noted(app: &App, request: &HttpRequest, error: JoinError) -> ApiError {
 impl From<JoinError> for ApiError {
     fn from(error: JoinError) -> Self {
         match error {
-            JoinError::Unknown | JoinError::Dead => Self::new(
+            JoinError::NotFound | JoinError::Invalid => Self::new(
                 404,
                 "not_found",
                 "This invitation leads nowhere: it was taken back, or never made.",
             ),
-            JoinError::Spent => Self::new(410, "invite_expired", error.to_string()),
+            JoinError::UsedUp => Self::new(410, "invite_expired", error.to_string()),
             JoinError::Archived => Self::new(403, "space_archived", error.to_string()),
             JoinError::NameTaken => users::name_taken_here(),
             JoinError::User(error) => error.into(),

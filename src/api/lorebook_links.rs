@@ -18,7 +18,7 @@ use crate::lore::lorebook;
 use crate::lore::lorebook_link;
 use crate::lore::lorebook_link::LinkTarget;
 use crate::lore::lorebook_link::MAX_LINKS;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
@@ -60,7 +60,7 @@ pub async fn arrange_space(
     body: JsonBody<NewLinks>,
 ) -> ApiResult<Json<Links>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    at.require_write(Act::Configure)?;
+    at.require_write(Action::Configure)?;
     arrange(&app, &caller, LinkTarget::Space(at.space.id), body).await
 }
 
@@ -99,7 +99,7 @@ pub async fn arrange_conversation(
 ) -> ApiResult<Json<Links>> {
     let at =
         space_access::load_conversation_access(&app, &caller, conversation.into_inner()).await?;
-    at.require_write(Act::Configure)?;
+    at.require_write(Action::Configure)?;
     arrange(
         &app,
         &caller,

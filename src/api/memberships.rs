@@ -24,12 +24,12 @@ use crate::spaces::events;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership::MembershipStatus;
+use crate::spaces::membership_changes;
+use crate::spaces::membership_changes::AddMemberError;
+use crate::spaces::membership_changes::NewMember;
+use crate::spaces::membership_changes::RemoveMemberError;
 use crate::spaces::permissions;
-use crate::spaces::permissions::Act;
-use crate::spaces::roster;
-use crate::spaces::roster::LeaveError;
-use crate::spaces::roster::Newcomer;
-use crate::spaces::roster::SeatError;
+use crate::spaces::permissions::Action;
 use crate::spaces::roster_page;
 use crate::spaces::shared_spaces;
 use actix_web::HttpResponse;
@@ -47,14 +47,14 @@ use sea_orm::EntityTrait;
     path = "/api/spaces/{space_id}/memberships",
     tag = "memberships",
     params(PageQuery),
-    responses((status = 200, body = PageOf<membership::View>))
+    responses((status = 200, body = PageOf<membership::MembershipView>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<membership::View>>> {
+) -> ApiResult<Json<PageOf<membership::MembershipView>>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     let part = part(&app, at.space.id, page).await?;
     Ok(Json(part.map(|it| it.view())))
@@ -67,16 +67,16 @@ async fn part(
     page: PageQuery,
 ) -> Result<PageOf<membership::Model>, DbErr> {
     let db = app.db.reader();
-    let after = roster_page::place_of(db, space, page.after.map(MembershipId)).await?;
-    let before = roster_page::place_of(db, space, page.before.map(MembershipId)).await?;
+    let after = roster_page::find_position(db, space, page.after.map(MembershipId)).await?;
+    let before = roster_page::find_position(db, space, page.before.map(MembershipId)).await?;
     let backwards = page.is_backwards();
-    let wanted = roster_page::Part {
+    let wanted = roster_page::RosterRange {
         after,
         before,
-        backwards,
+        is_descending: backwards,
         limit: page.limit + 1,
     };
-    let mut data = roster_page::part(db, space, wanted).await?;
+    let mut data = roster_page::load_page(db, space, wanted).await?;
     let has_more = data.len() as u64 > page.limit;
     data.truncate(usize::try_from(page.limit).unwrap_or(usize::MAX));
     let cursor = data.last().filter(|_| has_more).map(|it| it.id.0.into());
@@ -100,7 +100,7 @@ async fn part(
     tag = "memberships",
     request_body = NewSeat,
     responses(
-        (status = 201, body = membership::View),
+        (status = 201, body = membership::MembershipView),
         (status = 202, description = "The person is invited.", body = space_invitations::Invited),
         (status = 409, description = "`already_member`; `already_finished`; `name_taken_here`."),
         (status = 429, description = "`rate_limited`: more than 30 invitations in an hour.")
@@ -113,7 +113,7 @@ pub async fn create(
     body: JsonBody<NewSeat>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    at.require_write(Act::Moderate)?;
+    at.require_write(Action::Moderate)?;
     let body = body.read().await?;
     let card = match (body.character_id, body.user_id) {
         (Some(id), None) if body.role.is_some() => {
@@ -139,8 +139,9 @@ pub async fn create(
             return Err(ApiError::new(400, "missing_field", message).with_param("character_id"));
         }
     };
-    let newcomer = Newcomer::Character(card);
-    let taken = roster::seat(&app.db, at.space.id, newcomer, app.clock.now()).await?;
+    let newcomer = NewMember::Character(card);
+    let taken =
+        membership_changes::add_member(&app.db, at.space.id, newcomer, app.clock.now()).await?;
     announce(&app, &taken);
     app.engine.greet(taken.id).await.map_err(answer)?;
     Ok(HttpResponse::Created().json(taken.view()))
@@ -153,14 +154,14 @@ async fn own_card(
     caller: &CurrentUser,
     id: CharacterId,
 ) -> ApiResult<character::Model> {
-    at.require_write(Act::Configure)?;
+    at.require_write(Action::Configure)?;
     let db = app.db.reader();
     let card = character::find_active(db, id).await?;
     let card = card.ok_or_else(ApiError::not_found)?;
     if caller.is_admin() || card.owner_id == Some(caller.id()) {
         return Ok(card);
     }
-    match shared_spaces::of_character(db, caller.id(), id).await? {
+    match shared_spaces::is_shared_with_character(db, caller.id(), id).await? {
         true => Err(ApiError::forbidden(
             "Only its owner may seat this character.",
         )),
@@ -174,7 +175,7 @@ async fn own_card(
 /// 422 for the owner's; 403.
 pub fn may_let_in_as(at: &SpaceAccess, role: MembershipRole) -> ApiResult<()> {
     let message = "A space has one owner, who hands it over to a seated member.";
-    let act = permissions::letting_in_as(role);
+    let act = permissions::inviting_as(role);
     at.require_write(act.ok_or_else(|| ApiError::invalid_value("role", message))?)
 }
 
@@ -196,13 +197,13 @@ pub async fn leave(
     let (target, at) = at_seat(&app, &caller, id.into_inner()).await?;
     let is_own = is_own(&at, &target);
     if !is_own {
-        at.require_action(Act::Moderate)?;
+        at.require_action(Action::Moderate)?;
     }
-    at.require_write(Act::See)?;
+    at.require_write(Action::Read)?;
     if target.role == MembershipRole::Owner && !is_own && !caller.is_admin() {
         return Err(ApiError::forbidden("Nobody removes the owner."));
     }
-    let left = roster::leave(&app.db, target.id, app.clock.now()).await?;
+    let left = membership_changes::remove_member(&app.db, target.id, app.clock.now()).await?;
     tell_left(&app, &left).await?;
     Ok(HttpResponse::NoContent().finish())
 }
@@ -262,23 +263,23 @@ pub fn have_rights_reviewed(app: &App, space: SpaceId, users: impl IntoIterator<
     }
 }
 
-impl From<SeatError> for ApiError {
-    fn from(error: SeatError) -> Self {
+impl From<AddMemberError> for ApiError {
+    fn from(error: AddMemberError) -> Self {
         match error {
-            SeatError::AlreadyMember => Self::conflict("already_member", error.to_string()),
-            SeatError::NameTaken => users::name_taken_here(),
-            SeatError::Gone => Self::not_found(),
-            SeatError::Db(error) => error.into(),
+            AddMemberError::AlreadyMember => Self::conflict("already_member", error.to_string()),
+            AddMemberError::NameTaken => users::name_taken_here(),
+            AddMemberError::SpaceNotFound => Self::not_found(),
+            AddMemberError::Db(error) => error.into(),
         }
     }
 }
 
-impl From<LeaveError> for ApiError {
-    fn from(error: LeaveError) -> Self {
+impl From<RemoveMemberError> for ApiError {
+    fn from(error: RemoveMemberError) -> Self {
         match error {
-            LeaveError::Owner => Self::conflict("owner_cannot_leave", error.to_string()),
-            LeaveError::Gone => Self::not_found(),
-            LeaveError::Db(error) => error.into(),
+            RemoveMemberError::IsOwner => Self::conflict("owner_cannot_leave", error.to_string()),
+            RemoveMemberError::NotFound => Self::not_found(),
+            RemoveMemberError::Db(error) => error.into(),
         }
     }
 }

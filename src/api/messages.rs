@@ -24,7 +24,7 @@ use crate::runs::command::Refusal;
 use crate::runs::error::EngineError;
 use crate::runs::message_pages::Wanted;
 use crate::runs::run;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -75,7 +75,7 @@ pub struct Change {
 #[derive(Serialize, ToSchema)]
 #[schema(as = PostedMessage)]
 pub struct Posted {
-    message: message::View,
+    message: message::MessageView,
     /// The run that will answer, if one is planned.
     run: Option<run::View>,
 }
@@ -94,7 +94,7 @@ pub struct Posted {
         ("around" = inline(Option<MessageId>), Query, description = "The id of a message that is to stand in the middle."),
         ("html" = inline(Option<bool>), Query, description = "Whether each message comes with its HTML.")
     ),
-    responses((status = 200, body = PageOf<message::View>), (status = 404))
+    responses((status = 200, body = PageOf<message::MessageView>), (status = 404))
 )]
 pub async fn list(
     app: Data<App>,
@@ -108,10 +108,10 @@ pub async fn list(
     let part = match (around, page.before, page.after) {
         (Some(message), None, None) => place_of(&app, at.conversation.id, message).await?,
         (Some(_), _, _) => return Err(one_place_only()),
-        (None, Some(before), Some(after)) => timeline::Page::Between(after, before),
-        (None, Some(seq), None) => timeline::Page::Before(seq),
-        (None, None, Some(seq)) => timeline::Page::After(seq),
-        (None, None, None) => timeline::Page::Newest,
+        (None, Some(before), Some(after)) => timeline::TimelinePage::Between(after, before),
+        (None, Some(seq), None) => timeline::TimelinePage::Before(seq),
+        (None, None, Some(seq)) => timeline::TimelinePage::After(seq),
+        (None, None, None) => timeline::TimelinePage::Newest,
     };
     let wanted = Wanted {
         page: part,
@@ -136,7 +136,7 @@ pub fn wants_html(request: &HttpRequest) -> ApiResult<bool> {
 }
 
 /// A message as it is shown here: with its HTML only if that was asked for.
-pub fn shown(mut view: message::View, html: bool) -> message::View {
+pub fn shown(mut view: message::MessageView, html: bool) -> message::MessageView {
     view.html = view.html.filter(|_| html);
     view
 }
@@ -146,9 +146,9 @@ async fn place_of(
     app: &App,
     conversation: ConversationId,
     message: MessageId,
-) -> ApiResult<timeline::Page> {
-    let seq = timeline::seq_of(app.db.reader(), conversation, message).await?;
-    seq.map(timeline::Page::Around)
+) -> ApiResult<timeline::TimelinePage> {
+    let seq = timeline::find_seq(app.db.reader(), conversation, message).await?;
+    seq.map(timeline::TimelinePage::Around)
         .ok_or_else(ApiError::not_found)
 }
 
@@ -185,7 +185,7 @@ pub async fn create(
 ) -> ApiResult<HttpResponse> {
     let html = wants_html(&request)?;
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    at.require_write(Act::Post)?;
+    at.require_write(Action::Post)?;
     let author = at.own_membership()?;
     let place = app.limits.posts.acquire(caller.id()).await;
     place.map_err(|wait| {
@@ -234,7 +234,7 @@ pub async fn create(
     ),
     request_body = Change,
     responses(
-        (status = 200, body = message::View),
+        (status = 200, body = message::MessageView),
         (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
         (status = 422, description = "`blank_message`; `too_long`; `invalid_value`."),
         (status = 423)
@@ -246,7 +246,7 @@ pub async fn change(
     id: Path<MessageId>,
     body: JsonBody<Change>,
     request: HttpRequest,
-) -> ApiResult<Json<message::View>> {
+) -> ApiResult<Json<message::MessageView>> {
     let html = wants_html(&request)?;
     let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
     at.require_change_message(&row)?;
@@ -323,7 +323,7 @@ async fn set_visibility(
     at: &space_access::ConversationAccess,
     row: &message::Model,
     visibility: message::Visibility,
-) -> ApiResult<message::View> {
+) -> ApiResult<message::MessageView> {
     let change = app
         .engine
         .set_visibility(at.conversation.id, row.id, visibility);

@@ -16,8 +16,8 @@ use crate::presets::preset;
 use crate::presets::preset::PresetStatus;
 use crate::presets::preset_summary;
 use crate::presets::resolve;
-use crate::spaces::preset_use;
-use crate::spaces::tenancy::Rules;
+use crate::spaces::lifecycle::SpaceRules;
+use crate::spaces::preset_visibility;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -147,7 +147,7 @@ pub async fn visible(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult
     let found = found.ok_or_else(ApiError::not_found)?;
     let is_there = found.status == PresetStatus::Active;
     let may_read = (is_there && (caller.is_admin() || found.owner_id == Some(caller.id())))
-        || preset_use::is_met(db, app.db.backend(), caller.id(), id).await?;
+        || preset_visibility::is_visible_to(db, app.db.backend(), caller.id(), id).await?;
     match may_read {
         true => Ok(found),
         false => Err(ApiError::not_found()),
@@ -190,7 +190,11 @@ pub async fn must_be_usable(
 ///
 /// # Errors
 /// 422.
-pub async fn must_be_usable_in(app: &App, caller: &CurrentUser, rules: &Rules) -> ApiResult<()> {
+pub async fn must_be_usable_in(
+    app: &App,
+    caller: &CurrentUser,
+    rules: &SpaceRules,
+) -> ApiResult<()> {
     let settings = rules.settings.as_ref();
     match settings.and_then(|it| resolve::preset_id_of(&it["preset"])) {
         Some(id) => must_be_usable(app, caller, id, "settings.preset.preset_id").await,

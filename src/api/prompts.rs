@@ -12,16 +12,16 @@ use crate::ids::SpaceId;
 use crate::import_warning::ImportWarning;
 use crate::llm::request::Message;
 use crate::prompt::blocks;
-use crate::prompt::blocks::Block;
+use crate::prompt::blocks::PromptBlock;
 use crate::prompt::card_use::HiddenCards;
 use crate::prompt::lore;
-use crate::prompt::lore::Told;
-use crate::prompt::sent;
+use crate::prompt::lore::LoreReport;
+use crate::prompt::sent_prompt;
 use crate::runs::preparation;
 use crate::runs::run;
 use crate::spaces::card_rights;
 use crate::spaces::membership;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
@@ -50,11 +50,11 @@ pub struct Prompt {
     /// What is sent, oldest first.
     pub messages: Vec<Message>,
     /// Every piece, dropped ones too, in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<PromptBlock>,
     /// Which entries of lorebooks went in, and why.
-    pub lore: Vec<lore::Entry>,
+    pub lore: Vec<lore::ReportedEntry>,
     /// Which of them would have, if there had been room.
-    pub lore_dropped: Vec<lore::Entry>,
+    pub lore_dropped: Vec<lore::ReportedEntry>,
     /// What is wrong with the lorebooks, in sentences.
     pub warnings: Vec<String>,
     /// The same in the same order, for programs. Of a run from before there were codes it is empty.
@@ -86,7 +86,7 @@ pub async fn preview(
     query: Query<Preview>,
 ) -> ApiResult<Json<Prompt>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    at.require_action(Act::Direct)?;
+    at.require_action(Action::ManageConversation)?;
     let id = at.conversation.id;
     let speaker = match query.speaker_id {
         Some(speaker) => speaker,
@@ -116,9 +116,9 @@ async fn hidden_cards(app: &App, caller: &CurrentUser, space: SpaceId) -> ApiRes
         return Ok(HiddenCards::default());
     }
     let db = app.db.reader();
-    let seats = membership::in_space(db, space).await?;
+    let seats = membership::list_for_space(db, space).await?;
     let ids = seats.iter().filter_map(|it| it.character_id);
-    let hidden = card_rights::hidden_from(db, caller.id(), ids).await?;
+    let hidden = card_rights::list_hidden_cards(db, caller.id(), ids).await?;
     Ok(HiddenCards::new(hidden))
 }
 
@@ -136,8 +136,8 @@ pub async fn sent(app: Data<App>, caller: CurrentUser, id: Path<RunId>) -> ApiRe
     let run = run::Entity::find_by_id(id.into_inner()).one(db).await?;
     let run = run.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_conversation_access(&app, &caller, run.conversation_id).await?;
-    at.require_action(Act::Direct)?;
-    let kept = sent::by_run(db, run.id).await?;
+    at.require_action(Action::ManageConversation)?;
+    let kept = sent_prompt::load_for_run(db, run.id).await?;
     let (record, texts) = kept.ok_or_else(ApiError::not_found)?;
     let figures = Figures {
         total_tokens: record.total_tokens,
@@ -147,7 +147,7 @@ pub async fn sent(app: Data<App>, caller: CurrentUser, id: Path<RunId>) -> ApiRe
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
     let (model, mut told) = (record.model.clone(), record.lore.clone());
     let entered = record.cards.clone();
-    let mut blocks = record.blocks(|it| texts.of(it));
+    let mut blocks = record.into_blocks(|it| texts.get(it));
     hidden.withhold(&mut blocks, &mut told, entered.as_deref());
     Ok(Json(prompt(model, blocks, told, figures)))
 }
@@ -158,10 +158,10 @@ struct Figures {
     dropped_messages: usize,
 }
 
-fn prompt(model: String, blocks: Vec<Block>, told: Told, figures: Figures) -> Prompt {
+fn prompt(model: String, blocks: Vec<PromptBlock>, told: LoreReport, figures: Figures) -> Prompt {
     Prompt {
         model,
-        messages: blocks::messages(&blocks),
+        messages: blocks::to_messages(&blocks),
         blocks,
         lore: told.fired,
         lore_dropped: told.dropped,

@@ -12,7 +12,7 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RoundId;
 use crate::runs::views::ConversationView;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
@@ -56,7 +56,7 @@ pub async fn arrange(
     body: JsonBody<QueueEdit>,
 ) -> ApiResult<Json<ConversationView>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    at.require_write(Act::Direct)?;
+    at.require_write(Action::ManageConversation)?;
     let body = body.read().await?;
     if body.slots.len() > MOST_SLOTS {
         let message = format!("A queue takes at most {MOST_SLOTS} turns.");

@@ -17,7 +17,7 @@ use crate::ids::RunId;
 use crate::runs::ledger;
 use crate::runs::reaper::Report;
 use crate::runs::run;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -125,7 +125,7 @@ pub async fn cancel(
     body: JsonBody<Nothing>,
 ) -> ApiResult<HttpResponse> {
     let (run, at) = find(&app, &caller, id.into_inner()).await?;
-    at.require_write(Act::Direct)?;
+    at.require_write(Action::ManageConversation)?;
     let Nothing {} = body.read_or_default().await?;
     let canceled = app
         .engine

@@ -9,9 +9,9 @@ use crate::app::App;
 use crate::characters::card::Card;
 use crate::characters::character;
 use crate::http::error::ApiResult;
-use crate::spaces::roster;
-use crate::spaces::roster::Newcomer;
-use crate::spaces::tenancy::Rules;
+use crate::spaces::lifecycle::SpaceRules;
+use crate::spaces::membership_changes;
+use crate::spaces::membership_changes::NewMember;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -21,21 +21,22 @@ use serde_json::json;
 /// # Errors
 /// When the database fails; what was made until then stays.
 pub async fn make(app: &App, admin: &user::Model) -> ApiResult<()> {
-    let rules = Rules {
+    let rules = SpaceRules {
         name: Some("The Lantern Inn".to_owned()),
         description: Some(
             "A sample room. Say something, and one of the two will answer. Change it as you \
              like, or delete it: it does not come back."
                 .to_owned(),
         ),
-        ..Rules::default()
+        ..SpaceRules::default()
     };
     let space = spaces::open(app, admin, rules).await?;
     for fields in [marlo(), wren()] {
         let card = Card::from_flat(fields)?;
         let card = character::create(&app.db, admin.id, card, app.clock.now()).await?;
-        let newcomer = Newcomer::Character(card);
-        let seat = roster::seat(&app.db, space.id, newcomer, app.clock.now()).await?;
+        let newcomer = NewMember::Character(card);
+        let seat =
+            membership_changes::add_member(&app.db, space.id, newcomer, app.clock.now()).await?;
         app.engine.greet(seat.id).await.map_err(answer)?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::conversations::pages;
 use crate::conversations::search;
-use crate::conversations::search::Terms;
+use crate::conversations::search::SearchTerms;
 use crate::conversations::snippet;
 use crate::conversations::snippet::Snippet;
 use crate::db::slices;
@@ -21,10 +21,10 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
+use crate::spaces::lifecycle;
 use crate::spaces::membership;
-use crate::spaces::roster;
+use crate::spaces::membership_changes;
 use crate::spaces::space;
-use crate::spaces::tenancy;
 use actix_web::HttpRequest;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -86,23 +86,27 @@ pub async fn find(
     let (spaces, allowed) = match pagination::parse_value::<SpaceId>(query, "space_id")? {
         Some(id) => {
             let at = space_access::load_space_access(&app, &caller, id).await?;
-            (search::only(at.space.id), HashSet::from([at.space.id]))
+            (
+                search::restrict_to(at.space.id),
+                HashSet::from([at.space.id]),
+            )
         }
         None => {
-            let seats = roster::taken_by(app.db.reader(), caller.id()).await?;
-            let own = tenancy::of_user(caller.id())
+            let seats =
+                membership_changes::list_active_for_user(app.db.reader(), caller.id()).await?;
+            let own = lifecycle::list_for_user(caller.id())
                 .select_only()
                 .column(space::Column::Id)
                 .into_query();
             (own, seats.into_iter().map(|it| it.space_id).collect())
         }
     };
-    let Some(terms) = Terms::parse(&text) else {
+    let Some(terms) = SearchTerms::parse(&text) else {
         return Ok(Json(PageOf::complete(Vec::new())));
     };
-    let select = search::found(&terms, spaces, app.db.backend());
+    let select = search::query(&terms, spaces, app.db.backend());
     let forwards = page.after.is_some() && page.before.is_none();
-    let by_id = (message::Column::Id, pages::bytes());
+    let by_id = (message::Column::Id, pages::stored_bytes());
     let keys = page.load_keys(select, by_id, !forwards, app.db.reader());
     let keys = keys.await?;
     let cursor = keys.rows.last().filter(|_| keys.has_more);
@@ -133,7 +137,7 @@ struct Found {
 }
 
 /// What was found. Long texts are held a slice at a time.
-async fn found(app: &App, keys: &[(i64, i64)], terms: &Terms) -> ApiResult<Vec<Found>> {
+async fn found(app: &App, keys: &[(i64, i64)], terms: &SearchTerms) -> ApiResult<Vec<Found>> {
     let mut found = Vec::with_capacity(keys.len());
     for slice in slices::split_into_slices(keys, slices::SLICE_BYTES) {
         let rows = message::Entity::find()
@@ -147,7 +151,7 @@ async fn found(app: &App, keys: &[(i64, i64)], terms: &Terms) -> ApiResult<Vec<F
             seq: row.seq,
             author: row.space_membership_id,
             created_at: row.created_at,
-            snippet: snippet::around(&row.content, terms.words()),
+            snippet: snippet::extract(&row.content, terms.words()),
         }));
     }
     Ok(found)

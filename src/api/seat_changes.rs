@@ -23,15 +23,15 @@ use crate::ids::PresetId;
 use crate::ids::ProviderId;
 use crate::providers::provider;
 use crate::spaces::events;
+use crate::spaces::lifecycle::SpaceUpdateError;
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::membership::MembershipKind;
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership::Participation;
-use crate::spaces::permissions::Act;
-use crate::spaces::seat_change;
-use crate::spaces::seat_change::SeatChange;
-use crate::spaces::tenancy::ChangeError;
+use crate::spaces::membership_update;
+use crate::spaces::membership_update::MembershipUpdate;
+use crate::spaces::permissions::Action;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
@@ -104,7 +104,7 @@ pub struct Wanted {
     tag = "memberships",
     request_body = Wanted,
     responses(
-        (status = 200, body = membership::View),
+        (status = 200, body = membership::MembershipView),
         (status = 409, description = "`stale_settings`: `error.current` is the seat as it is now; `already_finished`; `name_taken_here`.")
     )
 )]
@@ -113,10 +113,10 @@ pub async fn change(
     caller: CurrentUser,
     id: Path<MembershipId>,
     body: JsonBody<Wanted>,
-) -> ApiResult<Json<membership::View>> {
+) -> ApiResult<Json<membership::MembershipView>> {
     let (target, at) = memberships::at_seat(&app, &caller, id.into_inner()).await?;
     memberships::must_be_taken(&target)?;
-    at.require_write(Act::See)?;
+    at.require_write(Action::Read)?;
     let body = body.read().await?;
     may_change(&at, &target, &body)?;
     if body.role == Some(MembershipRole::Owner) {
@@ -125,24 +125,24 @@ pub async fn change(
     let version = body.settings_version;
     let starts_copilot = body.copilot_mode == Some(CopilotMode::Full);
     let change = judged(&app, &caller, &at, &target, body).await?;
-    let changes_who_speaks = change.changes_who_speaks();
+    let changes_who_speaks = change.affects_scheduling();
     let turns_copilot = change.copilot_mode.is_some() || change.copilot_remaining_steps.is_some();
-    let changed = match seat_change::change(&app.db, target.id, change, version).await {
+    let changed = match membership_update::update(&app.db, target.id, change, version).await {
         Ok(changed) => changed,
-        Err(ChangeError::Stale(present)) => {
+        Err(SpaceUpdateError::Stale(present)) => {
             return Err(spaces::stale(serde_json::json!(present.view())));
         }
-        Err(ChangeError::Gone) => return Err(ApiError::not_found()),
-        Err(ChangeError::NameTaken) => return Err(users::name_taken_here()),
-        Err(ChangeError::Db(error)) => return Err(error.into()),
+        Err(SpaceUpdateError::NotFound) => return Err(ApiError::not_found()),
+        Err(SpaceUpdateError::NameTaken) => return Err(users::name_taken_here()),
+        Err(SpaceUpdateError::Db(error)) => return Err(error.into()),
     };
-    for seat in std::iter::once(&changed.seat).chain(&changed.others) {
+    for seat in std::iter::once(&changed.membership).chain(&changed.others) {
         memberships::announce(&app, seat);
     }
-    if let Some(space) = &changed.handed_over {
+    if let Some(space) = &changed.space_with_new_owner {
         spaces::announce(&app, space).await?;
     }
-    if let Some(told) = events::copilot_updated(&changed.seat).filter(|_| turns_copilot) {
+    if let Some(told) = events::copilot_updated(&changed.membership).filter(|_| turns_copilot) {
         app.hub.publish(told);
     }
     if changes_who_speaks {
@@ -150,14 +150,14 @@ pub async fn change(
         told.map_err(answer)?;
     }
     if let Some(here) = changed
-        .seat
+        .membership
         .copilot_conversation_id
         .filter(|_| starts_copilot)
     {
         let started = app.engine.start_copilot(here, target.id).await;
         started.map_err(answer)?;
     }
-    Ok(Json(changed.seat.view()))
+    Ok(Json(changed.membership.view()))
 }
 
 /// The rights over a seat: one's own words are one's own, the place in the room is the managers'.
@@ -178,7 +178,7 @@ fn may_change(at: &SpaceAccess, target: &membership::Model, body: &Wanted) -> Ap
     }
     let moderates = body.position.is_some() || body.participation.is_some();
     if moderates {
-        at.require_action(Act::Moderate)?;
+        at.require_action(Action::Moderate)?;
     }
     let touches_words = touches_self || body.aliases.is_some();
     let configures = body.role.is_some()
@@ -188,7 +188,7 @@ fn may_change(at: &SpaceAccess, target: &membership::Model, body: &Wanted) -> Ap
         || body.preset_id.is_some()
         || (touches_words && !is_own);
     if configures {
-        at.require_action(Act::Configure)?;
+        at.require_action(Action::Configure)?;
     }
     match body.role {
         Some(role) if role != target.role => may_give_role(at, target, role),
@@ -219,7 +219,7 @@ fn may_give_role(
         return Err(ApiError::invalid_value("role", "Roles are for people."));
     }
     match (target.role, role) {
-        (_, MembershipRole::Owner) => at.require_action(Act::Own),
+        (_, MembershipRole::Owner) => at.require_action(Action::AdministerSpace),
         (MembershipRole::Owner, _) => Err(ApiError::forbidden(
             "The owner hands the space over to somebody else instead.",
         )),
@@ -249,7 +249,7 @@ async fn judged(
     at: &SpaceAccess,
     target: &membership::Model,
     body: Wanted,
-) -> ApiResult<SeatChange> {
+) -> ApiResult<MembershipUpdate> {
     if body.position.is_some_and(|it| it < 0) {
         return Err(ApiError::invalid_value("position", "Places count from 0."));
     }
@@ -264,7 +264,7 @@ async fn judged(
     if let Some(id) = body.preset_id.flatten() {
         presets::must_be_usable(app, caller, id, "preset_id").await?;
     }
-    let mut change = SeatChange {
+    let mut change = MembershipUpdate {
         role: body.role,
         position: body.position,
         participation: body.participation,

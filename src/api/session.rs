@@ -19,7 +19,7 @@ use crate::ids::SessionId;
 use crate::ids::UserId;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::SocketControl;
-use crate::spaces::roster;
+use crate::spaces::membership_changes;
 use actix_web::HttpMessage;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
@@ -158,8 +158,8 @@ async fn end_one(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResult<bo
     }
     tell_ended(app, caller.id(), id);
     if caller.user.is_guest() {
-        for seat in roster::taken_by(app.db.reader(), caller.id()).await? {
-            let left = roster::leave(&app.db, seat.id, app.clock.now()).await?;
+        for seat in membership_changes::list_active_for_user(app.db.reader(), caller.id()).await? {
+            let left = membership_changes::remove_member(&app.db, seat.id, app.clock.now()).await?;
             memberships::tell_left(app, &left).await?;
         }
     }

@@ -5,7 +5,7 @@ use crate::api::imports::refusal;
 use crate::api::imports::tools;
 use crate::app::App;
 use crate::conversations::import_job;
-use crate::conversations::import_rows;
+use crate::conversations::import_writer;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -13,7 +13,7 @@ use crate::http::space_access;
 use crate::http::upload::PendingUpload;
 use crate::http::upload::UploadForm;
 use crate::ids::SpaceId;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use crate::transfers::arrival;
 use crate::transfers::arrival::Arrival;
 use crate::transfers::books::Reader;
@@ -52,7 +52,7 @@ pub async fn export(
     space: Path<SpaceId>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    at.require_action(Act::Configure)?;
+    at.require_action(Action::Configure)?;
     let now = app.clock.now();
     let reader = match caller.is_admin() {
         true => Reader::Admin,
@@ -96,7 +96,7 @@ fn refused(app: &App, error: PackError) -> ApiError {
     tag = "imports",
     request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
-        (status = 202, body = import_job::View),
+        (status = 202, body = import_job::ImportView),
         (status = 409, description = "`import_running`: one at a time."),
         (status = 413, description = "`too_large`: more than this server takes, 100 MiB unless its operator said otherwise."),
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file.")
@@ -111,7 +111,7 @@ pub async fn import(
     let file = upload.save(limits(&app).file).await?;
     let kind = import_job::ImportKind::Space;
     let now = app.clock.now();
-    let begun = import_rows::begin(&app.db, caller.id(), kind, None, file.n_bytes, now);
+    let begun = import_writer::start(&app.db, caller.id(), kind, None, file.n_bytes, now);
     let job = begun.await.map_err(refusal)?;
     let view = job.view();
     let arrival = Arrival {

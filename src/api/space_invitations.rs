@@ -22,10 +22,10 @@ use crate::spaces::events;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership::MembershipStatus;
-use crate::spaces::permissions::Act;
-use crate::spaces::roster;
-use crate::spaces::roster::Newcomer;
-use crate::spaces::roster::Person;
+use crate::spaces::membership_changes;
+use crate::spaces::membership_changes::NewMember;
+use crate::spaces::membership_changes::NewUserMember;
+use crate::spaces::permissions::Action;
 use crate::spaces::shared_spaces;
 use crate::spaces::space;
 use crate::spaces::space_invitation;
@@ -46,7 +46,7 @@ use utoipa::ToSchema;
 /// The answer when a person is asked in place of being added.
 #[derive(Serialize, ToSchema)]
 pub struct Invited {
-    invitation: space_invitation::View,
+    invitation: space_invitation::InvitationView,
 }
 
 /// An invitation, as the invited person reads it.
@@ -81,7 +81,7 @@ pub struct AcceptInvitation {
 /// The membership that accepting gave.
 #[derive(Serialize, ToSchema)]
 pub struct AcceptedInvitation {
-    membership: membership::View,
+    membership: membership::MembershipView,
 }
 
 /// Adds a person whom the caller meets in a space already, and invites every other id, whether it
@@ -96,22 +96,23 @@ pub async fn add_or_invite(
     (id, role): (UserId, MembershipRole),
 ) -> ApiResult<HttpResponse> {
     let db = app.db.reader();
-    let present = membership::of_user(db, at.space.id, id).await?;
+    let present = membership::find_for_user(db, at.space.id, id).await?;
     if present.is_some_and(|it| it.status == MembershipStatus::Active) {
-        return Err(roster::SeatError::AlreadyMember.into());
+        return Err(membership_changes::AddMemberError::AlreadyMember.into());
     }
-    let knows = caller.id() == id || shared_spaces::of_people(db, caller.id(), id).await?;
+    let knows = caller.id() == id || shared_spaces::is_shared_by_users(db, caller.id(), id).await?;
     let known = match knows {
         true => user::Entity::find_by_id(id).one(db).await?,
         false => None,
     };
     if let Some(user) = known.filter(|it| it.status == user::UserStatus::Active) {
-        let newcomer = Newcomer::User(Person {
+        let newcomer = NewMember::User(NewUserMember {
             user,
             role,
             display_name: None,
         });
-        let taken = roster::seat(&app.db, at.space.id, newcomer, app.clock.now()).await?;
+        let taken =
+            membership_changes::add_member(&app.db, at.space.id, newcomer, app.clock.now()).await?;
         memberships::announce(app, &taken);
         return Ok(HttpResponse::Created().json(taken.view()));
     }
@@ -144,17 +145,17 @@ pub async fn add_or_invite(
     operation_id = "of_space",
     tag = "invitations",
     params(PageQuery),
-    responses((status = 200, body = PageOf<space_invitation::View>), (status = 403))
+    responses((status = 200, body = PageOf<space_invitation::InvitationView>), (status = 403))
 )]
 pub async fn of_space(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<space_invitation::View>>> {
+) -> ApiResult<Json<PageOf<space_invitation::InvitationView>>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    at.require_action(Act::Moderate)?;
-    let pending = space_invitation::of_space(at.space.id, app.clock.now());
+    at.require_action(Action::Moderate)?;
+    let pending = space_invitation::list_for_space(at.space.id, app.clock.now());
     let found = page
         .load(pending, space_invitation::Column::Id, app.db.reader())
         .await?;
@@ -178,7 +179,7 @@ pub async fn revoke(
         .await?;
     let found = found.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_space_access(&app, &caller, found.space_id).await?;
-    at.require_write(Act::Moderate)?;
+    at.require_write(Action::Moderate)?;
     match space_invitation::revoke(&app.db, found.id).await? {
         true => Ok(HttpResponse::NoContent().finish()),
         false => Err(ApiError::not_found()),
@@ -200,7 +201,7 @@ pub async fn own(
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<OwnInvitation>>> {
     let db = app.db.reader();
-    let pending = space_invitation::of_user(caller.id(), app.clock.now());
+    let pending = space_invitation::list_for_user(caller.id(), app.clock.now());
     let found = page.load(pending, space_invitation::Column::Id, db).await?;
     let ids = || found.data.iter().map(|it| it.space_id);
     let spaces = space::Entity::find()

@@ -7,8 +7,8 @@ use crate::http::endpoint::NamedSchema;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json_body;
+use crate::spaces::lifecycle::SpaceRules;
 use crate::spaces::space;
-use crate::spaces::tenancy::Rules;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
@@ -84,8 +84,8 @@ impl Wanted {
     ///
     /// # Errors
     /// 422 for what cannot be.
-    pub fn rules(self) -> ApiResult<Rules> {
-        Ok(Rules {
+    pub fn rules(self) -> ApiResult<SpaceRules> {
+        Ok(SpaceRules {
             name: self.name.as_deref().map(name).transpose()?,
             description: self.description.map(description).transpose()?,
             status: self.status,

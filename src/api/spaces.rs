@@ -13,7 +13,7 @@ use crate::api::users;
 use crate::app::App;
 use crate::conversations::conversation;
 use crate::conversations::import_job;
-use crate::conversations::roots;
+use crate::conversations::root_conversation;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
@@ -28,13 +28,13 @@ use crate::ids::UserId;
 use crate::runs::beginnings::NewConversation;
 use crate::runs::run::RunCancelReason;
 use crate::spaces::events;
+use crate::spaces::lifecycle;
+use crate::spaces::lifecycle::SpaceRules;
+use crate::spaces::lifecycle::SpaceUpdateError;
 use crate::spaces::membership;
-use crate::spaces::permissions::Act;
-use crate::spaces::permissions::Standing;
+use crate::spaces::permissions::Access;
+use crate::spaces::permissions::Action;
 use crate::spaces::space;
-use crate::spaces::tenancy;
-use crate::spaces::tenancy::ChangeError;
-use crate::spaces::tenancy::Rules;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -53,14 +53,14 @@ use std::collections::HashMap;
     path = "/api/spaces",
     tag = "spaces",
     params(PageQuery, ("all" = Option<bool>, Query, description = "Every space, for an admin.")),
-    responses((status = 200, body = PageOf<space::View>), (status = 403))
+    responses((status = 200, body = PageOf<space::SpaceView>), (status = 403))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     request: HttpRequest,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<space::View>>> {
+) -> ApiResult<Json<PageOf<space::SpaceView>>> {
     let wants_all = pagination::parse_value(request.query_string(), "all")?.unwrap_or(false);
     if wants_all && !caller.is_admin() {
         return Err(ApiError::forbidden("Only an admin sees every space."));
@@ -69,16 +69,16 @@ pub async fn list(
     let select = match wants_all {
         true => space::Entity::find()
             .filter(space::Column::IsHidden.eq(false))
-            .filter(space::Column::Id.not_in_subquery(import_job::hidden_spaces())),
-        false => tenancy::of_user(caller.id()),
+            .filter(space::Column::Id.not_in_subquery(import_job::hidden_space_ids())),
+        false => lifecycle::list_for_user(caller.id()),
     };
     let found = page.load(select, space::Column::Id, db).await?;
     let ids: Vec<SpaceId> = found.data.iter().map(|it| it.id).collect();
-    let roots = roots::roots_of(db, ids.iter().copied()).await?;
+    let roots = root_conversation::list_for_spaces(db, ids.iter().copied()).await?;
     let seats = seats_of(&app, caller.id(), ids).await?;
     Ok(Json(found.map(|it| {
-        let standing = Standing::of(seats.get(&it.id), caller.is_admin());
-        it.view(roots.get(&it.id).copied(), standing.map(Standing::word))
+        let standing = Access::for_member(seats.get(&it.id), caller.is_admin());
+        it.view(roots.get(&it.id).copied(), standing.map(Access::code))
     })))
 }
 
@@ -101,7 +101,7 @@ async fn seats_of(
     path = "/api/spaces",
     tag = "spaces",
     request_body = NewSpace,
-    responses((status = 201, body = space::View))
+    responses((status = 201, body = space::SpaceView))
 )]
 pub async fn create(
     app: Data<App>,
@@ -131,10 +131,14 @@ pub async fn create(
 ///
 /// # Errors
 /// When the database fails.
-pub async fn open(app: &App, owner: &user::Model, rules: Rules) -> ApiResult<space::View> {
+pub async fn open(
+    app: &App,
+    owner: &user::Model,
+    rules: SpaceRules,
+) -> ApiResult<space::SpaceView> {
     let owner_name = owner.display_name.clone();
     let now = app.clock.now();
-    let space = tenancy::create(&app.db, owner.id, owner_name, rules, now).await?;
+    let space = lifecycle::create(&app.db, owner.id, owner_name, rules, now).await?;
     let root = NewConversation {
         title: None,
         kind: conversation::ConversationKind::Root,
@@ -143,7 +147,7 @@ pub async fn open(app: &App, owner: &user::Model, rules: Rules) -> ApiResult<spa
     let root = app.engine.create_conversation(space.id, root).await;
     if root.is_err() {
         // A space without a timeline is no use to anybody.
-        tenancy::delete(&app.db, space.id).await?;
+        lifecycle::delete(&app.db, space.id).await?;
     }
     let root = root.map_err(answer)?;
     Ok(space.view(Some(root.id), Some("owner")))
@@ -154,13 +158,13 @@ pub async fn open(app: &App, owner: &user::Model, rules: Rules) -> ApiResult<spa
     get,
     path = "/api/spaces/{space_id}",
     tag = "spaces",
-    responses((status = 200, body = space::View))
+    responses((status = 200, body = space::SpaceView))
 )]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<SpaceId>,
-) -> ApiResult<Json<space::View>> {
+) -> ApiResult<Json<space::SpaceView>> {
     let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
     Ok(Json(view(&app, &at.space, Some(at.access)).await?))
 }
@@ -168,10 +172,10 @@ pub async fn show(
 async fn view(
     app: &App,
     space: &space::Model,
-    standing: Option<Standing>,
-) -> ApiResult<space::View> {
-    let root = roots::root_of(app.db.reader(), space.id).await?;
-    Ok(space.view(root, standing.map(Standing::word)))
+    standing: Option<Access>,
+) -> ApiResult<space::SpaceView> {
+    let root = root_conversation::find_for_space(app.db.reader(), space.id).await?;
+    Ok(space.view(root, standing.map(Access::code)))
 }
 
 /// Changes the rules of a space.
@@ -184,7 +188,7 @@ async fn view(
     tag = "spaces",
     request_body = Wanted,
     responses(
-        (status = 200, body = space::View),
+        (status = 200, body = space::SpaceView),
         (status = 409, description = "`stale_settings`: `error.current` is the space as it is now.")
     )
 )]
@@ -193,9 +197,9 @@ pub async fn change(
     caller: CurrentUser,
     id: Path<SpaceId>,
     body: JsonBody<Wanted>,
-) -> ApiResult<Json<space::View>> {
+) -> ApiResult<Json<space::SpaceView>> {
     let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
-    at.require_action(Act::Configure)?;
+    at.require_action(Action::Configure)?;
     let body = body.read().await?;
     may_change(&at, &body)?;
     let archives = body.status == Some(space::SpaceStatus::Archived);
@@ -203,15 +207,15 @@ pub async fn change(
     let version = body.settings_version;
     let rules = body.rules()?;
     presets::must_be_usable_in(&app, &caller, &rules).await?;
-    let changed = tenancy::update(&app.db, at.space.id, rules, version).await;
+    let changed = lifecycle::update(&app.db, at.space.id, rules, version).await;
     let changed = match changed {
         Ok(changed) => changed,
-        Err(ChangeError::Stale(present)) => {
+        Err(SpaceUpdateError::Stale(present)) => {
             return Err(stale(json!(view(&app, &present, Some(at.access)).await?)));
         }
-        Err(ChangeError::Gone) => return Err(ApiError::not_found()),
-        Err(ChangeError::NameTaken) => return Err(users::name_taken_here()),
-        Err(ChangeError::Db(error)) => return Err(error.into()),
+        Err(SpaceUpdateError::NotFound) => return Err(ApiError::not_found()),
+        Err(SpaceUpdateError::NameTaken) => return Err(users::name_taken_here()),
+        Err(SpaceUpdateError::Db(error)) => return Err(error.into()),
     };
     if archives {
         app.engine
@@ -229,11 +233,11 @@ pub async fn change(
 /// An archived space takes one change: to come back. Only its owner archives it or brings it back.
 fn may_change(at: &SpaceAccess, body: &Wanted) -> ApiResult<()> {
     if body.status.is_some() {
-        at.require_action(Act::Own)?;
+        at.require_action(Action::AdministerSpace)?;
     }
     match body.status {
         Some(space::SpaceStatus::Active) => Ok(()),
-        _ => at.require_write(Act::Configure),
+        _ => at.require_write(Action::Configure),
     }
 }
 
@@ -271,16 +275,16 @@ pub async fn delete(
     id: Path<SpaceId>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
-    at.require_action(Act::Own)?;
+    at.require_action(Action::AdministerSpace)?;
     let id = at.space.id;
-    let seats = membership::active_in(app.db.reader(), id).await?;
+    let seats = membership::list_active(app.db.reader(), id).await?;
     // Archived first: what is posted from now on is refused, so nothing new starts to run.
-    let archived = Rules {
+    let archived = SpaceRules {
         status: Some(space::SpaceStatus::Archived),
-        ..Rules::default()
+        ..SpaceRules::default()
     };
-    match tenancy::update(&app.db, id, archived, None).await {
-        Err(ChangeError::Db(error)) => return Err(error.into()),
+    match lifecycle::update(&app.db, id, archived, None).await {
+        Err(SpaceUpdateError::Db(error)) => return Err(error.into()),
         Err(_) => return Err(ApiError::not_found()),
         Ok(_) => {}
     }

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::conversations::markdown::Markdown;
 use crate::conversations::message;
 use crate::conversations::pages;
-use crate::conversations::pages::Budget;
+use crate::conversations::pages::PageBudget;
 use crate::conversations::swipe;
 use crate::conversations::swipe::Column;
 use crate::conversations::swipe::Entity;
@@ -94,7 +94,7 @@ pub async fn swipes(
     let found = page.load_keys(of_message.clone(), (Column::Position, bytes), backwards, db);
     let PageKeys { rows, mut has_more } = found.await?;
     let mut shown = Shown::new(markdown);
-    if rows.is_empty() && swipe::counts(db, &[row.id]).await?.is_empty() {
+    if rows.is_empty() && swipe::count_by_message(db, &[row.id]).await?.is_empty() {
         if is_in(page, 0) {
             shown.take(&app, vec![only_text(row)]).await?;
         }
@@ -142,7 +142,7 @@ fn only_text(row: message::Model) -> swipe::Model {
 /// The page as far as it is made.
 struct Shown {
     markdown: Option<Arc<Markdown>>,
-    budget: Budget,
+    budget: PageBudget,
     entries: Vec<String>,
     /// The position of the last one.
     last: Option<i64>,
@@ -152,7 +152,7 @@ impl Shown {
     fn new(markdown: Option<Arc<Markdown>>) -> Self {
         Self {
             markdown,
-            budget: Budget::new(pages::MAX_BYTES - FRAME_BYTES),
+            budget: PageBudget::new(pages::MAX_BYTES - FRAME_BYTES),
             entries: Vec::new(),
             last: None,
         }
@@ -168,7 +168,7 @@ impl Shown {
                 let mut json = serde_json::to_string(&SwipeView::of(text, markdown.as_deref()))?;
                 // It is held until a slow reader has it.
                 json.shrink_to_fit();
-                if !budget.takes(json.len()) {
+                if !budget.try_add(json.len()) {
                     return Ok((encoded, None));
                 }
                 encoded.push((position, json));

@@ -10,7 +10,7 @@ use crate::ids::ConversationId;
 use crate::ids::ToolApprovalId;
 use crate::runs::tool_approval;
 use crate::runs::tool_approval::View;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::web::Data;
 use actix_web::web::Json;
 use actix_web::web::Path;
@@ -73,7 +73,7 @@ pub async fn decide(
     let row = tool_approval::Entity::find_by_id(id).one(app.db.reader());
     let row = row.await?.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_conversation_access(&app, &caller, row.conversation_id).await?;
-    at.require_write(Act::Moderate)?;
+    at.require_write(Action::Moderate)?;
     let Decision { approve } = body.read().await?;
     let by = at.display_name(&caller);
     let decided = app.engine.decide(id, approve, by).await?;

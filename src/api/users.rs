@@ -27,10 +27,10 @@ use crate::ids::SessionId;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::SocketControl;
 use crate::spaces::events;
-use crate::spaces::joining::JoinError;
-use crate::spaces::joining::Joiner;
+use crate::spaces::invite_acceptance::JoinError;
+use crate::spaces::invite_acceptance::JoiningUser;
 use crate::spaces::membership;
-use crate::spaces::roster;
+use crate::spaces::membership_changes;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -160,7 +160,7 @@ async fn register_invited(
     join::must_be_open(app, request, &token).await?;
     let registration = Registration::parse(&body.username, &body.display_name, &body.password)?;
     let enter = async {
-        let joiner = Joiner::New(registration.hashed(app).await?);
+        let joiner = JoiningUser::New(registration.hashed(app).await?);
         join::enter(app, request, token, joiner).await
     };
     counted(app, request, enter).await
@@ -316,7 +316,7 @@ async fn apply(
             Box::pin(async move {
                 let ends_sessions = change.password_hash.is_some();
                 let seats = match renamed {
-                    Some(name) => roster::rename_person(tx, id, &name).await?,
+                    Some(name) => membership_changes::rename_user(tx, id, &name).await?,
                     None => Some(Vec::new()),
                 };
                 Ok(Changed {

@@ -19,7 +19,7 @@ use crate::runs::versions;
 use crate::runs::versions::Branched;
 use crate::runs::versions::Requester;
 use crate::runs::views::ConversationView;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -97,7 +97,7 @@ pub async fn regenerate(
     body: JsonBody<Regenerate>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    at.require_write(Act::Generate)?;
+    at.require_write(Action::Generate)?;
     let message = body.read_or_default().await?.message_id;
     let by = at.display_name(&caller);
     let by = Requester {
@@ -141,7 +141,7 @@ pub async fn branch(
     body: JsonBody<Fork>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    at.require_write(Act::Generate)?;
+    at.require_write(Action::Generate)?;
     let body = body.read().await?;
     let title = body
         .title
@@ -173,7 +173,7 @@ pub async fn branch(
     request_body = Choice,
     params(("html" = inline(Option<bool>), Query, description = "Whether the message comes with its HTML.")),
     responses(
-        (status = 200, body = message::View),
+        (status = 200, body = message::MessageView),
         (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
         (status = 422, description = "`invalid_value`: it has no such text."),
         (status = 423)
@@ -185,7 +185,7 @@ pub async fn select(
     id: Path<MessageId>,
     body: JsonBody<Choice>,
     request: HttpRequest,
-) -> ApiResult<Json<message::View>> {
+) -> ApiResult<Json<message::MessageView>> {
     let html = messages::wants_html(&request)?;
     let (row, at) = space_access::load_message_access(&app, &caller, id.into_inner()).await?;
     at.require_select_swipe(&row)?;

@@ -8,7 +8,7 @@
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
-use crate::conversations::newest;
+use crate::conversations::newest_messages;
 use crate::conversations::read_mark;
 use crate::conversations::swipe;
 use crate::ids::ConversationId;
@@ -46,7 +46,7 @@ pub struct NewBranch {
 }
 
 /// Inserts the row of a branch of `parent`, whose lock is held; it has no message yet.
-pub async fn begin(
+pub async fn insert_branch(
     tx: &impl ConnectionTrait,
     parent: &conversation::Model,
     fork: &message::Model,
@@ -81,27 +81,27 @@ pub async fn begin(
 
 /// Copies what is shown after the first number up to the second; returns the bytes of the copied
 /// texts. The parent is locked.
-pub async fn copy(
+pub async fn copy_messages(
     tx: &impl ConnectionTrait,
     parent: &conversation::Model,
     branch: ConversationId,
     part: (i64, i64),
 ) -> Result<i64, DbErr> {
-    tx.execute(&messages(parent.id, branch, part)).await?;
-    tx.execute(&swipes(branch, part)).await?;
-    text_bytes(tx, branch, part).await
+    tx.execute(&clone_messages(parent.id, branch, part)).await?;
+    tx.execute(&clone_swipes(branch, part)).await?;
+    sum_text_bytes(tx, branch, part).await
 }
 
 /// Shows a branch that was copied in batches. The parent is locked.
-pub async fn show(
+pub async fn make_visible(
     tx: &impl ConnectionTrait,
     parent: &conversation::Model,
     branch: &conversation::Model,
     text_bytes: i64,
 ) -> Result<(), DbErr> {
-    tx.execute(&read_marks(parent.id, branch.last_seq, branch.id))
+    tx.execute(&clone_read_marks(parent.id, branch.last_seq, branch.id))
         .await?;
-    newest::store(tx, branch.id).await?;
+    newest_messages::refresh(tx, branch.id).await?;
     conversation::Entity::update_many()
         .col_expr(conversation::Column::IsHidden, Expr::value(false))
         .col_expr(conversation::Column::TextBytes, Expr::value(text_bytes))
@@ -113,25 +113,26 @@ pub async fn show(
 
 /// Makes a short branch of `parent`, whose lock is held, in this transaction, with everything up to
 /// `fork` that is not hidden.
-pub async fn branch(
+pub async fn create_branch(
     tx: &impl ConnectionTrait,
     parent: &conversation::Model,
     fork: &message::Model,
     new: NewBranch,
 ) -> Result<conversation::Model, DbErr> {
-    let branch = begin(tx, parent, fork, new).await?;
+    let branch = insert_branch(tx, parent, fork, new).await?;
     let part = (0, fork.seq);
-    tx.execute(&messages(parent.id, branch.id, part)).await?;
-    tx.execute(&swipes(branch.id, part)).await?;
-    tx.execute(&read_marks(parent.id, fork.seq, branch.id))
+    tx.execute(&clone_messages(parent.id, branch.id, part))
         .await?;
-    newest::store(tx, branch.id).await?;
+    tx.execute(&clone_swipes(branch.id, part)).await?;
+    tx.execute(&clone_read_marks(parent.id, fork.seq, branch.id))
+        .await?;
+    newest_messages::refresh(tx, branch.id).await?;
     Ok(branch)
 }
 
 /// How many messages a timeline has after the first number up to the second, hidden ones included,
 /// and the bytes of all texts of those that are shown.
-pub async fn size(
+pub async fn measure(
     db: &impl ConnectionTrait,
     id: ConversationId,
     up_to: i64,
@@ -141,14 +142,14 @@ pub async fn size(
         FROM message_swipes t WHERE t.message_id = m.id), 0) END), 0) AS bigint) AS bytes \
         FROM messages m WHERE m.conversation_id = $1 AND m.seq <= $2";
     let values = [id.0.into(), up_to.into()];
-    let question = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
-    match db.query_one_raw(question).await? {
+    let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+    match db.query_one_raw(statement).await? {
         Some(row) => Ok((row.try_get("", "n")?, row.try_get("", "bytes")?)),
         None => Ok((0, 0)),
     }
 }
 
-async fn text_bytes(
+async fn sum_text_bytes(
     db: &impl ConnectionTrait,
     id: ConversationId,
     (after, to): (i64, i64),
@@ -158,15 +159,15 @@ async fn text_bytes(
         FROM message_swipes t WHERE t.message_id = m.id), 0)), 0) AS bigint) AS bytes \
         FROM messages m WHERE m.conversation_id = $1 AND m.seq > $2 AND m.seq <= $3";
     let values = [id.0.into(), after.into(), to.into()];
-    let question = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
-    match db.query_one_raw(question).await? {
+    let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+    match db.query_one_raw(statement).await? {
         Some(row) => row.try_get("", "bytes"),
         None => Ok(0),
     }
 }
 
 /// Clones what is shown of a part of the parent, in order.
-fn messages(
+fn clone_messages(
     parent: ConversationId,
     branch: ConversationId,
     (after, to): (i64, i64),
@@ -181,7 +182,7 @@ fn messages(
         .and_where(Column::Visibility.ne(message::Visibility::Hidden))
         .order_by(Column::Seq, Order::Asc);
     let columns = Column::iter().filter(|it| !matches!(it, Column::Id));
-    insert(message::Entity, columns, clones, |column| match column {
+    insert_select(message::Entity, columns, clones, |column| match column {
         Column::ConversationId => Expr::value(branch.0),
         Column::OriginMessageId => Expr::col(Column::Id),
         // The post under this name was made elsewhere; here the name is free.
@@ -192,7 +193,7 @@ fn messages(
 }
 
 /// Clones the texts of a part of what was cloned.
-fn swipes(branch: ConversationId, (after, to): (i64, i64)) -> InsertStatement {
+fn clone_swipes(branch: ConversationId, (after, to): (i64, i64)) -> InsertStatement {
     use swipe::Column;
     let origin = (message::Entity, message::Column::OriginMessageId);
     let mut clones = Query::select();
@@ -206,20 +207,24 @@ fn swipes(branch: ConversationId, (after, to): (i64, i64)) -> InsertStatement {
         .and_where(message::Column::Seq.gt(after))
         .and_where(message::Column::Seq.lte(to));
     let columns = Column::iter().filter(|it| !matches!(it, Column::Id));
-    insert(swipe::Entity, columns, clones, |column| match column {
+    insert_select(swipe::Entity, columns, clones, |column| match column {
         Column::MessageId => Expr::col((message::Entity, message::Column::Id)),
         kept => Expr::col((swipe::Entity, kept)),
     })
 }
 
 /// Who has read the origin has read as much of the branch.
-fn read_marks(parent: ConversationId, fork_seq: i64, branch: ConversationId) -> InsertStatement {
+fn clone_read_marks(
+    parent: ConversationId,
+    fork_seq: i64,
+    branch: ConversationId,
+) -> InsertStatement {
     use read_mark::Column;
     let mut marks = Query::select();
     marks
         .from(read_mark::Entity)
         .and_where(Column::ConversationId.eq(parent));
-    insert(
+    insert_select(
         read_mark::Entity,
         Column::iter(),
         marks,
@@ -237,7 +242,7 @@ fn read_marks(parent: ConversationId, fork_seq: i64, branch: ConversationId) -> 
 }
 
 /// Inserts what a query finds, column by column.
-fn insert<C: IntoIden + Copy>(
+fn insert_select<C: IntoIden + Copy>(
     table: impl sea_orm::sea_query::IntoTableRef,
     columns: impl Iterator<Item = C>,
     mut rows: SelectStatement,

@@ -10,14 +10,15 @@ use crate::ids::SpaceId;
 use crate::spaces::membership::MembershipKind;
 use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Model;
-use crate::spaces::roster;
+use crate::spaces::membership_changes;
 use sea_orm::ActiveValue::Set;
 use sea_orm::TryIntoModel;
 use serde_json::json;
 use std::collections::HashMap;
 
 fn membership(id: i64, kind: MembershipKind, name: &str, status: MembershipStatus) -> Model {
-    let mut row = roster::left(SpaceId(1), kind, name.to_owned(), id, Timestamp(0));
+    let mut row =
+        membership_changes::removed_member(SpaceId(1), kind, name.to_owned(), id, Timestamp(0));
     row.id = Set(MembershipId(id));
     row.status = Set(status);
     row.try_into_model().unwrap()

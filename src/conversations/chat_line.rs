@@ -11,8 +11,8 @@ use crate::conversations::message::MessageRole;
 use crate::conversations::message::Visibility;
 use crate::conversations::message_text;
 use crate::conversations::message_text::MessageText;
-use crate::conversations::message_text::TextError;
-use crate::conversations::swipe::Text;
+use crate::conversations::message_text::MessageTextError;
+use crate::conversations::swipe::SwipeText;
 use crate::import_warning::ImportWarning;
 use serde_json::Map;
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub struct ChatMessage {
     pub role: MessageRole,
     pub visibility: Visibility,
     pub sent_at: Option<Timestamp>,
-    pub texts: Vec<Text>,
+    pub texts: Vec<SwipeText>,
     pub active: usize,
     /// What had to be done to it.
     pub repairs: Vec<ImportWarning>,
@@ -180,7 +180,7 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
         if active_in_file == Some(at as u64) {
             active = Some(texts.len());
         }
-        let mut text = Text::new(content, 0);
+        let mut text = SwipeText::new(content, 0);
         if let Some(info) = infos.and_then(|it| it.get(at)).and_then(Value::as_object) {
             text.metadata = chat_metadata::metadata(info, role);
         }
@@ -235,7 +235,7 @@ fn unwrap_text(value: &Value) -> Option<&str> {
 /// Makes the current text one of the texts, and answers at which place.
 fn select_active(
     current: Option<String>,
-    texts: &mut Vec<Text>,
+    texts: &mut Vec<SwipeText>,
     stated_active: Option<usize>,
     repairs: &mut Vec<ImportWarning>,
 ) -> Option<usize> {
@@ -257,7 +257,7 @@ fn select_active(
         let sentence = "The text it shows was none of its versions, and became one.";
         repairs.push(ImportWarning::new("chat_version_added", sentence));
     }
-    texts.push(Text::new(current, 0));
+    texts.push(SwipeText::new(current, 0));
     Some(texts.len() - 1)
 }
 
@@ -265,13 +265,13 @@ fn select_active(
 fn clean_text(text: &str, repairs: &mut Vec<ImportWarning>) -> Option<String> {
     match MessageText::parse(text) {
         Ok(text) => Some(text.into_string()),
-        Err(TextError::Blank) => None,
-        Err(TextError::Nul) => {
+        Err(MessageTextError::Blank) => None,
+        Err(MessageTextError::Nul) => {
             let sentence = "Characters that no text may hold were left out.";
             repairs.push(ImportWarning::new("chat_signs_removed", sentence));
             clean_text(&text.replace('\0', ""), repairs)
         }
-        Err(TextError::TooLong) => {
+        Err(MessageTextError::TooLong) => {
             let sentence = "It was longer than 64 KiB and was cut there.";
             repairs.push(ImportWarning::new("chat_text_cut", sentence));
             let to = text.floor_char_boundary(message_text::MAX_BYTES);

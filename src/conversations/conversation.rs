@@ -109,7 +109,7 @@ pub async fn lock_with_space(
 }
 
 /// Locks those of them that nobody else has, for this transaction; the others are left out.
-pub async fn lock_free(
+pub async fn lock_available(
     tx: &impl ConnectionTrait,
     ids: impl IntoIterator<Item = ConversationId>,
 ) -> Result<Vec<(Model, space::Model)>, DbErr> {
@@ -134,12 +134,12 @@ fn with_space((row, space): (Model, Option<space::Model>)) -> Option<(Model, spa
 /// Saves how far the numbers of its events, messages and turns got. Gives what proves later that this
 /// was committed: the number of the transaction, and that the row got so far, since a server that
 /// crashed may give the number to another.
-pub async fn save_numbers(
+pub async fn save_counters(
     tx: &impl ConnectionTrait,
     row: &Model,
     dialect: Backend,
 ) -> Result<Option<CommitProof>, DbErr> {
-    let is_it = Expr::col(Column::Id).eq(row.id);
+    let is_this_row = Expr::col(Column::Id).eq(row.id);
     let number = Query::returning().expr(backend::transaction_number(dialect));
     let update = Query::update()
         .table(Entity)
@@ -154,7 +154,7 @@ pub async fn save_numbers(
         .value(Column::LastRunSeq, row.last_run_seq)
         .value(Column::AutoModeTurns, row.auto_mode_turns)
         .value(Column::TextBytes, row.text_bytes)
-        .and_where(is_it.clone())
+        .and_where(is_this_row.clone())
         .returning(number)
         .to_owned();
     let Some(saved) = tx.query_one(&update).await? else {
@@ -164,7 +164,7 @@ pub async fn save_numbers(
     let proof = Query::select()
         .expr(status)
         .from(Entity)
-        .and_where(is_it)
+        .and_where(is_this_row)
         .and_where(Expr::col(Column::Rev).gte(row.rev))
         .to_owned();
     Ok(Some(CommitProof(proof)))
@@ -174,12 +174,12 @@ pub async fn save_numbers(
 ///
 /// # Errors
 /// When the database fails, or the conversation is gone.
-pub async fn take_run_numbers(
+pub async fn allocate_run_numbers(
     tx: &impl ConnectionTrait,
     id: ConversationId,
     n_runs: i64,
 ) -> Result<i64, DbErr> {
-    let taken = Entity::update_many()
+    let updated = Entity::update_many()
         .col_expr(
             Column::LastRunSeq,
             Expr::col(Column::LastRunSeq).add(n_runs),
@@ -188,12 +188,12 @@ pub async fn take_run_numbers(
         .exec_with_returning(tx)
         .await?;
     let gone = || DbErr::RecordNotFound(id.to_string());
-    let row = taken.first().ok_or_else(gone)?;
+    let row = updated.first().ok_or_else(gone)?;
     Ok(row.last_run_seq - n_runs + 1)
 }
 
 /// Changes title or settings. `None`: it is gone.
-pub async fn change(
+pub async fn update(
     db: &Db,
     id: ConversationId,
     title: Option<String>,
@@ -232,7 +232,10 @@ pub async fn set_variables(
 }
 
 /// Removes the marker of a change that was applied. The rows are locked.
-pub async fn unmark(tx: &impl ConnectionTrait, ids: &[ConversationId]) -> Result<(), DbErr> {
+pub async fn clear_needs_step(
+    tx: &impl ConnectionTrait,
+    ids: &[ConversationId],
+) -> Result<(), DbErr> {
     if ids.is_empty() {
         return Ok(());
     }
@@ -245,7 +248,7 @@ pub async fn unmark(tx: &impl ConnectionTrait, ids: &[ConversationId]) -> Result
 }
 
 /// The conversations that no one sees yet, or any more; few, and found by an index of their own.
-pub fn hidden() -> SelectStatement {
+pub fn hidden_ids() -> SelectStatement {
     Query::select()
         .column(Column::Id)
         .from(Entity)
@@ -268,7 +271,7 @@ pub async fn add_text_bytes(
 }
 
 /// How many branches and threads hang on a conversation.
-pub async fn n_children(db: &impl ConnectionTrait, id: ConversationId) -> Result<u64, DbErr> {
+pub async fn count_children(db: &impl ConnectionTrait, id: ConversationId) -> Result<u64, DbErr> {
     let children = Entity::find().filter(Column::ParentConversationId.eq(id));
     children.count(db).await
 }
@@ -280,11 +283,11 @@ pub async fn delete(db: &Db, id: ConversationId) -> Result<Option<Vec<membership
         Box::pin(async move {
             // Whoever makes a branch or a thread waits for the lock, and finds nothing to hang it on.
             lock(tx, id).await?;
-            if n_children(tx, id).await? > 0 {
+            if count_children(tx, id).await? > 0 {
                 return Ok(None);
             }
             Entity::delete_by_id(id).exec(tx).await?;
-            let copilots = membership::turn_copilots_off_in(tx, id).await?;
+            let copilots = membership::disable_copilots_in(tx, id).await?;
             Ok(Some(copilots))
         })
     })

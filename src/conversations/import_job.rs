@@ -24,10 +24,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 /// An import writes every few moments; one that has been silent so long has lost its process.
-const SILENT_AFTER_MS: i64 = 10 * 60 * 1000;
+const HEARTBEAT_TIMEOUT_MS: i64 = 10 * 60 * 1000;
 
 /// How long it is told what became of an import.
-const TOLD_FOR_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+const RETENTION_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "imports")]
@@ -70,7 +70,7 @@ string_enum! {
 /// An import, as the API shows it to whoever began it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Import)]
-pub struct View {
+pub struct ImportView {
     pub id: ImportId,
     pub kind: ImportKind,
     pub status: ImportStatus,
@@ -83,7 +83,7 @@ pub struct View {
     pub bytes_total: i64,
     pub report: LineReport,
     /// Why it failed.
-    pub error: Option<Trouble>,
+    pub error: Option<ImportFailure>,
     pub created_at: Timestamp,
     pub finished_at: Option<Timestamp>,
 }
@@ -91,16 +91,16 @@ pub struct View {
 /// Why an import failed.
 #[derive(Clone, Debug, Serialize, serde::Deserialize, ToSchema)]
 #[schema(as = ImportError)]
-pub struct Trouble {
+pub struct ImportFailure {
     pub code: String,
     pub message: String,
 }
 
 impl Model {
     /// What its owner may read of it.
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> ImportView {
         let part = |key: &str| self.report.get(key).cloned().unwrap_or_default();
-        View {
+        ImportView {
             id: self.id,
             kind: self.kind,
             status: self.status,
@@ -118,14 +118,14 @@ impl Model {
 }
 
 /// Notes how far it is. `false`: it was canceled, or swept away.
-pub async fn beat(
+pub async fn heartbeat(
     tx: &impl ConnectionTrait,
     id: ImportId,
     bytes_read: i64,
     n_messages: i64,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
-    let beaten = Entity::update_many()
+    let result = Entity::update_many()
         .col_expr(Column::BytesRead, Expr::value(bytes_read))
         .col_expr(Column::NMessages, Expr::value(n_messages))
         .col_expr(Column::HeartbeatAt, Expr::value(now))
@@ -133,12 +133,12 @@ pub async fn beat(
         .filter(Column::Status.eq(ImportStatus::Running))
         .exec(tx)
         .await?;
-    Ok(beaten.rows_affected == 1)
+    Ok(result.rows_affected == 1)
 }
 
 /// Ends a running import that made nothing, and deletes what it had put together. `false`: it had
 /// ended before.
-pub async fn give_up(
+pub async fn abort(
     db: &Db,
     id: ImportId,
     status: ImportStatus,
@@ -169,18 +169,18 @@ pub async fn give_up(
 }
 
 /// Ends what a process that is gone has left, and forgets what ended long ago.
-pub async fn sweep(db: &Db, now: Timestamp) -> Result<(), DbErr> {
+pub async fn reap(db: &Db, now: Timestamp) -> Result<(), DbErr> {
     // One process owns an SQLite file: at its start nobody imports. Others may on PostgreSQL.
-    let silent_since = match db.backend() {
+    let heartbeat_before = match db.backend() {
         Backend::Sqlite => now,
-        Backend::Postgres => now.plus_ms(-SILENT_AFTER_MS),
+        Backend::Postgres => now.plus_ms(-HEARTBEAT_TIMEOUT_MS),
     };
     db.write(move |tx| {
         Box::pin(async move {
             let abandoned = || {
                 Column::Status
                     .eq(ImportStatus::Running)
-                    .and(Column::HeartbeatAt.lte(silent_since))
+                    .and(Column::HeartbeatAt.lte(heartbeat_before))
             };
             let hidden = Entity::find()
                 .select_only()
@@ -196,17 +196,18 @@ pub async fn sweep(db: &Db, now: Timestamp) -> Result<(), DbErr> {
                 .await?;
             if !spaces.is_empty() {
                 delete_spaces(tx, hidden).await?;
-                let trouble = trouble("interrupted", "The server was stopped before it was done.");
+                let report =
+                    error_report("interrupted", "The server was stopped before it was done.");
                 Entity::update_many()
                     .col_expr(Column::Status, Expr::value(ImportStatus::Failed))
-                    .col_expr(Column::Report, Expr::value(trouble))
+                    .col_expr(Column::Report, Expr::value(report))
                     .col_expr(Column::FinishedAt, Expr::value(now))
                     .filter(abandoned())
                     .exec(tx)
                     .await?;
             }
             Entity::delete_many()
-                .filter(Column::FinishedAt.lt(now.plus_ms(-TOLD_FOR_MS)))
+                .filter(Column::FinishedAt.lt(now.plus_ms(-RETENTION_MS)))
                 .exec(tx)
                 .await
                 .map(|_| ())
@@ -216,7 +217,7 @@ pub async fn sweep(db: &Db, now: Timestamp) -> Result<(), DbErr> {
 }
 
 /// The column `report` of an import that failed.
-pub fn trouble(code: &str, message: &str) -> Json {
+pub fn error_report(code: &str, message: &str) -> Json {
     serde_json::json!({"error": {"code": code, "message": message}})
 }
 
@@ -229,7 +230,7 @@ async fn delete_spaces(tx: &impl ConnectionTrait, ids: SelectStatement) -> Resul
 }
 
 /// The spaces in which something is put together: they are nobody's, an admin's neither.
-pub fn hidden_spaces() -> SelectStatement {
+pub fn hidden_space_ids() -> SelectStatement {
     Entity::find()
         .select_only()
         .column(Column::HiddenSpaceId)
@@ -244,7 +245,7 @@ pub async fn is_hidden(db: &impl ConnectionTrait, space: SpaceId) -> Result<bool
 }
 
 /// Whether somebody is importing something already.
-pub async fn runs_for(db: &impl ConnectionTrait, user: UserId) -> Result<bool, DbErr> {
+pub async fn has_running(db: &impl ConnectionTrait, user: UserId) -> Result<bool, DbErr> {
     let running = Entity::find()
         .filter(Column::UserId.eq(user))
         .filter(Column::Status.eq(ImportStatus::Running));

@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 /// How long an ended job is listed.
-const LISTED_FOR_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+const RETENTION_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "jobs")]
@@ -73,7 +73,7 @@ string_enum! {
 /// Where a job continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Cursor {
+pub struct JobCursor {
     /// Of a branch: everything up to this `seq` is copied.
     pub seq: i64,
     /// Of a branch: the bytes of the texts that were copied.
@@ -95,7 +95,7 @@ impl StoredJobKind {
 
 impl Model {
     /// Where the job continues.
-    pub fn position(&self) -> Cursor {
+    pub fn parse_cursor(&self) -> JobCursor {
         serde_json::from_value(self.cursor.clone()).unwrap_or_default()
     }
 }
@@ -106,7 +106,7 @@ pub struct NewJob {
     pub kind: StoredJobKind,
     pub user: Option<UserId>,
     pub n_total: i64,
-    pub cursor: Cursor,
+    pub cursor: JobCursor,
     /// The node that works on it.
     pub worker: String,
     pub now: Timestamp,
@@ -115,7 +115,7 @@ pub struct NewJob {
 
 /// What a job works on.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject {
+pub struct JobSubject {
     pub space: SpaceId,
     pub conversation: Option<ConversationId>,
 }
@@ -124,7 +124,7 @@ pub struct Subject {
 pub async fn insert(
     tx: &impl ConnectionTrait,
     new: NewJob,
-    subject: Subject,
+    subject: JobSubject,
 ) -> Result<Model, DbErr> {
     let row = ActiveModel {
         kind: Set(new.kind),
@@ -135,7 +135,7 @@ pub async fn insert(
         needs_work: Set(true),
         n_done: Set(0),
         n_total: Set(new.n_total),
-        cursor: Set(json(&new.cursor)),
+        cursor: Set(cursor_json(&new.cursor)),
         heartbeat_at: Set(new.now),
         worker_id: Set(Some(new.worker.clone())),
         report: Set(serde_json::json!({})),
@@ -143,23 +143,23 @@ pub async fn insert(
         ..Default::default()
     };
     let row = row.insert(tx).await?;
-    beat(tx, &row, new.now, new.dialect).await?;
+    heartbeat(tx, &row, new.now, new.dialect).await?;
     Ok(row)
 }
 
-fn json(cursor: &Cursor) -> Json {
+fn cursor_json(cursor: &JobCursor) -> Json {
     serde_json::to_value(cursor).unwrap_or_default()
 }
 
 /// Saves how far the job is and renews its lease. `false`: it was canceled, or another node has it;
 /// the batch must not commit.
-pub async fn beat(
+pub async fn heartbeat(
     tx: &impl ConnectionTrait,
     job: &Model,
     now: Timestamp,
     dialect: Backend,
 ) -> Result<bool, DbErr> {
-    let beaten = Entity::update_many()
+    let result = Entity::update_many()
         .col_expr(Column::NDone, Expr::value(job.n_done))
         .col_expr(Column::Cursor, Expr::value(job.cursor.clone()))
         .col_expr(Column::RunId, Expr::value(job.run_id))
@@ -170,18 +170,18 @@ pub async fn beat(
         .filter(Column::WorkerId.eq(job.worker_id.clone()))
         .exec(tx)
         .await?;
-    Ok(beaten.rows_affected == 1)
+    Ok(result.rows_affected == 1)
 }
 
 /// Ends a running job of this worker. `needs_work`: what it had made is still to be deleted.
-pub async fn end(
+pub async fn finish(
     tx: &impl ConnectionTrait,
     job: &Model,
     status: JobStatus,
     error: Option<Json>,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
-    let is_whole = job.position().is_whole;
+    let is_whole = job.parse_cursor().is_whole;
     let needs_work = status != JobStatus::Succeeded && job.kind.makes_branch() && !is_whole;
     let ended = Entity::update_many()
         .col_expr(Column::Status, Expr::value(status))
@@ -200,7 +200,7 @@ pub async fn end(
 }
 
 /// What a branch job had made is deleted.
-pub async fn cleaned(tx: &impl ConnectionTrait, id: JobId) -> Result<(), DbErr> {
+pub async fn clear_needs_work(tx: &impl ConnectionTrait, id: JobId) -> Result<(), DbErr> {
     Entity::update_many()
         .col_expr(Column::NeedsWork, Expr::value(false))
         .filter(Column::Id.eq(id))
@@ -213,7 +213,7 @@ pub async fn cleaned(tx: &impl ConnectionTrait, id: JobId) -> Result<(), DbErr> 
 pub async fn cancel(db: &Db, id: JobId, now: Timestamp) -> Result<bool, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
-            let canceled = running_branches(Entity::update_many())
+            let canceled = running_branch_jobs(Entity::update_many())
                 .col_expr(Column::Status, Expr::value(JobStatus::Canceled))
                 .col_expr(Column::FinishedAt, Expr::value(now))
                 .filter(Column::Id.eq(id))
@@ -226,12 +226,12 @@ pub async fn cancel(db: &Db, id: JobId, now: Timestamp) -> Result<bool, DbErr> {
 }
 
 /// Cancels the branch jobs of a space that is being deleted, which deletes their branches as well.
-pub async fn end_branches_in(
+pub async fn cancel_branch_jobs(
     tx: &impl ConnectionTrait,
     space: SpaceId,
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    running_branches(Entity::update_many())
+    running_branch_jobs(Entity::update_many())
         .col_expr(Column::Status, Expr::value(JobStatus::Canceled))
         .col_expr(Column::NeedsWork, Expr::value(false))
         .col_expr(Column::FinishedAt, Expr::value(now))
@@ -241,7 +241,7 @@ pub async fn end_branches_in(
         .map(drop)
 }
 
-fn running_branches(update: sea_orm::UpdateMany<Entity>) -> sea_orm::UpdateMany<Entity> {
+fn running_branch_jobs(update: sea_orm::UpdateMany<Entity>) -> sea_orm::UpdateMany<Entity> {
     update
         .filter(Column::Status.eq(JobStatus::Running))
         .filter(Column::Kind.is_in([StoredJobKind::Branch, StoredJobKind::RegenerateBranch]))
@@ -249,23 +249,23 @@ fn running_branches(update: sea_orm::UpdateMany<Entity>) -> sea_orm::UpdateMany<
 
 /// Takes the jobs that need work and whose worker has been silent for so long; returns them. What a
 /// task of this node works on is left to it.
-pub async fn take_over(
+pub async fn claim_abandoned(
     db: &Db,
     node: &str,
-    silent_ms: i64,
+    heartbeat_timeout_ms: i64,
     (now, is_ours): (Timestamp, &(dyn Fn(JobId) -> bool + Sync)),
 ) -> Result<Vec<Model>, DbErr> {
     let dialect = db.backend();
-    let silent_since = backend::lease_time(dialect, now).sub(silent_ms);
+    let heartbeat_before = backend::lease_time(dialect, now).sub(heartbeat_timeout_ms);
     let found = Entity::find()
         .filter(Expr::cust("needs_work"))
-        .filter(Expr::col(Column::HeartbeatAt).lte(silent_since))
+        .filter(Expr::col(Column::HeartbeatAt).lte(heartbeat_before))
         .all(db.reader())
         .await?;
     let mut taken = Vec::new();
     for row in found.into_iter().filter(|it| !is_ours(it.id)) {
         let (node, seen) = (node.to_owned(), row.clone());
-        let won = db.write(move |tx| {
+        let claim = db.write(move |tx| {
             Box::pin(async move {
                 let taken = Entity::update_many()
                     .col_expr(Column::WorkerId, Expr::value(node))
@@ -278,7 +278,7 @@ pub async fn take_over(
                 Ok::<_, DbErr>(taken.rows_affected == 1)
             })
         });
-        if won.await?
+        if claim.await?
             && let Some(row) = Entity::find_by_id(row.id).one(db.reader()).await?
         {
             taken.push(row);
@@ -305,11 +305,11 @@ pub async fn release(db: &Db, job: &Model) -> Result<(), DbErr> {
 }
 
 /// Forgets the jobs that ended long ago.
-pub async fn forget_ended(db: &Db, now: Timestamp) -> Result<(), DbErr> {
+pub async fn delete_expired(db: &Db, now: Timestamp) -> Result<(), DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
             Entity::delete_many()
-                .filter(Column::FinishedAt.lt(now.plus_ms(-LISTED_FOR_MS)))
+                .filter(Column::FinishedAt.lt(now.plus_ms(-RETENTION_MS)))
                 .filter(Column::NeedsWork.eq(false))
                 .exec(tx)
                 .await
@@ -320,7 +320,10 @@ pub async fn forget_ended(db: &Db, now: Timestamp) -> Result<(), DbErr> {
 }
 
 /// Whether a person has a branch job that runs.
-pub async fn is_branching(db: &impl ConnectionTrait, user: UserId) -> Result<bool, DbErr> {
+pub async fn has_running_branch_job(
+    db: &impl ConnectionTrait,
+    user: UserId,
+) -> Result<bool, DbErr> {
     let running = Entity::find()
         .filter(Column::UserId.eq(user))
         .filter(Column::Status.eq(JobStatus::Running))

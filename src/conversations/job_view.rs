@@ -32,7 +32,7 @@ const MAX_LISTED: u64 = 50;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = JobKind)]
-pub enum ShownKind {
+pub enum JobKind {
     ImportChat,
     ImportSpace,
     Branch,
@@ -44,9 +44,9 @@ pub enum ShownKind {
 /// A job, as the API shows it to the person who began it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Job)]
-pub struct View {
+pub struct JobView {
     pub id: JobId,
-    pub kind: ShownKind,
+    pub kind: JobKind,
     pub status: JobStatus,
     pub space_id: Option<SpaceId>,
     /// The branch, the imported or the deleted conversation.
@@ -59,7 +59,7 @@ pub struct View {
     /// Of an import: what was left out or repaired.
     pub report: Option<LineReport>,
     /// Why it failed.
-    pub error: Option<import_job::Trouble>,
+    pub error: Option<import_job::ImportFailure>,
     pub created_at: Timestamp,
     pub finished_at: Option<Timestamp>,
 }
@@ -67,7 +67,7 @@ pub struct View {
 /// A job began, went on or ended; for the sockets of the person who began it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct JobUpdated {
-    pub job: View,
+    pub job: JobView,
 }
 
 impl Event for JobUpdated {
@@ -77,20 +77,20 @@ impl Event for JobUpdated {
 }
 
 impl StoredJobKind {
-    fn shown(self) -> ShownKind {
+    fn shown(self) -> JobKind {
         match self {
-            Self::Branch => ShownKind::Branch,
-            Self::RegenerateBranch => ShownKind::RegenerateBranch,
-            Self::DeleteConversation => ShownKind::DeleteConversation,
-            Self::DeleteSpace => ShownKind::DeleteSpace,
+            Self::Branch => JobKind::Branch,
+            Self::RegenerateBranch => JobKind::RegenerateBranch,
+            Self::DeleteConversation => JobKind::DeleteConversation,
+            Self::DeleteSpace => JobKind::DeleteSpace,
         }
     }
 }
 
 impl Model {
     /// The document of the job.
-    pub fn view(&self) -> View {
-        View {
+    pub fn view(&self) -> JobView {
+        JobView {
             id: self.id,
             kind: self.kind.shown(),
             status: self.status,
@@ -110,20 +110,20 @@ impl Model {
     }
 
     /// The event about the job; `None`: the account of its person is gone.
-    pub fn updated(&self) -> Option<Envelope> {
+    pub fn update_event(&self) -> Option<Envelope> {
         let event = JobUpdated { job: self.view() };
         Some(Envelope::plain(Topic::User(self.user_id?), &event))
     }
 }
 
 /// The document of an import as a job.
-pub fn view_of_import(row: &import_job::Model) -> View {
+pub fn import_as_job(row: &import_job::Model) -> JobView {
     let view = row.view();
-    View {
+    JobView {
         id: JobId(view.id.0),
         kind: match view.kind {
-            import_job::ImportKind::Chat => ShownKind::ImportChat,
-            import_job::ImportKind::Space => ShownKind::ImportSpace,
+            import_job::ImportKind::Chat => JobKind::ImportChat,
+            import_job::ImportKind::Space => JobKind::ImportSpace,
         },
         status: match view.status {
             import_job::ImportStatus::Running => JobStatus::Running,
@@ -144,7 +144,7 @@ pub fn view_of_import(row: &import_job::Model) -> View {
 }
 
 /// The newest jobs and imports of a person, newest first.
-pub async fn of_user(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<View>, DbErr> {
+pub async fn list_for_user(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<JobView>, DbErr> {
     let jobs = job::Entity::find()
         .filter(job::Column::UserId.eq(user))
         .order_by_desc(job::Column::Id)
@@ -157,8 +157,8 @@ pub async fn of_user(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<View
         .limit(MAX_LISTED)
         .all(db)
         .await?;
-    let mut views: Vec<View> = jobs.iter().map(Model::view).collect();
-    views.extend(imports.iter().map(view_of_import));
+    let mut views: Vec<JobView> = jobs.iter().map(Model::view).collect();
+    views.extend(imports.iter().map(import_as_job));
     views.sort_by_key(|it| std::cmp::Reverse((it.created_at, it.id)));
     Ok(views)
 }

@@ -26,7 +26,7 @@ use sha2::Digest;
 use sha2::Sha256;
 
 use crate::conversations::markdown_limits::MAX_OUTPUT;
-use crate::conversations::markdown_limits::is_tame;
+use crate::conversations::markdown_limits::is_within_limits;
 
 /// How deep the parts of a text may stand inside each other; a level of a list counts twice.
 const MAX_TREE_DEPTH: usize = 80;
@@ -42,13 +42,13 @@ const EXTERNAL_IMAGE: &str = "external-image";
 #[derive(Debug)]
 pub struct Markdown {
     /// By the hash of the text. Filled for the life of the program; the oldest give way.
-    rendered: Cache<[u8; 32], Arc<str>>,
+    cache: Cache<[u8; 32], Arc<str>>,
     allowed: Builder<'static>,
-    within: Duration,
+    time_limit: Duration,
 }
 
 /// There was no time for the next step.
-struct OutOfTime;
+struct RenderTimeout;
 
 impl Default for Markdown {
     fn default() -> Self {
@@ -61,49 +61,49 @@ impl Markdown {
     pub fn new() -> Self {
         let weight =
             |_: &[u8; 32], html: &Arc<str>| u32::try_from(html.len() + 64).unwrap_or(u32::MAX);
-        let rendered = Cache::builder()
+        let cache = Cache::builder()
             .max_capacity(CACHE_BYTES)
             .weigher(weight)
             .build();
         Self {
-            rendered,
+            cache,
             allowed: allow_list(),
-            within: MAX_TIME,
+            time_limit: MAX_TIME,
         }
     }
 
     /// `text` as safe HTML.
     pub fn render(&self, text: &str) -> Arc<str> {
         let key = Sha256::digest(text).into();
-        let rendered = self.rendered.try_get_with(key, || self.render_anew(text));
+        let rendered = self.cache.try_get_with(key, || self.render_uncached(text));
         // What ran out of time is not kept: the machine may be less busy when it is seen next.
-        rendered.unwrap_or_else(|_| plain(text).into())
+        rendered.unwrap_or_else(|_| plain_html(text).into())
     }
 
-    fn render_anew(&self, text: &str) -> Result<Arc<str>, OutOfTime> {
-        if !is_tame(text) {
-            return Ok(plain(text).into());
+    fn render_uncached(&self, text: &str) -> Result<Arc<str>, RenderTimeout> {
+        if !is_within_limits(text) {
+            return Ok(plain_html(text).into());
         }
-        let until = Instant::now() + self.within;
+        let deadline = Instant::now() + self.time_limit;
         // A stranger's text that makes a library stumble must not make a room unreadable for good.
-        let html = catch_unwind(AssertUnwindSafe(|| self.to_safe_html(text, until)));
+        let html = catch_unwind(AssertUnwindSafe(|| self.to_safe_html(text, deadline)));
         let html = html.unwrap_or(Ok(None))?;
-        Ok(html.unwrap_or_else(|| plain(text)).into())
+        Ok(html.unwrap_or_else(|| plain_html(text)).into())
     }
 
     /// The text rendered and cleaned; nothing when it turned out too deep or too long.
-    fn to_safe_html(&self, text: &str, until: Instant) -> Result<Option<String>, OutOfTime> {
+    fn to_safe_html(&self, text: &str, deadline: Instant) -> Result<Option<String>, RenderTimeout> {
         let options = options();
         let arena = Arena::new();
         let root = comrak::parse_document(&arena, text, &options);
-        in_time(until)?;
-        if depth(root) > MAX_TREE_DEPTH {
+        check_deadline(deadline)?;
+        if tree_depth(root) > MAX_TREE_DEPTH {
             return Ok(None);
         }
         replace_images(root);
         let mut html = String::new();
         let formatted = comrak::format_html(root, &options, &mut html);
-        in_time(until)?;
+        check_deadline(deadline)?;
         if formatted.is_err() || html.len() > MAX_OUTPUT {
             return Ok(None);
         }
@@ -112,10 +112,10 @@ impl Markdown {
     }
 }
 
-fn in_time(until: Instant) -> Result<(), OutOfTime> {
-    match Instant::now() < until {
+fn check_deadline(deadline: Instant) -> Result<(), RenderTimeout> {
+    match Instant::now() < deadline {
         true => Ok(()),
-        false => Err(OutOfTime),
+        false => Err(RenderTimeout),
     }
 }
 
@@ -196,7 +196,7 @@ fn allow_list() -> Builder<'static> {
 }
 
 /// How deep the tree is. Walked without recursion: it is as deep as a stranger likes.
-fn depth<'a>(root: &'a AstNode<'a>) -> usize {
+fn tree_depth<'a>(root: &'a AstNode<'a>) -> usize {
     let mut deepest = 0;
     let mut waiting = vec![(root, 1)];
     while let Some((node, depth)) = waiting.pop() {
@@ -215,7 +215,7 @@ fn replace_images<'a>(root: &'a AstNode<'a>) {
         .descendants()
         .filter(|it| matches!(it.data.borrow().value, NodeValue::Image(_)));
     for image in images.collect::<Vec<_>>() {
-        let html = in_place_of(image);
+        let html = image_replacement(image);
         image
             .children()
             .collect::<Vec<_>>()
@@ -226,23 +226,23 @@ fn replace_images<'a>(root: &'a AstNode<'a>) {
 }
 
 /// The link, named by what the picture would have been called; inside a link the name alone.
-fn in_place_of<'a>(image: &'a AstNode<'a>) -> String {
+fn image_replacement<'a>(image: &'a AstNode<'a>) -> String {
     let data = image.data.borrow();
     let NodeValue::Image(link) = &data.value else {
         return String::new();
     };
-    let mut called = String::new();
+    let mut label = String::new();
     for node in image.descendants() {
         match &node.data.borrow().value {
-            NodeValue::Text(text) => called.push_str(text),
-            NodeValue::Code(code) => called.push_str(&code.literal),
+            NodeValue::Text(text) => label.push_str(text),
+            NodeValue::Code(code) => label.push_str(&code.literal),
             _ => {}
         }
     }
-    let called = escaped(if called.trim().is_empty() {
+    let called = escape(if label.trim().is_empty() {
         &link.url
     } else {
-        &called
+        &label
     });
     let is_inside_link = image
         .ancestors()
@@ -259,7 +259,7 @@ fn in_place_of<'a>(image: &'a AstNode<'a>) -> String {
     let _ = write!(
         html,
         "<a class=\"{EXTERNAL_IMAGE}\" href=\"{}\">{called}</a>",
-        escaped(&link.url)
+        escape(&link.url)
     );
     html
 }
@@ -270,12 +270,12 @@ fn starts_with(url: &str, scheme: &str) -> bool {
 }
 
 /// The text as it was typed, line by line.
-fn plain(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(escaped).collect();
+fn plain_html(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(escape).collect();
     format!("<p>{}</p>", lines.join("<br>\n"))
 }
 
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::MAX_TIME;
 use super::Markdown;
-use super::plain;
+use super::plain_html;
 use crate::conversations::markdown_limits::MAX_INPUT;
 use crate::conversations::markdown_limits::MAX_OUTPUT;
 
@@ -14,7 +14,7 @@ fn filled(piece: &str) -> String {
 }
 
 /// What is known to hurt renderers of Markdown or of HTML, as long as a message may be.
-fn bombs() -> Vec<(&'static str, String)> {
+fn expensive_texts() -> Vec<(&'static str, String)> {
     let repeated = [
         ">",
         "> ",
@@ -183,16 +183,16 @@ fn bombs() -> Vec<(&'static str, String)> {
 
 /// Far beyond what the slowest takes (a tenth of a second), also on a busy machine, and below what
 /// they take where nobody looks first: fifty thousand quotes are ten seconds.
-const SOON: Duration = Duration::from_secs(5);
+const MAX_RENDER_TIME: Duration = Duration::from_secs(5);
 
 #[test]
 fn a_small_text_costs_little_and_becomes_nothing_huge() {
     let mut slowest = (Duration::ZERO, "");
-    for (what, text) in bombs() {
+    for (what, text) in expensive_texts() {
         let text = &text[..text.floor_char_boundary(MAX_INPUT)];
         let markdown = Markdown {
             // All the time there is: what is looked at here are the limits.
-            within: Duration::from_secs(3_600),
+            time_limit: Duration::from_secs(3_600),
             ..Markdown::new()
         };
         let began = Instant::now();
@@ -202,19 +202,22 @@ fn a_small_text_costs_little_and_becomes_nothing_huge() {
         slowest = slowest.max((began.elapsed(), what));
         assert!(html.len() <= MAX_OUTPUT, "{what}: {}", html.len());
     }
-    eprintln!("the slowest of {} took {slowest:?}", bombs().len());
-    assert!(slowest.0 < SOON, "{slowest:?}");
+    eprintln!(
+        "the slowest of {} took {slowest:?}",
+        expensive_texts().len()
+    );
+    assert!(slowest.0 < MAX_RENDER_TIME, "{slowest:?}");
 }
 
 #[test]
 fn what_takes_too_long_is_shown_plain_and_tried_again() {
     let mut markdown = Markdown {
-        within: Duration::ZERO,
+        time_limit: Duration::ZERO,
         ..Markdown::new()
     };
-    assert_eq!(*markdown.render("*a*"), *plain("*a*"));
+    assert_eq!(*markdown.render("*a*"), *plain_html("*a*"));
 
-    markdown.within = MAX_TIME;
+    markdown.time_limit = MAX_TIME;
 
     assert_eq!(markdown.render("*a*").trim_end(), "<p><em>a</em></p>");
 }

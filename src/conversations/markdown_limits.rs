@@ -12,17 +12,17 @@ const MAX_DEPTH: usize = 32;
 /// How many cells a table may have; short rows are filled up to its width.
 const MAX_CELLS: usize = 20_000;
 /// How many characters there may be for which the sanitizer looks ahead through the whole text.
-const MAX_LOOKS_AHEAD: usize = 8_000;
+const MAX_LOOKAHEAD_CHARS: usize = 8_000;
 /// The width of a level of a list, in spaces, at its narrowest.
 const LIST_INDENT: usize = 2;
 
 /// Is this text cheap enough to be rendered?
-pub fn is_tame(text: &str) -> bool {
+pub fn is_within_limits(text: &str) -> bool {
     text.len() <= MAX_INPUT
         && text.lines().all(|line| block_depth(line) <= MAX_DEPTH)
         && bracket_depth(text) <= MAX_DEPTH
-        && most_cells(text) <= MAX_CELLS
-        && looks_ahead(text) <= MAX_LOOKS_AHEAD
+        && max_table_cells(text) <= MAX_CELLS
+        && count_lookahead_chars(text) <= MAX_LOOKAHEAD_CHARS
 }
 
 /// How many quotes and lists this line opens or stands in, at most.
@@ -75,8 +75,8 @@ fn bracket_depth(text: &str) -> usize {
 
 /// The cells of the largest table that may be in the text: each line that could be the rule under
 /// a heading, times the lines down to the next blank one.
-fn most_cells(text: &str) -> usize {
-    let mut most = 0;
+fn max_table_cells(text: &str) -> usize {
+    let mut max_cells = 0;
     let mut n_columns = 0_usize;
     let mut n_rows = 0_usize;
     for line in text.lines() {
@@ -85,17 +85,17 @@ fn most_cells(text: &str) -> usize {
             continue;
         }
         n_rows += 1;
-        let width = rule_width(line);
+        let width = separator_columns(line);
         if width > n_columns {
             (n_columns, n_rows) = (width, 1);
         }
-        most = most.max(n_columns.saturating_mul(n_rows));
+        max_cells = max_cells.max(n_columns.saturating_mul(n_rows));
     }
-    most
+    max_cells
 }
 
 /// The columns of a line like `|---|:-:|`, wherever it stands; 0 for any other line.
-fn rule_width(line: &str) -> usize {
+fn separator_columns(line: &str) -> usize {
     let is_rule = line.contains('-')
         && line
             .bytes()
@@ -108,6 +108,6 @@ fn rule_width(line: &str) -> usize {
 
 /// Ampersands, and the letters whose first byte is that of a no-break space: the writer of HTML
 /// searches the rest of the text for quotes at each of them.
-fn looks_ahead(text: &str) -> usize {
+fn count_lookahead_chars(text: &str) -> usize {
     text.bytes().filter(|it| matches!(it, b'&' | 0xC2)).count()
 }

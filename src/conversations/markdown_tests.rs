@@ -1,7 +1,7 @@
 //! What people see of what they wrote.
 
 use super::Markdown;
-use super::plain;
+use super::plain_html;
 use std::sync::Arc;
 
 fn html(text: &str) -> String {
@@ -85,7 +85,7 @@ fn tables_and_tasks_are_rendered() {
 }
 
 #[test]
-fn links_leave_in_a_tab_of_their_own_and_tell_nobody() {
+fn links_open_in_a_new_tab_without_a_referrer() {
     for text in [
         "https://example.org/a?b=1&c=2",
         "[x](https://example.org/a?b=1&c=2)",
@@ -108,7 +108,7 @@ fn links_leave_in_a_tab_of_their_own_and_tell_nobody() {
 }
 
 #[test]
-fn links_into_this_house_are_text() {
+fn links_to_this_server_are_text() {
     for text in [
         "[x](/logout)",
         "[x](logout)",
@@ -163,7 +163,7 @@ fn what_looks_like_html_stays_readable() {
 }
 
 #[test]
-fn plain_words_come_through_in_every_script() {
+fn plain_text_is_unchanged_in_every_script() {
     for text in [
         "Hello there!",
         "Привет, мир.",
@@ -206,7 +206,7 @@ fn the_same_text_is_rendered_once() {
 #[test]
 fn plain_text_is_escaped_line_by_line() {
     assert_eq!(
-        plain("a <b>\n\"c\" & 'd'\n"),
+        plain_html("a <b>\n\"c\" & 'd'\n"),
         "<p>a &lt;b&gt;<br>\n&quot;c&quot; &amp; &#39;d&#39;</p>"
     );
 }

@@ -81,7 +81,7 @@ string_enum! {
 /// A finished entry of a timeline, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Message)]
-pub struct View {
+pub struct MessageView {
     pub id: MessageId,
     pub conversation_id: ConversationId,
     pub seq: i64,
@@ -97,7 +97,7 @@ pub struct View {
     pub visibility: Visibility,
     pub conversation_run_id: Option<RunId>,
     pub client_id: Option<String>,
-    pub swipes: Swipes,
+    pub swipes: SwipeSummary,
     pub origin_message_id: Option<MessageId>,
     pub edited_at: Option<Timestamp>,
     /// The membership that edited the text last.
@@ -111,7 +111,7 @@ pub struct View {
 /// How many texts a message has, and which one is shown, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Swipes)]
-pub struct Swipes {
+pub struct SwipeSummary {
     pub count: i64,
     pub active: i64,
 }
@@ -119,8 +119,13 @@ pub struct Swipes {
 impl Model {
     /// What people may read of this message; `n_swipes` counts the alternatives that are stored.
     /// Its HTML is there if there is something to render it with.
-    pub fn view(&self, author_name: &str, n_swipes: i64, markdown: Option<&Markdown>) -> View {
-        View {
+    pub fn view(
+        &self,
+        author_name: &str,
+        n_swipes: i64,
+        markdown: Option<&Markdown>,
+    ) -> MessageView {
+        MessageView {
             id: self.id,
             conversation_id: self.conversation_id,
             seq: self.seq,
@@ -133,7 +138,7 @@ impl Model {
             visibility: self.visibility,
             conversation_run_id: self.conversation_run_id,
             client_id: self.client_id.clone(),
-            swipes: Swipes {
+            swipes: SwipeSummary {
                 count: n_swipes.max(1),
                 active: self.active_swipe,
             },
@@ -150,7 +155,7 @@ impl Model {
 /// What is left to say of a hidden message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = HiddenMessage)]
-pub struct Gone {
+pub struct HiddenMessageView {
     pub id: MessageId,
     pub seq: i64,
     pub visibility: Visibility,
@@ -159,8 +164,8 @@ pub struct Gone {
 
 impl Model {
     /// That it is gone.
-    pub fn gone(&self) -> Gone {
-        Gone {
+    pub fn hidden_view(&self) -> HiddenMessageView {
+        HiddenMessageView {
             id: self.id,
             seq: self.seq,
             visibility: Visibility::Hidden,

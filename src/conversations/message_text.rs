@@ -16,7 +16,7 @@ pub struct MessageText(String);
 
 /// Why a text is no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TextError {
+pub enum MessageTextError {
     #[error("Write something first.")]
     Blank,
     #[error("A message takes at most 64 KiB.")]
@@ -25,7 +25,7 @@ pub enum TextError {
     Nul,
 }
 
-impl TextError {
+impl MessageTextError {
     /// The stable word for programs.
     pub fn code(self) -> &'static str {
         match self {
@@ -41,15 +41,15 @@ impl MessageText {
     ///
     /// # Errors
     /// When nothing can be seen of it, it is too long, or it holds what PostgreSQL cannot store.
-    pub fn parse(text: &str) -> Result<Self, TextError> {
+    pub fn parse(text: &str) -> Result<Self, MessageTextError> {
         if text.len() > MAX_BYTES {
-            return Err(TextError::TooLong);
+            return Err(MessageTextError::TooLong);
         }
         if text.contains('\0') {
-            return Err(TextError::Nul);
+            return Err(MessageTextError::Nul);
         }
         if text.chars().all(is_invisible) {
-            return Err(TextError::Blank);
+            return Err(MessageTextError::Blank);
         }
         Ok(Self(text.to_owned()))
     }
@@ -96,14 +96,14 @@ fn is_invisible(c: char) -> bool {
 mod tests {
     use super::MAX_BYTES;
     use super::MessageText;
-    use super::TextError;
+    use super::MessageTextError;
 
     #[test]
     fn a_text_of_which_nothing_can_be_seen_is_blank() {
         for blank in ["", " \n\t", "\u{200b}\u{feff}", "\u{2060} \u{ad}"] {
             assert_eq!(
                 MessageText::parse(blank),
-                Err(TextError::Blank),
+                Err(MessageTextError::Blank),
                 "{blank:?}"
             );
         }
@@ -124,12 +124,12 @@ mod tests {
         assert!(MessageText::parse(&"a".repeat(MAX_BYTES)).is_ok());
         assert_eq!(
             MessageText::parse(&"a".repeat(MAX_BYTES + 1)),
-            Err(TextError::TooLong)
+            Err(MessageTextError::TooLong)
         );
     }
 
     #[test]
     fn a_text_with_nul_is_refused() {
-        assert_eq!(MessageText::parse("a\0b"), Err(TextError::Nul));
+        assert_eq!(MessageText::parse("a\0b"), Err(MessageTextError::Nul));
     }
 }

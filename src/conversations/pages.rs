@@ -10,8 +10,8 @@ use crate::conversations::message::Entity;
 use crate::conversations::message::Model;
 use crate::conversations::message::Visibility;
 use crate::conversations::swipe;
-use crate::conversations::timeline::Page;
-use crate::conversations::timeline::shown;
+use crate::conversations::timeline::TimelinePage;
+use crate::conversations::timeline::visible;
 use crate::db::slices;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -41,24 +41,24 @@ pub type Stub = (i64, i64);
 ///
 /// # Errors
 /// When the database fails.
-pub async fn stubs(
+pub async fn load_stubs(
     db: &impl ConnectionTrait,
     id: ConversationId,
-    page: Page,
+    page: TimelinePage,
     limit: u64,
 ) -> Result<Vec<Stub>, DbErr> {
     let query = match page {
-        Page::Newest => shown(id).order_by_desc(Column::Seq),
-        Page::Before(seq) => shown(id)
+        TimelinePage::Newest => visible(id).order_by_desc(Column::Seq),
+        TimelinePage::Before(seq) => visible(id)
             .filter(Column::Seq.lt(seq))
             .order_by_desc(Column::Seq),
-        Page::After(seq) => shown(id)
+        TimelinePage::After(seq) => visible(id)
             .filter(Column::Seq.gt(seq))
             .order_by_asc(Column::Seq),
-        Page::Around(seq) => shown(id)
+        TimelinePage::Around(seq) => visible(id)
             .filter(Column::Seq.gte(seq))
             .order_by_asc(Column::Seq),
-        Page::Between(after, before) => shown(id)
+        TimelinePage::Between(after, before) => visible(id)
             .filter(Column::Seq.gt(after))
             .filter(Column::Seq.lt(before))
             .order_by_asc(Column::Seq),
@@ -66,7 +66,7 @@ pub async fn stubs(
     let stubs = query
         .select_only()
         .column(Column::Seq)
-        .column_as(bytes(), "bytes")
+        .column_as(stored_bytes(), "bytes")
         .limit(limit + 1);
     stubs.into_tuple().all(db).await
 }
@@ -75,28 +75,28 @@ pub async fn stubs(
 ///
 /// # Errors
 /// When the database fails.
-pub async fn rows(
+pub async fn load_messages(
     db: &impl ConnectionTrait,
     id: ConversationId,
     stubs: &[Stub],
 ) -> Result<Vec<Model>, DbErr> {
     let seqs = stubs.iter().map(|(seq, _)| *seq);
-    let query = shown(id).filter(Column::Seq.is_in(seqs));
+    let query = visible(id).filter(Column::Seq.is_in(seqs));
     query.order_by_asc(Column::Seq).all(db).await
 }
 
 /// How many bytes a message stores.
-pub fn bytes() -> SimpleExpr {
+pub fn stored_bytes() -> SimpleExpr {
     slices::stored_bytes((Entity, Column::Content))
         .add(slices::json_bytes((Entity, Column::Metadata)))
 }
 
 /// What changed on a timeline.
 #[derive(Debug, Default)]
-pub struct Changes {
+pub struct TimelineChanges {
     /// What can be seen, ascending.
-    pub shown: Vec<Stub>,
-    pub hidden: Vec<message::Gone>,
+    pub visible: Vec<Stub>,
+    pub hidden: Vec<message::HiddenMessageView>,
 }
 
 /// Everything created, changed or hidden after `rev`. `None`: more than `limit` messages, or more
@@ -104,19 +104,19 @@ pub struct Changes {
 ///
 /// # Errors
 /// When the database fails.
-pub async fn changed_since(
+pub async fn load_changes_since(
     db: &impl ConnectionTrait,
     id: ConversationId,
     rev: i64,
     limit: u64,
-) -> Result<Option<Changes>, DbErr> {
+) -> Result<Option<TimelineChanges>, DbErr> {
     let found: Vec<(MessageId, i64, i64, Visibility, i64)> = Entity::find()
         .filter(Column::ConversationId.eq(id))
         .filter(Column::Rev.gt(rev))
         .order_by_asc(Column::Seq)
         .select_only()
         .columns([Column::Id, Column::Seq, Column::Rev, Column::Visibility])
-        .column_as(bytes(), "bytes")
+        .column_as(stored_bytes(), "bytes")
         .limit(limit + 1)
         .into_tuple()
         .all(db)
@@ -124,36 +124,36 @@ pub async fn changed_since(
     if found.len() as u64 > limit {
         return Ok(None);
     }
-    let mut changes = Changes::default();
+    let mut changes = TimelineChanges::default();
     for (id, seq, rev, visibility, bytes) in found {
         match visibility {
-            Visibility::Hidden => changes.hidden.push(message::Gone {
+            Visibility::Hidden => changes.hidden.push(message::HiddenMessageView {
                 id,
                 seq,
                 visibility,
                 rev,
             }),
-            Visibility::Normal | Visibility::Excluded => changes.shown.push((seq, bytes)),
+            Visibility::Normal | Visibility::Excluded => changes.visible.push((seq, bytes)),
         }
     }
-    let total: i64 = changes.shown.iter().map(|(_, bytes)| *bytes).sum();
+    let total: i64 = changes.visible.iter().map(|(_, bytes)| *bytes).sum();
     Ok((total <= MAX_BYTES as i64).then_some(changes))
 }
 
 /// What is shown beside the texts of messages.
 #[derive(Debug, Default)]
-pub struct Details {
+pub struct MessageDetails {
     /// How many texts a message has, where it has several.
     swipes: HashMap<MessageId, i64>,
     names: HashMap<MembershipId, String>,
 }
 
-impl Details {
+impl MessageDetails {
     /// Reads them.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn read(db: &impl ConnectionTrait, rows: &[Model]) -> Result<Self, DbErr> {
+    pub async fn load(db: &impl ConnectionTrait, rows: &[Model]) -> Result<Self, DbErr> {
         if rows.is_empty() {
             return Ok(Self::default());
         }
@@ -166,13 +166,13 @@ impl Details {
             .into_iter()
             .map(|it| (it.id, it.cached_display_name));
         Ok(Self {
-            swipes: swipe::counts(db, &ids).await?,
+            swipes: swipe::count_by_message(db, &ids).await?,
             names: names.collect(),
         })
     }
 
     /// A message as the API shows it, with its HTML if there is something to render it with.
-    pub fn view(&self, row: &Model, markdown: Option<&Markdown>) -> message::View {
+    pub fn view(&self, row: &Model, markdown: Option<&Markdown>) -> message::MessageView {
         let name = self.names.get(&row.space_membership_id);
         let n_swipes = self.swipes.get(&row.id).copied().unwrap_or_default();
         row.view(name.map_or("", String::as_str), n_swipes, markdown)
@@ -181,27 +181,27 @@ impl Details {
 
 /// How many bytes of JSON a page may still take.
 #[derive(Clone, Copy, Debug)]
-pub struct Budget {
-    left: usize,
+pub struct PageBudget {
+    remaining: usize,
     is_empty: bool,
 }
 
-impl Budget {
+impl PageBudget {
     /// Of a page of at most so many bytes.
-    pub fn new(most: usize) -> Self {
+    pub fn new(max_bytes: usize) -> Self {
         Self {
-            left: most,
+            remaining: max_bytes,
             is_empty: true,
         }
     }
 
     /// Whether an entry of so many bytes still belongs to the page. The first one always does;
     /// after one that does not, none does.
-    pub fn takes(&mut self, n_bytes: usize) -> bool {
+    pub fn try_add(&mut self, n_bytes: usize) -> bool {
         // A comma stands between two entries.
-        let left = self.left.checked_sub(n_bytes + 1);
+        let left = self.remaining.checked_sub(n_bytes + 1);
         let takes = left.is_some() || self.is_empty;
-        self.left = left.unwrap_or(0);
+        self.remaining = left.unwrap_or(0);
         self.is_empty = false;
         takes
     }
@@ -209,15 +209,15 @@ impl Budget {
 
 /// How many bytes a document has as JSON.
 pub fn n_json_bytes(document: &impl Serialize) -> usize {
-    let mut counter = Counter(0);
+    let mut counter = ByteCounter(0);
     // Counting cannot fail, and our documents can be written.
     let _ = serde_json::to_writer(&mut counter, document);
     counter.0
 }
 
-struct Counter(usize);
+struct ByteCounter(usize);
 
-impl Write for Counter {
+impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())
@@ -230,17 +230,17 @@ impl Write for Counter {
 
 #[cfg(test)]
 mod tests {
-    use super::Budget;
+    use super::PageBudget;
     use super::n_json_bytes;
 
     #[test]
     fn a_page_has_one_entry_however_large_and_none_after_one_that_does_not_fit() {
-        let mut tight = Budget::new(10);
-        assert_eq!([100, 1].map(|it| tight.takes(it)), [true, false]);
+        let mut tight = PageBudget::new(10);
+        assert_eq!([100, 1].map(|it| tight.try_add(it)), [true, false]);
 
-        let mut wide = Budget::new(100);
+        let mut wide = PageBudget::new(100);
         assert_eq!(
-            [40, 40, 40, 1].map(|it| wide.takes(it)),
+            [40, 40, 40, 1].map(|it| wide.try_add(it)),
             [true, true, false, false]
         );
     }

@@ -53,7 +53,7 @@ pub fn read_updated(user: UserId, conversation_id: ConversationId, seq: i64) -> 
 }
 
 /// How far a person has read in each of these conversations.
-pub async fn of_user(
+pub async fn list_for_user(
     db: &impl ConnectionTrait,
     user: UserId,
     conversations: &[ConversationId],
@@ -71,7 +71,7 @@ pub async fn of_user(
 
 /// A person has read up to `seq`. A tab that lags behind takes nothing back. Returns whether that
 /// is further than before.
-pub async fn set(
+pub async fn advance(
     db: &Db,
     user: UserId,
     conversation: ConversationId,
@@ -84,11 +84,11 @@ pub async fn set(
     };
     db.write(move |tx| {
         Box::pin(async move {
-            let mut again = OnConflict::columns([Column::UserId, Column::ConversationId]);
-            again.update_column(Column::LastReadSeq);
-            again.action_and_where(Expr::col((Entity, Column::LastReadSeq)).lt(seq));
+            let mut on_conflict = OnConflict::columns([Column::UserId, Column::ConversationId]);
+            on_conflict.update_column(Column::LastReadSeq);
+            on_conflict.action_and_where(Expr::col((Entity, Column::LastReadSeq)).lt(seq));
             Entity::insert(mark)
-                .on_conflict(again)
+                .on_conflict(on_conflict)
                 .exec_without_returning(tx)
                 .await
                 .map(|n_rows| n_rows > 0)

@@ -40,13 +40,13 @@ const MAX_TERMS: usize = 16;
 const INDEXED_CHARS: usize = 3;
 
 /// A word that no index knows is looked for in so many of the newest messages.
-const MAX_READ: u64 = 50_000;
+const MAX_SCANNED_MESSAGES: u64 = 50_000;
 
 /// The words to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms(Vec<String>);
+pub struct SearchTerms(Vec<String>);
 
-impl Terms {
+impl SearchTerms {
     /// Reads what somebody looks for; `None`: nothing.
     pub fn parse(text: &str) -> Option<Self> {
         let mut terms: Vec<String> = Vec::new();
@@ -63,20 +63,20 @@ impl Terms {
         &self.0
     }
 
-    fn indexed(&self) -> impl Iterator<Item = &String> {
+    fn indexed_words(&self) -> impl Iterator<Item = &String> {
         self.0
             .iter()
             .filter(|it| it.chars().count() >= INDEXED_CHARS)
     }
 
-    fn has_index(&self) -> bool {
-        self.indexed().next().is_some()
+    fn has_indexed_word(&self) -> bool {
+        self.indexed_words().next().is_some()
     }
 
     /// As an expression of FTS5: texts in quotes, all of which must be there.
-    fn matching(&self) -> String {
+    fn to_fts_query(&self) -> String {
         let quoted: Vec<String> = self
-            .indexed()
+            .indexed_words()
             .map(|it| format!("\"{}\"", it.replace('"', "\"\"")))
             .collect();
         quoted.join(" AND ")
@@ -84,10 +84,10 @@ impl Terms {
 }
 
 /// The messages of these spaces that say this; `spaces` selects their ids.
-pub fn found(terms: &Terms, spaces: SelectStatement, dialect: Backend) -> Select<Entity> {
+pub fn query(terms: &SearchTerms, spaces: SelectStatement, dialect: Backend) -> Select<Entity> {
     let mut all = Condition::all();
-    if dialect == Backend::Sqlite && terms.has_index() {
-        all = all.add(in_index(terms.matching()));
+    if dialect == Backend::Sqlite && terms.has_indexed_word() {
+        all = all.add(matches_index(terms.to_fts_query()));
     }
     for word in terms.words() {
         // What the index has found needs no second look; on PostgreSQL this is the index.
@@ -96,12 +96,12 @@ pub fn found(terms: &Terms, spaces: SelectStatement, dialect: Backend) -> Select
             all = all.add(contains(word, dialect));
         }
     }
-    if !terms.has_index() {
+    if !terms.has_indexed_word() {
         let newest = visible(spaces.clone())
             .select_only()
             .column(Column::Id)
             .order_by_desc(Column::Id)
-            .limit(MAX_READ);
+            .limit(MAX_SCANNED_MESSAGES);
         all = all.add(Column::Id.in_subquery(newest.into_query()));
     }
     visible(spaces).filter(all)
@@ -115,7 +115,7 @@ fn visible(spaces: SelectStatement) -> Select<Entity> {
         .filter(Column::Visibility.ne(Visibility::Hidden))
 }
 
-fn in_index(matching: String) -> SimpleExpr {
+fn matches_index(matching: String) -> SimpleExpr {
     let ids =
         "\"messages\".\"id\" IN (SELECT rowid FROM message_search WHERE message_search MATCH ?)";
     Expr::cust_with_values(ids, [matching])
@@ -141,7 +141,7 @@ fn contains(word: &str, dialect: Backend) -> SimpleExpr {
 }
 
 /// One space, as `spaces` of [`found`].
-pub fn only(space: SpaceId) -> SelectStatement {
+pub fn restrict_to(space: SpaceId) -> SelectStatement {
     space::Entity::find_by_id(space)
         .select_only()
         .column(space::Column::Id)
@@ -150,14 +150,14 @@ pub fn only(space: SpaceId) -> SelectStatement {
 
 #[cfg(test)]
 mod tests {
-    use super::Terms;
+    use super::SearchTerms;
 
     fn words(text: &str) -> Vec<String> {
-        Terms::parse(text).map_or_else(Vec::new, |it| it.words().to_vec())
+        SearchTerms::parse(text).map_or_else(Vec::new, |it| it.words().to_vec())
     }
 
     #[test]
-    fn what_one_looks_for_is_words() {
+    fn a_query_is_split_into_words() {
         assert_eq!(words("  the  red the door "), ["the", "red", "door"]);
         assert_eq!(words(" \u{3000}\t"), Vec::<String>::new());
         assert_eq!(words("a b c d e f g h i j k l m n o p q r").len(), 16);
@@ -165,17 +165,17 @@ mod tests {
 
     #[test]
     fn no_word_is_an_expression_of_the_index() {
-        let terms = Terms::parse("say\"hi OR NEAR(a content:x* no").unwrap();
+        let terms = SearchTerms::parse("say\"hi OR NEAR(a content:x* no").unwrap();
 
         assert_eq!(
-            terms.matching(),
+            terms.to_fts_query(),
             "\"say\"\"hi\" AND \"NEAR(a\" AND \"content:x*\""
         );
     }
 
     #[test]
     fn characters_count_and_not_bytes() {
-        assert!(!Terms::parse("月亮").unwrap().has_index());
-        assert!(Terms::parse("月亮湖").unwrap().has_index());
+        assert!(!SearchTerms::parse("月亮").unwrap().has_indexed_word());
+        assert!(SearchTerms::parse("月亮湖").unwrap().has_indexed_word());
     }
 }

@@ -4,8 +4,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 /// How much is shown before the first word, and in all, in characters.
-const BEFORE: usize = 40;
-const WHOLE: usize = 160;
+const CHARS_BEFORE: usize = 40;
+const MAX_CHARS: usize = 160;
 
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -18,17 +18,17 @@ pub struct Snippet {
 }
 
 /// The piece of `text` around the first of `words`. Capitals do not matter.
-pub fn around(text: &str, words: &[String]) -> Snippet {
-    let chars: Vec<char> = text.chars().map(flat).collect();
-    let words: Vec<Vec<char>> = words.iter().map(|it| folded(it)).collect();
-    let lower: Vec<char> = chars.iter().map(|it| lower(*it)).collect();
-    let first = (0..lower.len()).find(|at| length_at(&lower[*at..], &words).is_some());
-    let from = match first.unwrap_or(0).saturating_sub(BEFORE) {
+pub fn extract(text: &str, words: &[String]) -> Snippet {
+    let chars: Vec<char> = text.chars().map(flatten_whitespace).collect();
+    let words: Vec<Vec<char>> = words.iter().map(|it| lowercase(it)).collect();
+    let lower: Vec<char> = chars.iter().map(|it| lowercase_char(*it)).collect();
+    let first = (0..lower.len()).find(|at| match_length_at(&lower[*at..], &words).is_some());
+    let from = match first.unwrap_or(0).saturating_sub(CHARS_BEFORE) {
         // To save a few characters is not worth an ellipsis.
         ..4 => 0,
         from => from,
     };
-    let to = (from + WHOLE).min(chars.len());
+    let to = (from + MAX_CHARS).min(chars.len());
     let mut out = Snippet {
         snippet: String::new(),
         marks: Vec::new(),
@@ -41,7 +41,7 @@ pub fn around(text: &str, words: &[String]) -> Snippet {
     let mut marked_to = from;
     for at in from..to {
         if at >= marked_to
-            && let Some(length) = length_at(&lower[at..], &words)
+            && let Some(length) = match_length_at(&lower[at..], &words)
         {
             marked_to = (at + length).min(to);
             let n_marked: usize = chars[at..marked_to].iter().map(|it| it.len_utf16()).sum();
@@ -57,17 +57,17 @@ pub fn around(text: &str, words: &[String]) -> Snippet {
 }
 
 /// How long the longest word is that begins here.
-fn length_at(text: &[char], words: &[Vec<char>]) -> Option<usize> {
+fn match_length_at(text: &[char], words: &[Vec<char>]) -> Option<usize> {
     let here = words.iter().filter(|it| text.starts_with(it));
     here.map(Vec::len).max()
 }
 
-fn folded(word: &str) -> Vec<char> {
-    word.chars().map(lower).collect()
+fn lowercase(word: &str) -> Vec<char> {
+    word.chars().map(lowercase_char).collect()
 }
 
 /// One character for one: places stay where they are.
-fn lower(c: char) -> char {
+fn lowercase_char(c: char) -> char {
     let mut all = c.to_lowercase();
     match (all.next(), all.next()) {
         (Some(one), None) => one,
@@ -76,7 +76,7 @@ fn lower(c: char) -> char {
 }
 
 /// A snippet is one line.
-fn flat(c: char) -> char {
+fn flatten_whitespace(c: char) -> char {
     if c.is_whitespace() || c.is_control() {
         ' '
     } else {
@@ -87,7 +87,7 @@ fn flat(c: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::Snippet;
-    use super::around;
+    use super::extract;
 
     fn marked(it: &Snippet) -> Vec<String> {
         let units: Vec<u16> = it.snippet.encode_utf16().collect();
@@ -97,14 +97,14 @@ mod tests {
             .collect()
     }
 
-    fn look(text: &str, words: &[&str]) -> Snippet {
+    fn snippet_of(text: &str, words: &[&str]) -> Snippet {
         let words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
-        around(text, &words)
+        extract(text, &words)
     }
 
     #[test]
-    fn a_short_text_is_told_whole_with_every_word_marked() {
-        let found = look("The red Door and the RED house", &["red", "door"]);
+    fn a_short_text_is_shown_whole_with_every_word_marked() {
+        let found = snippet_of("The red Door and the RED house", &["red", "door"]);
 
         assert_eq!(found.snippet, "The red Door and the RED house");
         assert_eq!(marked(&found), ["red", "Door", "RED"]);
@@ -114,7 +114,7 @@ mod tests {
     fn a_long_text_is_cut_around_the_first_word() {
         let text = format!("{} lantern {}", "far ".repeat(100), "away ".repeat(100));
 
-        let found = look(&text, &["lantern"]);
+        let found = snippet_of(&text, &["lantern"]);
 
         assert!(found.snippet.starts_with('…') && found.snippet.ends_with('…'));
         assert_eq!(found.snippet.chars().count(), 162);
@@ -122,8 +122,8 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_as_a_browser_counts() {
-        let found = look("👩‍🚀 你好，月亮湖\nİstanbul", &["月亮", "i̇stanbul"]);
+    fn marks_are_utf16_offsets() {
+        let found = snippet_of("👩‍🚀 你好，月亮湖\nİstanbul", &["月亮", "i̇stanbul"]);
 
         assert_eq!(marked(&found), ["月亮"]);
         assert!(found.snippet.contains("月亮湖 İstanbul"));
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_text_without_the_word_begins_at_its_beginning() {
-        let found = look("nothing here", &["elsewhere"]);
+        let found = snippet_of("nothing here", &["elsewhere"]);
 
         assert_eq!(
             (found.snippet.as_str(), found.marks.len()),

@@ -22,7 +22,7 @@ use sea_orm::sea_query::ExprTrait;
 use std::collections::HashMap;
 
 /// In the metadata of a message: a character came in with it. About the message, not about a text.
-pub const GREETING: &str = "greeting";
+pub const GREETING_KEY: &str = "greeting";
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "message_swipes")]
@@ -56,7 +56,7 @@ pub enum Relation {
 impl ActiveModelBehavior for ActiveModel {}
 
 /// How many texts each of these messages has; a message with one text is not in the answer.
-pub async fn counts(
+pub async fn count_by_message(
     db: &impl ConnectionTrait,
     messages: &[MessageId],
 ) -> Result<HashMap<MessageId, i64>, DbErr> {
@@ -98,7 +98,7 @@ pub async fn bytes_by_seq(
 }
 
 /// The text at a position, if the message has several.
-pub async fn at(
+pub async fn find_at(
     db: &impl ConnectionTrait,
     message: MessageId,
     position: i64,
@@ -111,7 +111,10 @@ pub async fn at(
 }
 
 /// Replaces the text that is shown of a message that has several, by a person's hand.
-pub async fn rewrite(tx: &impl ConnectionTrait, message: &message::Model) -> Result<(), DbErr> {
+pub async fn update_active(
+    tx: &impl ConnectionTrait,
+    message: &message::Model,
+) -> Result<(), DbErr> {
     Entity::update_many()
         .col_expr(Column::Content, Expr::value(&message.content))
         .col_expr(Column::TokenCount, Expr::value(message.token_count))
@@ -126,7 +129,7 @@ pub async fn rewrite(tx: &impl ConnectionTrait, message: &message::Model) -> Res
 
 /// A text that is not a row yet.
 #[derive(Clone, Debug)]
-pub struct Text {
+pub struct SwipeText {
     pub content: String,
     pub token_count: i64,
     /// The run that wrote it.
@@ -137,7 +140,7 @@ pub struct Text {
     pub edited_by: Option<MembershipId>,
 }
 
-impl Text {
+impl SwipeText {
     /// A text that a run wrote, or a character brought along.
     pub fn new(content: String, token_count: i64) -> Self {
         Self {
@@ -151,10 +154,10 @@ impl Text {
     }
 
     /// The text that a message shows.
-    pub fn of(message: &message::Model) -> Self {
+    pub fn from_message(message: &message::Model) -> Self {
         let mut metadata = message.metadata.clone();
         if let Some(all) = metadata.as_object_mut() {
-            all.remove(GREETING);
+            all.remove(GREETING_KEY);
         }
         Self {
             content: message.content.clone(),
@@ -168,8 +171,8 @@ impl Text {
 
     /// Makes it the text that `message` shows, at this place among its texts. What the message is
     /// stays with it: its author, its first run, and whether it greets.
-    pub fn show_on(self, message: &mut message::Model, position: i64) {
-        let greeting = message.metadata.get(GREETING).cloned();
+    pub fn select_on(self, message: &mut message::Model, position: i64) {
+        let greeting = message.metadata.get(GREETING_KEY).cloned();
         message.content = self.content;
         message.token_count = self.token_count;
         message.edited_at = self.edited_at;
@@ -177,12 +180,12 @@ impl Text {
         message.metadata = self.metadata;
         message.active_swipe = position;
         if let (Some(greeting), Some(all)) = (greeting, message.metadata.as_object_mut()) {
-            all.insert(GREETING.to_owned(), greeting);
+            all.insert(GREETING_KEY.to_owned(), greeting);
         }
     }
 }
 
-impl From<Model> for Text {
+impl From<Model> for SwipeText {
     fn from(row: Model) -> Self {
         Self {
             content: row.content,
@@ -200,19 +203,23 @@ pub async fn append_all(
     tx: &impl ConnectionTrait,
     message: MessageId,
     first: i64,
-    texts: Vec<Text>,
+    texts: Vec<SwipeText>,
 ) -> Result<i64, DbErr> {
     if texts.is_empty() {
         return Ok(0);
     }
-    let rows: Vec<ActiveModel> = rows(message, first, texts).collect();
+    let rows: Vec<ActiveModel> = to_rows(message, first, texts).collect();
     let n_swipes = i64::try_from(rows.len()).unwrap_or(i64::MAX);
     Entity::insert_many(rows).exec_without_returning(tx).await?;
     Ok(n_swipes)
 }
 
 /// Texts of a message as rows, the first at this position.
-pub fn rows(message: MessageId, first: i64, texts: Vec<Text>) -> impl Iterator<Item = ActiveModel> {
+pub fn to_rows(
+    message: MessageId,
+    first: i64,
+    texts: Vec<SwipeText>,
+) -> impl Iterator<Item = ActiveModel> {
     let rows = (first..).zip(texts);
     rows.map(move |(position, text)| ActiveModel {
         id: NotSet,

@@ -32,7 +32,7 @@ const MAX_GREETINGS: i64 = 1_000;
 
 /// The newest message that is not hidden.
 pub async fn tail(db: &impl ConnectionTrait, id: ConversationId) -> Result<Option<Model>, DbErr> {
-    shown(id).order_by_desc(Column::Seq).one(db).await
+    visible(id).order_by_desc(Column::Seq).one(db).await
 }
 
 /// The author of the newest assistant message before `seq` that is not hidden. A greeting counts.
@@ -41,7 +41,7 @@ pub async fn last_speaker(
     id: ConversationId,
     seq: i64,
 ) -> Result<Option<MembershipId>, DbErr> {
-    let newest = shown(id)
+    let newest = visible(id)
         .filter(Column::Role.eq(MessageRole::Assistant))
         .filter(Column::Seq.lt(seq))
         .order_by_desc(Column::Seq)
@@ -51,11 +51,11 @@ pub async fn last_speaker(
 }
 
 /// Who has spoken since the newest message of role user.
-pub async fn spoken_in_epoch(
+pub async fn speakers_since_last_user_message(
     db: &impl ConnectionTrait,
     row: &conversation::Model,
 ) -> Result<HashSet<MembershipId>, DbErr> {
-    let spoken: Vec<MembershipId> = shown(row.id)
+    let spoken: Vec<MembershipId> = visible(row.id)
         .filter(Column::Role.eq(MessageRole::Assistant))
         .filter(Column::Seq.gt(row.last_user_seq.unwrap_or(0)))
         .select_only()
@@ -68,12 +68,12 @@ pub async fn spoken_in_epoch(
 }
 
 /// The newest message of role user before `seq` that is not hidden.
-pub async fn last_of_users(
+pub async fn last_user_message(
     db: &impl ConnectionTrait,
     id: ConversationId,
     seq: i64,
 ) -> Result<Option<Model>, DbErr> {
-    shown(id)
+    visible(id)
         .filter(Column::Role.eq(MessageRole::User))
         .filter(Column::Seq.lt(seq))
         .order_by_desc(Column::Seq)
@@ -82,12 +82,12 @@ pub async fn last_of_users(
 }
 
 /// What was said after `seq` and is not hidden, in order.
-pub async fn shown_since(
+pub async fn visible_since(
     db: &impl ConnectionTrait,
     id: ConversationId,
     seq: i64,
 ) -> Result<Vec<Model>, DbErr> {
-    let since = shown(id).filter(Column::Seq.gt(seq));
+    let since = visible(id).filter(Column::Seq.gt(seq));
     since.order_by_asc(Column::Seq).all(db).await
 }
 
@@ -111,7 +111,7 @@ pub async fn append(tx: &impl ConnectionTrait, message: Model) -> Result<Model, 
 }
 
 /// The message of this author with this `client_id`, if it came before.
-pub async fn by_client_id(
+pub async fn find_by_client_id(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
     author: MembershipId,
@@ -127,7 +127,7 @@ pub async fn by_client_id(
 
 /// Which part of a timeline.
 #[derive(Clone, Copy, Debug)]
-pub enum Page {
+pub enum TimelinePage {
     /// The newest ones.
     Newest,
     /// The nearest ones with a smaller `seq`.
@@ -141,18 +141,18 @@ pub enum Page {
 }
 
 /// The place of a message that is not hidden in this conversation.
-pub async fn seq_of(
+pub async fn find_seq(
     db: &impl ConnectionTrait,
     id: ConversationId,
     message: MessageId,
 ) -> Result<Option<i64>, DbErr> {
-    let query = shown(id).filter(Column::Id.eq(message));
+    let query = visible(id).filter(Column::Id.eq(message));
     let seq = query.select_only().column(Column::Seq);
     seq.into_tuple().one(db).await
 }
 
 /// A row for [`append`], with nothing that only later events can know.
-pub fn blank(
+pub fn new_model(
     conversation: ConversationId,
     author: MembershipId,
     role: MessageRole,
@@ -182,7 +182,7 @@ pub fn blank(
 }
 
 /// Selects the messages of a conversation that are not hidden.
-pub(super) fn shown(id: ConversationId) -> sea_orm::Select<Entity> {
+pub(super) fn visible(id: ConversationId) -> sea_orm::Select<Entity> {
     Entity::find()
         .filter(Column::ConversationId.eq(id))
         // The literal, so that the partial indexes apply.
@@ -192,14 +192,14 @@ pub(super) fn shown(id: ConversationId) -> sea_orm::Select<Entity> {
 /// Whether nobody has spoken but in greeting: every message is an assistant's and no run's.
 ///
 /// Reads at most [`MAX_GREETINGS`] messages, hidden ones included.
-pub async fn is_untouched(
+pub async fn has_only_greetings(
     db: &impl ConnectionTrait,
     row: &conversation::Model,
 ) -> Result<bool, DbErr> {
     if row.last_user_seq.is_some() || row.last_seq > MAX_GREETINGS {
         return Ok(false);
     }
-    let touched = Entity::find()
+    let other_message = Entity::find()
         .filter(Column::ConversationId.eq(row.id))
         .filter(
             Column::Role
@@ -208,11 +208,11 @@ pub async fn is_untouched(
         )
         .one(db)
         .await?;
-    Ok(touched.is_none())
+    Ok(other_message.is_none())
 }
 
 /// Who has greeted on a timeline that is untouched, hidden messages included.
-pub async fn authors(
+pub async fn list_authors(
     db: &impl ConnectionTrait,
     id: ConversationId,
 ) -> Result<HashSet<MembershipId>, DbErr> {

@@ -13,8 +13,8 @@ use crate::ids::ConversationId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
 use crate::spaces::membership;
-use crate::spaces::permissions::Act;
-use crate::spaces::permissions::Standing;
+use crate::spaces::permissions::Access;
+use crate::spaces::permissions::Action;
 use crate::spaces::space;
 use sea_orm::EntityTrait;
 use std::ops::Deref;
@@ -25,7 +25,7 @@ pub struct SpaceAccess {
     pub space: space::Model,
     /// The caller's own seat; an admin may be inside without one.
     pub membership: Option<membership::Model>,
-    pub access: Standing,
+    pub access: Access,
 }
 
 /// A caller inside a space, at one of its conversations.
@@ -48,8 +48,8 @@ impl SpaceAccess {
     ///
     /// # Errors
     /// 403.
-    pub fn require_action(&self, action: Act) -> ApiResult<()> {
-        match self.access.may(action) {
+    pub fn require_action(&self, action: Action) -> ApiResult<()> {
+        match self.access.can(action) {
             true => Ok(()),
             false => Err(ApiError::forbidden(
                 "Your seat in this space does not allow that.",
@@ -61,7 +61,7 @@ impl SpaceAccess {
     ///
     /// # Errors
     /// 403 `forbidden`, 403 `space_archived`.
-    pub fn require_write(&self, action: Act) -> ApiResult<()> {
+    pub fn require_write(&self, action: Action) -> ApiResult<()> {
         self.require_action(action)?;
         match self.space.status {
             space::SpaceStatus::Active => Ok(()),
@@ -95,9 +95,9 @@ impl SpaceAccess {
     /// 403.
     pub fn require_change_message(&self, row: &message::Model) -> ApiResult<()> {
         self.require_write(if self.is_author(row) {
-            Act::ChangeOwnMessage
+            Action::ChangeOwnMessage
         } else {
-            Act::Moderate
+            Action::Moderate
         })
     }
 
@@ -107,8 +107,8 @@ impl SpaceAccess {
     /// 403.
     pub fn require_edit_message(&self, row: &message::Model) -> ApiResult<()> {
         match (self.is_author(row), row.role) {
-            (true, _) => self.require_write(Act::ChangeOwnMessage),
-            (false, message::MessageRole::Assistant) => self.require_write(Act::EditAiText),
+            (true, _) => self.require_write(Action::ChangeOwnMessage),
+            (false, message::MessageRole::Assistant) => self.require_write(Action::EditAiText),
             (false, _) => Err(ApiError::forbidden("Only its author may change this text.")),
         }
     }
@@ -119,9 +119,9 @@ impl SpaceAccess {
     /// 403.
     pub fn require_select_swipe(&self, row: &message::Model) -> ApiResult<()> {
         self.require_write(if self.is_author(row) {
-            Act::ChangeOwnMessage
+            Action::ChangeOwnMessage
         } else {
-            Act::SwitchSwipes
+            Action::SwitchSwipes
         })
     }
 
@@ -145,14 +145,14 @@ pub async fn load_space_access(
     let space = space::Entity::find_by_id(id).one(db).await?;
     let space = space.filter(|it| !it.is_hidden);
     let space = space.ok_or_else(ApiError::not_found)?;
-    let seat = membership::of_user(db, id, caller.id())
+    let seat = membership::find_for_user(db, id, caller.id())
         .await?
         .filter(|it| it.status == membership::MembershipStatus::Active);
     // What is being put together is nobody's to see yet.
     if seat.is_none() && caller.is_admin() && import_job::is_hidden(db, id).await? {
         return Err(ApiError::not_found());
     }
-    let standing = Standing::of(seat.as_ref(), caller.is_admin());
+    let standing = Access::for_member(seat.as_ref(), caller.is_admin());
     Ok(SpaceAccess {
         space,
         membership: seat,

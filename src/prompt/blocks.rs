@@ -6,7 +6,7 @@ use crate::llm::tool::AnsweredCall;
 use crate::llm::tool::Attachment;
 use crate::llm::tool::ToolCall;
 use crate::prompt::card_use::CardUse;
-use crate::prompt::record::Said;
+use crate::prompt::prompt_record::RecordedText;
 use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptBlockKind)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum BlockKind {
     Main,
     Persona,
     Description,
@@ -37,19 +37,19 @@ pub enum Kind {
 
 /// Where a piece comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Origin {
+pub enum BlockOrigin {
     /// A card, the preset, a person.
     #[default]
     Written,
     /// This was said; `before` stands before it.
-    Said { said: Said, before: String },
+    Message { said: RecordedText, before: String },
     /// The lore entry at this place of those that entered.
     Lore(usize),
 }
 
 /// What was said beside a text, or in its place; nothing, in a room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct BlockPayload {
     /// What the speaker called.
     pub calls: Vec<ToolCall>,
     /// The text is what came of this call.
@@ -57,7 +57,7 @@ pub struct Carried {
     pub attachments: Vec<Attachment>,
 }
 
-impl Carried {
+impl BlockPayload {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -67,9 +67,9 @@ impl Carried {
 /// One piece of a prompt, as it is shown to people who ask what was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = PromptBlock)]
-pub struct Block {
+pub struct PromptBlock {
     /// What it is.
-    pub kind: Kind,
+    pub kind: BlockKind,
     /// What it is called in a list: `Description`, or who said a line.
     pub label: String,
     /// On whose side it stands.
@@ -93,20 +93,20 @@ pub struct Block {
     #[serde(skip)]
     pub priority: (i64, i64),
     #[serde(skip)]
-    pub origin: Origin,
+    pub origin: BlockOrigin,
     /// Whether the text comes from a card.
     #[serde(skip)]
     pub card_use: CardUse,
     #[serde(skip)]
-    pub carried: Carried,
+    pub payload: BlockPayload,
     /// Of what was said: it is sent, or nothing is.
     #[serde(skip)]
-    pub stays: bool,
+    pub is_required: bool,
 }
 
-impl Block {
+impl PromptBlock {
     /// A piece that nobody in particular says.
-    pub fn new(kind: Kind, label: impl Into<String>, role: PromptRole, text: String) -> Self {
+    pub fn new(kind: BlockKind, label: impl Into<String>, role: PromptRole, text: String) -> Self {
         Self {
             kind,
             label: label.into(),
@@ -119,16 +119,16 @@ impl Block {
             withheld: false,
             joins: false,
             priority: (0, 0),
-            origin: Origin::Written,
+            origin: BlockOrigin::Written,
             card_use: CardUse::None,
-            carried: Carried::default(),
-            stays: false,
+            payload: BlockPayload::default(),
+            is_required: false,
         }
     }
 }
 
 /// What is sent. Neighboring system pieces are one message: many models take only one at a time.
-pub fn messages(blocks: &[Block]) -> Vec<Message> {
+pub fn to_messages(blocks: &[PromptBlock]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for block in blocks.iter().filter(|it| !it.dropped) {
         let neighbor = messages
@@ -142,9 +142,9 @@ pub fn messages(blocks: &[Block]) -> Vec<Message> {
             }
             _ => messages.push(Message {
                 name: block.name.clone(),
-                calls: block.carried.calls.clone(),
-                answers: block.carried.answers.clone(),
-                attachments: block.carried.attachments.clone(),
+                calls: block.payload.calls.clone(),
+                answers: block.payload.answers.clone(),
+                attachments: block.payload.attachments.clone(),
                 ..Message::new(block.role, &block.text)
             }),
         }

@@ -7,8 +7,8 @@
 //! many. What came of a call never stays behind without the call.
 
 use crate::presets::document::ExampleMessagesMode;
-use crate::prompt::blocks::Block;
-use crate::prompt::blocks::Kind;
+use crate::prompt::blocks::BlockKind;
+use crate::prompt::blocks::PromptBlock;
 
 /// What a model needs to tell one message from the next, in tokens.
 const MESSAGE_OVERHEAD: i64 = 4;
@@ -22,18 +22,18 @@ pub struct ContextOverflow {
 }
 
 /// Marks as dropped what does not fit into `limit_tokens`, and returns the length of the rest.
-pub fn fit(
-    blocks: &mut [Block],
+pub fn fit_blocks(
+    blocks: &mut [PromptBlock],
     limit_tokens: i64,
     examples: ExampleMessagesMode,
 ) -> Result<i64, ContextOverflow> {
-    let mut total: i64 = blocks.iter().map(cost).sum();
-    for at in in_order_of_eviction(blocks, examples) {
+    let mut total: i64 = blocks.iter().map(block_cost).sum();
+    for at in eviction_order(blocks, examples) {
         if total <= limit_tokens {
             break;
         }
         blocks[at].dropped = true;
-        total -= cost(&blocks[at]);
+        total -= block_cost(&blocks[at]);
     }
     total -= drop_orphans(blocks);
     if total > limit_tokens {
@@ -44,13 +44,13 @@ pub fn fit(
 }
 
 /// Drops what answers a call that was dropped; answers how long all of it is.
-fn drop_orphans(blocks: &mut [Block]) -> i64 {
-    let lines = blocks.iter_mut().filter(|it| it.kind == Kind::History);
+fn drop_orphans(blocks: &mut [PromptBlock]) -> i64 {
+    let lines = blocks.iter_mut().filter(|it| it.kind == BlockKind::History);
     let (mut dropped, mut was_dropped) = (0, false);
     for line in lines {
-        if was_dropped && !line.dropped && line.carried.answers.is_some() && !line.stays {
+        if was_dropped && !line.dropped && line.payload.answers.is_some() && !line.is_required {
             line.dropped = true;
-            dropped += cost(line);
+            dropped += block_cost(line);
         }
         was_dropped = line.dropped;
     }
@@ -58,68 +58,68 @@ fn drop_orphans(blocks: &mut [Block]) -> i64 {
 }
 
 /// Which blocks may go, the first to go first.
-fn in_order_of_eviction(blocks: &[Block], examples: ExampleMessagesMode) -> Vec<usize> {
-    let of = |kind: Kind| {
+fn eviction_order(blocks: &[PromptBlock], examples: ExampleMessagesMode) -> Vec<usize> {
+    let of = |kind: BlockKind| {
         let all = blocks.iter().enumerate();
         all.filter(move |(_, it)| it.kind == kind).map(|(at, _)| at)
     };
-    let mut lore: Vec<usize> = of(Kind::Lore).collect();
+    let mut lore: Vec<usize> = of(BlockKind::Lore).collect();
     lore.sort_by_key(|at| blocks[*at].priority);
-    let mut lines: Vec<usize> = of(Kind::History).collect();
+    let mut lines: Vec<usize> = of(BlockKind::History).collect();
     lines.pop(); // the newest stays
-    lines.retain(|at| !blocks[*at].stays);
+    lines.retain(|at| !blocks[*at].is_required);
     match examples {
         ExampleMessagesMode::AlwaysKeep => lore
             .into_iter()
             .chain(lines)
-            .chain(of(Kind::Example))
+            .chain(of(BlockKind::Example))
             .collect(),
-        _ => of(Kind::Example).chain(lore).chain(lines).collect(),
+        _ => of(BlockKind::Example).chain(lore).chain(lines).collect(),
     }
 }
 
 /// What a message of the history takes up at the least.
-pub fn cost_of_line(token_count: i64) -> i64 {
+pub fn line_cost(token_count: i64) -> i64 {
     token_count + MESSAGE_OVERHEAD
 }
 
 /// What a block takes up. Neighbors may be sent as one message, so this never flatters.
-fn cost(block: &Block) -> i64 {
+fn block_cost(block: &PromptBlock) -> i64 {
     block.tokens + MESSAGE_OVERHEAD
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Block;
+    use super::BlockKind;
     use super::ContextOverflow;
     use super::ExampleMessagesMode;
-    use super::Kind;
-    use super::fit;
+    use super::PromptBlock;
+    use super::fit_blocks;
     use crate::llm::request::PromptRole;
 
     /// Each costs ten tokens.
-    fn blocks(kinds: &[Kind]) -> Vec<Block> {
-        let block = |kind: &Kind| Block {
+    fn blocks(kinds: &[BlockKind]) -> Vec<PromptBlock> {
+        let block = |kind: &BlockKind| PromptBlock {
             tokens: 6,
-            ..Block::new(*kind, "", PromptRole::System, String::new())
+            ..PromptBlock::new(*kind, "", PromptRole::System, String::new())
         };
         kinds.iter().map(block).collect()
     }
 
-    const WHOLE: [Kind; 7] = [
-        Kind::Main,
-        Kind::Example,
-        Kind::Example,
-        Kind::History,
-        Kind::History,
-        Kind::History,
-        Kind::PostHistory,
+    const WHOLE: [BlockKind; 7] = [
+        BlockKind::Main,
+        BlockKind::Example,
+        BlockKind::Example,
+        BlockKind::History,
+        BlockKind::History,
+        BlockKind::History,
+        BlockKind::PostHistory,
     ];
 
     fn dropped(limit_tokens: i64) -> Vec<usize> {
         let mut blocks = blocks(&WHOLE);
         let total =
-            fit(&mut blocks, limit_tokens, ExampleMessagesMode::default()).expect("it fits");
+            fit_blocks(&mut blocks, limit_tokens, ExampleMessagesMode::default()).expect("it fits");
         let dropped: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].dropped).collect();
         assert_eq!(total, 70 - 10 * i64::try_from(dropped.len()).expect("few"));
         dropped
@@ -142,15 +142,15 @@ mod tests {
     #[test]
     fn lore_goes_after_the_examples_by_its_priority_and_before_what_was_said() {
         let mut blocks = blocks(&[
-            Kind::Lore,
-            Kind::Lore,
-            Kind::Example,
-            Kind::History,
-            Kind::History,
+            BlockKind::Lore,
+            BlockKind::Lore,
+            BlockKind::Example,
+            BlockKind::History,
+            BlockKind::History,
         ]);
         (blocks[0].priority, blocks[1].priority) = ((5, 0), (1, 100));
-        let order = super::in_order_of_eviction(&blocks, ExampleMessagesMode::default());
-        let kept = super::in_order_of_eviction(&blocks, ExampleMessagesMode::AlwaysKeep);
+        let order = super::eviction_order(&blocks, ExampleMessagesMode::default());
+        let kept = super::eviction_order(&blocks, ExampleMessagesMode::AlwaysKeep);
 
         assert_eq!(order, [2, 1, 0, 3]);
         assert_eq!(kept, [1, 0, 3, 2]);
@@ -158,20 +158,23 @@ mod tests {
 
     #[test]
     fn the_newest_line_and_the_system_stay_or_the_prompt_is_refused() {
-        let refused = fit(&mut blocks(&WHOLE), 18, ExampleMessagesMode::default());
+        let refused = fit_blocks(&mut blocks(&WHOLE), 18, ExampleMessagesMode::default());
 
         assert_eq!(refused, Err(ContextOverflow { over_by: 12 }));
     }
 
     #[test]
     fn a_prompt_without_history_can_be_too_long_as_well() {
-        let refused = fit(
-            &mut blocks(&[Kind::Main]),
+        let refused = fit_blocks(
+            &mut blocks(&[BlockKind::Main]),
             -5,
             ExampleMessagesMode::default(),
         );
 
         assert_eq!(refused, Err(ContextOverflow { over_by: 15 }));
-        assert_eq!(fit(&mut [], 0, ExampleMessagesMode::default()), Ok(0));
+        assert_eq!(
+            fit_blocks(&mut [], 0, ExampleMessagesMode::default()),
+            Ok(0)
+        );
     }
 }

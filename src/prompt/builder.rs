@@ -10,31 +10,31 @@ use crate::presets::document::Preset;
 use crate::presets::document::PresetEntry;
 use crate::presets::document::PromptPosition;
 use crate::presets::document::PromptSlot;
-use crate::prompt::blocks::Block;
-use crate::prompt::blocks::Kind;
-use crate::prompt::blocks::messages;
+use crate::prompt::author_note::NotePosition;
+use crate::prompt::blocks::BlockKind;
+use crate::prompt::blocks::PromptBlock;
+use crate::prompt::blocks::to_messages;
 use crate::prompt::budget::ContextOverflow;
-use crate::prompt::budget::fit;
+use crate::prompt::budget::fit_blocks;
+use crate::prompt::card_texts;
 use crate::prompt::card_use::CardUse;
-use crate::prompt::cards;
-use crate::prompt::context::Context;
+use crate::prompt::context::PromptContext;
+use crate::prompt::depth_insertion;
+use crate::prompt::depth_insertion::Injection;
 use crate::prompt::history;
-use crate::prompt::in_chat;
-use crate::prompt::in_chat::Injection;
 use crate::prompt::lore;
-use crate::prompt::lore::Told;
+use crate::prompt::lore::LoreReport;
 use crate::prompt::macros::variables::VariableChanges;
-use crate::prompt::note::Position;
 use crate::prompt::sections::Sections;
 use serde_json::Value;
 
 /// A finished prompt, and how it came about.
 #[derive(Clone, Debug)]
-pub struct Built {
+pub struct BuiltPrompt {
     /// What is sent, oldest first.
     pub messages: Vec<Message>,
     /// Every piece, dropped ones too, in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<PromptBlock>,
     /// The characters whose cards entered.
     pub cards: Vec<CharacterId>,
     /// How long what is sent is.
@@ -49,67 +49,70 @@ pub struct Built {
     /// expanded.
     pub preset: Preset,
     /// What of the lore entered and what did not.
-    pub lore: Told,
+    pub lore: LoreReport,
     /// What is to be remembered once the turn has been taken.
-    pub memory: Memory,
+    pub effects: PromptEffects,
 }
 
 /// What a turn leaves behind.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Memory {
+pub struct PromptEffects {
     /// What macros have set.
-    pub macros: VariableChanges,
+    pub variables: VariableChanges,
     /// Which lore stays, and which rests.
-    pub lore: Option<Value>,
+    pub timed_effects: Option<Value>,
 }
 
 /// Builds the prompt of `context`; `count` tells how many tokens a text has.
-pub fn build(context: &Context, count: &dyn Fn(&str) -> i64) -> Result<Built, ContextOverflow> {
-    let mut world = context.world();
-    let lore = lore::find(context, &mut world, count);
-    world.take_card_use();
-    let cards = cards::read(context, &world);
-    let card_text = world.take_card_use().max(CardUse::Entered);
+pub fn build(
+    context: &PromptContext,
+    count: &dyn Fn(&str) -> i64,
+) -> Result<BuiltPrompt, ContextOverflow> {
+    let mut environment = context.macro_environment();
+    let lore = lore::activate(context, &mut environment, count);
+    environment.take_card_use();
+    let cards = card_texts::expand_cards(context, &environment);
+    let card_text = environment.take_card_use().max(CardUse::Entered);
     let sections = Sections {
         card_text,
         context,
         cards: &cards,
         lore: &lore,
-        world: &world,
+        environment: &environment,
     };
-    let mut blocks = in_order(&sections, count);
-    for block in blocks.iter_mut().filter(|it| it.kind != Kind::History) {
+    let mut blocks = ordered_blocks(&sections, count);
+    for block in blocks.iter_mut().filter(|it| it.kind != BlockKind::History) {
         block.tokens = count(&block.text);
     }
     let limits = context.limits();
     let limit_tokens = limits.context_tokens - limits.response_tokens;
-    let total_tokens = fit(&mut blocks, limit_tokens, context.preset.examples)?;
+    let total_tokens = fit_blocks(&mut blocks, limit_tokens, context.preset.examples)?;
     let dropped = blocks
         .iter()
-        .filter(|it| it.kind == Kind::History && it.dropped);
-    let speaker = context.speaking().map(|it| it.name.clone());
+        .filter(|it| it.kind == BlockKind::History && it.dropped);
+    let speaker = context.find_speaker().map(|it| it.name.clone());
     let preset = Preset {
-        stop: sections.stop(),
+        stop: sections.stop_sequences(),
         ..context.preset.clone()
     };
-    Ok(Built {
-        cards: cards::entered(context),
-        messages: messages(&blocks),
+    Ok(BuiltPrompt {
+        cards: card_texts::included_characters(context),
+        messages: to_messages(&blocks),
         total_tokens,
         limit_tokens,
         dropped_messages: dropped.count(),
         speaker: speaker.unwrap_or_default(),
         preset,
-        lore: lore.told(&blocks),
-        memory: Memory {
-            lore: lore.timed(),
-            macros: world.variables.into_inner().changes,
+        lore: lore.report(&blocks),
+        effects: PromptEffects {
+            timed_effects: lore.timed_effects(),
+            variables: environment.variables.into_inner().changes,
         },
         blocks,
     })
 }
 
-impl Built {
+impl BuiltPrompt {
     /// The call of `model` that asks for this turn.
     pub fn into_request(self, model: impl Into<String>, seed: u64) -> Request {
         Request {
@@ -129,36 +132,36 @@ impl Built {
 
 /// The pieces in their order: each entry of the preset where it stands, and what stands at a depth
 /// among what was said.
-fn in_order(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<Block> {
+fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<PromptBlock> {
     let context = sections.context;
     let order = context.preset.order.iter();
-    let speaking: Vec<_> = order.filter(|it| speaks(it, context.trigger)).collect();
+    let entries: Vec<_> = order.filter(|it| applies(it, context.trigger)).collect();
     let (mut before, mut after) = (Vec::new(), Vec::new());
     let mut injections = Vec::new();
     let mut has_history = false;
     let mut note = Some(sections.note());
     let mut deep_note = Vec::new();
-    let mut directions = sections.directions();
+    let mut directions = sections.instructions();
     let position = context.note.position;
-    if position == Position::Before {
+    if position == NotePosition::Before {
         before.extend(note.take().unwrap_or_default());
     }
-    for entry in speaking {
+    for entry in entries {
         let is_relative = entry.place == PromptPosition::Relative;
         let ends_cards = matches!(entry.slot, Some(PromptSlot::Examples | PromptSlot::History));
         if ends_cards && is_relative {
             before.extend(directions.take());
         }
-        if position == Position::After && ends_cards && is_relative {
+        if position == NotePosition::After && ends_cards && is_relative {
             before.extend(note.take().unwrap_or_default());
         }
         match entry.place {
             _ if entry.slot == Some(PromptSlot::History) => has_history = true,
-            PromptPosition::Relative if has_history => after.extend(sections.of(entry)),
-            PromptPosition::Relative => before.extend(sections.of(entry)),
+            PromptPosition::Relative if has_history => after.extend(sections.blocks_for(entry)),
+            PromptPosition::Relative => before.extend(sections.blocks_for(entry)),
             PromptPosition::InChat { depth, order } => {
                 let depth = usize::try_from(depth).unwrap_or_default();
-                let blocks = sections.of(entry).into_iter();
+                let blocks = sections.blocks_for(entry).into_iter();
                 injections.extend(blocks.map(|block| Injection {
                     depth,
                     order,
@@ -170,12 +173,15 @@ fn in_order(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<Block> 
     before.extend(directions);
     let rest = note.take().unwrap_or_default();
     match position {
-        Position::InChat => deep_note = rest,
-        Position::Before | Position::After => before.extend(rest),
+        NotePosition::InChat => deep_note = rest,
+        NotePosition::Before | NotePosition::After => before.extend(rest),
     }
-    injections.extend(at_depth(sections, deep_note));
+    injections.extend(depth_injections(sections, deep_note));
     before.extend(sections.new_chat());
-    before.extend(in_chat::insert(history::blocks(context, count), injections));
+    before.extend(depth_insertion::insert(
+        history::blocks(context, count),
+        injections,
+    ));
     before.extend(sections.group_nudge());
     before.append(&mut after);
     before.extend(sections.impersonation());
@@ -183,7 +189,7 @@ fn in_order(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<Block> 
 }
 
 /// To write a message anew is a swipe as well: its old text stays beside the new one.
-fn speaks(entry: &PresetEntry, trigger: GenerationTrigger) -> bool {
+fn applies(entry: &PresetEntry, trigger: GenerationTrigger) -> bool {
     let is_swipe =
         trigger == GenerationTrigger::Regenerate && entry.applies_to(GenerationTrigger::Swipe);
     entry.applies_to(trigger) || is_swipe
@@ -191,7 +197,7 @@ fn speaks(entry: &PresetEntry, trigger: GenerationTrigger) -> bool {
 
 /// What stands among the messages beside the entries of the preset: what cards want there, lore, and
 /// last, as the strongest, the author's note.
-fn at_depth(sections: &Sections<'_>, note: Vec<Block>) -> Vec<Injection> {
+fn depth_injections(sections: &Sections<'_>, note: Vec<PromptBlock>) -> Vec<Injection> {
     let usual = |depth, block| Injection {
         depth,
         order: DEFAULT_ORDER,
@@ -204,13 +210,13 @@ fn at_depth(sections: &Sections<'_>, note: Vec<Block>) -> Vec<Injection> {
             _ => PromptRole::System,
         };
         let text = it.prompt.prompt.clone();
-        let block = Block {
+        let block = PromptBlock {
             card_use: sections.card_text,
-            ..Block::new(Kind::DepthPrompt, &it.owner, role, text)
+            ..PromptBlock::new(BlockKind::DepthPrompt, &it.owner, role, text)
         };
         usual(it.prompt.depth, block)
     });
-    let lore = sections.lore.at_depths().into_iter();
+    let lore = sections.lore.depth_blocks().into_iter();
     let lore = lore.map(|(depth, block)| usual(depth, block));
     let depth = sections.context.note.depth;
     let note = note.into_iter().map(|it| usual(depth, it));

@@ -8,44 +8,44 @@ use super::tests::written;
 use crate::conversations::message::MessageRole;
 use crate::llm::tool::AnsweredCall;
 use crate::llm::tool::ToolCall;
-use crate::prompt::blocks::Carried;
-use crate::prompt::context::Context;
-use crate::prompt::context::Line;
+use crate::prompt::blocks::BlockPayload;
+use crate::prompt::context::HistoryLine;
+use crate::prompt::context::PromptContext;
 
-fn call(id: &str) -> Carried {
+fn call(id: &str) -> BlockPayload {
     let call = ToolCall {
         id: id.to_owned(),
         name: "look".to_owned(),
         arguments: "{}".to_owned(),
     };
-    Carried {
+    BlockPayload {
         calls: vec![call],
-        ..Carried::default()
+        ..BlockPayload::default()
     }
 }
 
-fn answer(id: &str) -> Carried {
+fn answer(id: &str) -> BlockPayload {
     let answers = AnsweredCall {
         id: id.to_owned(),
         name: "look".to_owned(),
     };
-    Carried {
+    BlockPayload {
         answers: Some(answers),
-        ..Carried::default()
+        ..BlockPayload::default()
     }
 }
 
 /// Ada looks something up.
-fn with_a_call() -> Context {
+fn with_a_call() -> PromptContext {
     let mut context = solo();
     let tail = [
         (MessageRole::Assistant, "", call("a")),
         (MessageRole::User, "It rains.", answer("a")),
-        (MessageRole::User, "So?", Carried::default()),
+        (MessageRole::User, "So?", BlockPayload::default()),
     ];
     for (seq, (role, text, carried)) in (3..).zip(tail) {
-        context.history.push(Line {
-            carried,
+        context.history.push(HistoryLine {
+            payload: carried,
             ..line(seq, "", role, text)
         });
     }
@@ -55,7 +55,7 @@ fn with_a_call() -> Context {
 #[test]
 fn directions_stand_after_the_cards_and_before_the_examples_word_for_word() {
     let mut context = solo();
-    context.directions = Some(" Rhyme, {{char}}. ".into());
+    context.instructions = Some(" Rhyme, {{char}}. ".into());
 
     let prompt = written(&context);
 
@@ -65,7 +65,7 @@ fn directions_stand_after_the_cards_and_before_the_examples_word_for_word() {
 }
 
 #[test]
-fn a_call_goes_out_without_a_word_and_beside_what_came_of_it() {
+fn a_call_without_text_is_sent_beside_its_result() {
     let built = build(&with_a_call(), &count).unwrap();
 
     let [.., call, answer, newest] = &built.messages[..] else {
@@ -77,7 +77,7 @@ fn a_call_goes_out_without_a_word_and_beside_what_came_of_it() {
 }
 
 #[test]
-fn what_came_of_a_call_goes_with_the_call() {
+fn a_tool_result_is_dropped_with_its_call() {
     let mut context = with_a_call();
     context.preset.max_tokens = Some(1);
     let whole = build(&context, &count).unwrap().total_tokens;
@@ -96,7 +96,7 @@ fn what_came_of_a_call_goes_with_the_call() {
 fn a_line_that_is_to_stay_stays_or_the_prompt_is_refused() {
     let mut context = solo();
     for line in &mut context.history {
-        line.stays = true;
+        line.is_required = true;
     }
     context.preset.max_tokens = Some(1);
     let whole = build(&context, &count).unwrap().total_tokens;

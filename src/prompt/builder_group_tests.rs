@@ -17,9 +17,9 @@ use crate::lore::entry;
 use crate::presets::document::GenerationTrigger;
 use crate::presets::document::PresetEntry;
 use crate::presets::document::PromptPosition;
-use crate::prompt::context::Context;
-use crate::prompt::lore::Library;
-use crate::prompt::note::Note;
+use crate::prompt::author_note::AuthorNote;
+use crate::prompt::context::PromptContext;
+use crate::prompt::lore::LoreInput;
 use crate::spaces::membership::Participation;
 use crate::spaces::space::CardHandlingMode;
 use serde_json::Value;
@@ -90,17 +90,17 @@ fn book(owner: &str) -> Option<Lorebook> {
 }
 
 /// Bob with Ada, Cid and the muted Dot. Ada is about to speak.
-fn three(mode: CardHandlingMode) -> Context {
+fn three(mode: CardHandlingMode) -> PromptContext {
     let [ada, cid, dot] = cards();
     let mut context = solo();
-    context.cast.truncate(1);
+    context.members.truncate(1);
     let characters = [(2, "Ada", ada), (3, "Cid", cid), (4, "Dot", dot)];
     for (id, name, card) in characters {
-        context.cast.push(member(id, name, Some(card)));
+        context.members.push(member(id, name, Some(card)));
     }
-    context.cast[3].participation = Participation::Muted;
+    context.members[3].participation = Participation::Muted;
     context.card_handling = mode;
-    context.join = ("[<FIELDNAME> of {{char}}: ".into(), "]".into());
+    context.field_affixes = ("[<FIELDNAME> of {{char}}: ".into(), "]".into());
     context.history = vec![
         line(1, "Ada", MessageRole::Assistant, "Good day."),
         line(2, "Bob", MessageRole::User, "How is London?"),
@@ -115,10 +115,10 @@ fn three(mode: CardHandlingMode) -> Context {
                 .map_or(1, |n| n as i64 + 1),
         );
     }
-    context.note = Note {
+    context.note = AuthorNote {
         text: "It is {{weekday}}; keep it short.".into(),
         depth: 1,
-        ..Note::default()
+        ..AuthorNote::default()
     };
     let in_chat = PresetEntry {
         role: request::PromptRole::User,
@@ -135,14 +135,14 @@ fn three(mode: CardHandlingMode) -> Context {
     context
 }
 
-fn books_of(context: &mut Context, owner: &str) {
-    context.lore = Library {
-        books: book(owner).into_iter().collect(),
-        ..Library::default()
+fn books_of(context: &mut PromptContext, owner: &str) {
+    context.lore = LoreInput {
+        lorebooks: book(owner).into_iter().collect(),
+        ..LoreInput::default()
     };
 }
 
-fn shown(context: &Context) -> String {
+fn shown(context: &PromptContext) -> String {
     let built = build(context, &count).expect("it fits");
     let lore = built.lore.fired.iter();
     let lore: Vec<String> = lore
@@ -189,7 +189,7 @@ fn a_muted_character_that_is_made_to_speak_knows_its_own_card() {
 }
 
 #[test]
-fn lore_around_a_note_is_there_without_one_and_lore_that_finds_no_room_is_told() {
+fn lore_around_a_note_needs_no_note_and_lore_without_room_is_reported() {
     let mut context = three(CardHandlingMode::Swap);
     context.note.text = String::new();
     assert!(written(&context).contains("Below the note."));

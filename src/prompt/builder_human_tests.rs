@@ -7,23 +7,23 @@ use super::tests::solo;
 use super::tests::written;
 use crate::ids::MembershipId;
 use crate::presets::document::GenerationTrigger;
-use crate::prompt::context::Context;
+use crate::prompt::context::PromptContext;
 
 /// Bob, who is a human, is written for.
-fn for_bob(mut context: Context) -> Context {
+fn for_bob(mut context: PromptContext) -> PromptContext {
     context.speaker = MembershipId(1);
     context.preset = context.preset.for_impersonation();
     context.trigger = GenerationTrigger::Impersonate;
     context
 }
 
-fn labels(context: &Context) -> Vec<String> {
+fn labels(context: &PromptContext) -> Vec<String> {
     let built = build(context, &count).expect("it fits");
     built.blocks.into_iter().map(|it| it.label).collect()
 }
 
 #[test]
-fn the_last_word_is_that_the_words_are_the_humans() {
+fn impersonation_instructions_come_last() {
     let prompt = written(&for_bob(solo()));
 
     assert!(prompt.starts_with("--- system\nYou write for Bob, who is a person"));
@@ -36,7 +36,7 @@ fn the_last_word_is_that_the_words_are_the_humans() {
 #[test]
 fn what_the_human_asks_for_stands_at_the_end_as_it_was_written() {
     let mut context = for_bob(solo());
-    context.instruction = Some("Say no to {{char}}.".into());
+    context.impersonation_request = Some("Say no to {{char}}.".into());
 
     let prompt = written(&context);
 
@@ -47,16 +47,16 @@ fn what_the_human_asks_for_stands_at_the_end_as_it_was_written() {
 }
 
 #[test]
-fn a_character_is_asked_for_nothing_of_a_human() {
+fn a_character_gets_no_impersonation_instructions() {
     let mut context = solo();
-    context.instruction = Some("Say no.".into());
+    context.impersonation_request = Some("Say no.".into());
 
     assert!(!written(&context).contains("asks for this"));
     assert!(!labels(&context).contains(&"Impersonation".to_owned()));
 }
 
 #[test]
-fn the_character_of_a_humans_prompt_is_the_one_who_spoke_last() {
+fn the_character_of_an_impersonation_prompt_is_the_last_speaker() {
     let mut context = for_bob(group());
     context.history.last_mut().expect("a line").author = MembershipId(3);
 
@@ -79,9 +79,9 @@ fn the_instructions_of_a_card_are_for_its_character_alone() {
 }
 
 #[test]
-fn a_human_is_written_for_where_no_character_sits() {
+fn a_user_is_impersonated_in_a_space_without_characters() {
     let mut context = for_bob(solo());
-    context.cast.truncate(1);
+    context.members.truncate(1);
 
     assert!(written(&context).contains("You write for Bob"));
 }

@@ -6,26 +6,26 @@ use super::tests::member;
 use super::tests::solo;
 use crate::ids::MembershipId;
 use crate::presets::document::NamesBehavior;
-use crate::prompt::blocks::Kind;
-use crate::prompt::context::Context;
+use crate::prompt::blocks::BlockKind;
+use crate::prompt::context::PromptContext;
 use serde_json::json;
 
 /// The name and the text of each line.
-fn lines(mut context: Context, names: NamesBehavior) -> Vec<(Option<String>, String)> {
+fn lines(mut context: PromptContext, names: NamesBehavior) -> Vec<(Option<String>, String)> {
     context.preset.names = names;
     let built = build(&context, &|_| 1).unwrap();
     let said = built.blocks.into_iter();
-    let said = said.filter(|it| it.kind == Kind::History);
+    let said = said.filter(|it| it.kind == BlockKind::History);
     said.map(|it| (it.name, it.text)).collect()
 }
 
-fn named(context: Context, names: NamesBehavior) -> Vec<bool> {
+fn named(context: PromptContext, names: NamesBehavior) -> Vec<bool> {
     let lines = lines(context, names).into_iter();
     lines.map(|(name, _)| name.is_some()).collect()
 }
 
 #[test]
-fn names_are_told_as_the_preset_wants_it() {
+fn names_are_included_as_the_preset_says() {
     assert_eq!(named(solo(), NamesBehavior::Usual), [true, true]);
     assert_eq!(named(solo(), NamesBehavior::Never), [false, false]);
     assert_eq!(named(group(), NamesBehavior::Never), [false, false, false]);
@@ -35,7 +35,7 @@ fn names_are_told_as_the_preset_wants_it() {
 }
 
 #[test]
-fn where_several_could_have_said_it_a_name_tells_who_did() {
+fn names_are_included_where_several_authors_are_possible() {
     let mut two_people = solo();
     let mut other = two_people.history[1].clone();
     (other.author, other.name) = (MembershipId(9), "Eve".to_owned());
@@ -55,7 +55,7 @@ fn a_nickname_is_what_the_character_is_called() {
     let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {
         "name": "Augusta Ada King", "nickname": "Ada", "description": "{{char}} counts.",
     }});
-    context.cast[1] = member(2, "Augusta Ada King", Some(card));
+    context.members[1] = member(2, "Augusta Ada King", Some(card));
 
     let built = build(&context, &|_| 1).unwrap();
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json::json;
 
-use super::Context;
+use super::PromptContext;
 use super::build;
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
@@ -14,13 +14,13 @@ use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::presets::document::GenerationTrigger;
 use crate::presets::document::Preset;
+use crate::prompt::author_note::AuthorNote;
 use crate::prompt::budget::ContextOverflow;
-use crate::prompt::context::Line;
-use crate::prompt::context::Member;
-use crate::prompt::context::User;
-use crate::prompt::lore::Library;
+use crate::prompt::context::HistoryLine;
+use crate::prompt::context::PromptMember;
+use crate::prompt::context::PromptUser;
+use crate::prompt::lore::LoreInput;
 use crate::prompt::macros::variables::Variables;
-use crate::prompt::note::Note;
 use crate::spaces::membership::MembershipKind;
 use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
@@ -31,8 +31,8 @@ pub fn count(text: &str) -> i64 {
     i64::try_from(text.split_whitespace().count()).expect("few words")
 }
 
-pub fn member(id: i64, name: &str, card: Option<Value>) -> Member {
-    Member {
+pub fn member(id: i64, name: &str, card: Option<Value>) -> PromptMember {
+    PromptMember {
         id: MembershipId(id),
         name: name.into(),
         aliases: Vec::new(),
@@ -49,7 +49,7 @@ pub fn member(id: i64, name: &str, card: Option<Value>) -> Member {
     }
 }
 
-fn ada() -> Member {
+fn ada() -> PromptMember {
     member(
         2,
         "Ada",
@@ -63,7 +63,7 @@ fn ada() -> Member {
     )
 }
 
-fn cid() -> Member {
+fn cid() -> PromptMember {
     let card = json!({
         "name": "Cid", "description": "{{char}} builds engines.",
         "system_prompt": "{{original}} Speak in short sentences.",
@@ -72,8 +72,8 @@ fn cid() -> Member {
     member(3, "Cid", Some(card))
 }
 
-pub fn line(seq: i64, name: &str, role: MessageRole, text: &str) -> Line {
-    Line {
+pub fn line(seq: i64, name: &str, role: MessageRole, text: &str) -> HistoryLine {
+    HistoryLine {
         seq,
         message_id: MessageId(seq),
         swipe: 0,
@@ -82,34 +82,34 @@ pub fn line(seq: i64, name: &str, role: MessageRole, text: &str) -> Line {
         role,
         text: text.into(),
         tokens: count(text),
-        at: Timestamp(seq),
-        carried: Default::default(),
-        stays: false,
+        created_at: Timestamp(seq),
+        payload: Default::default(),
+        is_required: false,
     }
 }
 
 /// Bob alone with Ada.
-pub fn solo() -> Context {
-    Context {
+pub fn solo() -> PromptContext {
+    PromptContext {
         conversation: ConversationId(1),
         space_name: "Library".into(),
         speaker: MembershipId(2),
-        cast: vec![member(1, "Bob", None), ada()],
-        user: User {
+        members: vec![member(1, "Bob", None), ada()],
+        user: PromptUser {
             name: "Bob".into(),
             persona: "A clerk whom {{char}} trusts.".into(),
         },
         card_handling: CardHandlingMode::Swap,
-        join: Default::default(),
+        field_affixes: Default::default(),
         scenario_override: None,
         preset: Preset::default(),
         trigger: GenerationTrigger::Normal,
-        note: Note::default(),
-        lore: Library::default(),
+        note: AuthorNote::default(),
+        lore: LoreInput::default(),
         n_user_turns: 1,
-        lets_others_speak: false,
-        instruction: None,
-        directions: None,
+        allows_other_speakers: false,
+        impersonation_request: None,
+        instructions: None,
         history: vec![
             line(1, "Ada", MessageRole::Assistant, "Good day."),
             line(2, "Bob", MessageRole::User, "Who is {{char}}? <BOT>"),
@@ -121,9 +121,9 @@ pub fn solo() -> Context {
 }
 
 /// Bob with Ada and Cid; Cid speaks.
-pub fn group() -> Context {
+pub fn group() -> PromptContext {
     let mut context = solo();
-    context.cast.push(cid());
+    context.members.push(cid());
     context.speaker = MembershipId(3);
     context
         .history
@@ -132,7 +132,7 @@ pub fn group() -> Context {
 }
 
 /// The messages as a person would write them down.
-pub fn written(context: &Context) -> String {
+pub fn written(context: &PromptContext) -> String {
     let built = build(context, &count).expect("it fits");
     let message = |it: &crate::llm::request::Message| {
         let name = it
@@ -266,7 +266,7 @@ fn examples_and_then_the_oldest_lines_make_room() {
 #[test]
 fn a_prompt_that_cannot_fit_says_by_how_much() {
     let mut context = solo();
-    context.cast[1] = member(
+    context.members[1] = member(
         2,
         "Ada",
         Some(json!({"name": "Ada", "description": "w ".repeat(500)})),
@@ -304,7 +304,7 @@ fn blank_lines_are_not_sent_and_unknown_lengths_are_counted() {
     context
         .history
         .push(line(3, "Bob", MessageRole::User, " \n"));
-    context.history.push(Line {
+    context.history.push(HistoryLine {
         tokens: 0,
         ..line(4, "Bob", MessageRole::User, "one two three")
     });
@@ -340,11 +340,11 @@ fn the_scenario_of_the_space_takes_the_place_of_the_cards() {
 #[test]
 fn a_removed_character_makes_no_group_and_a_muted_one_does() {
     let mut context = group();
-    context.cast[1].participation = Participation::Muted;
+    context.members[1].participation = Participation::Muted;
     assert!(written(&context).contains("[Write the next reply only as Cid.]"));
     assert!(written(&context).contains("Group members: Ada, Cid"));
 
-    context.cast[1].status = MembershipStatus::Removed;
+    context.members[1].status = MembershipStatus::Removed;
     let prompt = written(&context);
 
     assert!(!prompt.contains("[Write the next reply"), "{prompt}");

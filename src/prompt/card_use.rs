@@ -4,10 +4,10 @@
 //! **Invariant:** a text whose origin is not known counts as text of every card of the space.
 
 use crate::ids::CharacterId;
-use crate::prompt::blocks::Block;
-use crate::prompt::blocks::Kind;
-use crate::prompt::lore::Told;
-use crate::prompt::record::Record;
+use crate::prompt::blocks::BlockKind;
+use crate::prompt::blocks::PromptBlock;
+use crate::prompt::lore::LoreReport;
+use crate::prompt::prompt_record::SentPrompt;
 use serde::Deserialize;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -65,12 +65,17 @@ impl HiddenCards {
 
     /// Takes the hidden text out of a prompt that is shown. Kind, token count and the label of the
     /// block stay; the label of an entry of a card's own lorebook is text of the card.
-    pub fn withhold(&self, blocks: &mut [Block], lore: &mut Told, entered: Option<&[CharacterId]>) {
+    pub fn withhold(
+        &self,
+        blocks: &mut [PromptBlock],
+        lore: &mut LoreReport,
+        entered: Option<&[CharacterId]>,
+    ) {
         for block in blocks {
             if self.hides(block.card_use, entered) {
                 block.text.clear();
                 block.withheld = true;
-                if block.kind == Kind::Lore {
+                if block.kind == BlockKind::Lore {
                     block.label = LORE_LABEL.to_owned();
                 }
             }
@@ -79,10 +84,10 @@ impl HiddenCards {
     }
 
     /// Takes the hidden text out of a stored prompt that leaves the server.
-    pub fn withhold_from_record(&self, record: &mut Record) {
+    pub fn withhold_from_record(&self, record: &mut SentPrompt) {
         let entered = record.cards.take();
         for piece in &mut record.pieces {
-            let is_old = entered.is_none() && piece.kind != Kind::History;
+            let is_old = entered.is_none() && piece.kind != BlockKind::History;
             let origin = if is_old {
                 CardUse::Unknown
             } else {
@@ -90,7 +95,7 @@ impl HiddenCards {
             };
             if self.hides(origin, entered.as_deref()) {
                 piece.text.clear();
-                if piece.kind == Kind::Lore {
+                if piece.kind == BlockKind::Lore {
                     piece.label = LORE_LABEL.to_owned();
                 }
             }
@@ -98,7 +103,7 @@ impl HiddenCards {
         self.withhold_lore(&mut record.lore, entered.as_deref());
     }
 
-    fn withhold_lore(&self, lore: &mut Told, entered: Option<&[CharacterId]>) {
+    fn withhold_lore(&self, lore: &mut LoreReport, entered: Option<&[CharacterId]>) {
         if !self.hides(CardUse::Entered, entered) {
             return;
         }

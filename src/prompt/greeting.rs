@@ -13,7 +13,7 @@ use std::cell::RefCell;
 
 /// Who a greeting is for.
 #[derive(Clone, Copy, Debug)]
-pub struct Company<'a> {
+pub struct GreetingAudience<'a> {
     /// The display name of the character that greets.
     pub character: &'a str,
     /// The display name of the space's owner.
@@ -38,12 +38,17 @@ pub struct Greetings {
 
 /// The greetings of a card, expanded once and for all. Among other characters those that are meant
 /// for groups come first. `known`: what macros have set so far.
-pub fn greetings(card: &Card, company: &Company, known: Variables, now: Timestamp) -> Greetings {
-    let called = card.nickname().unwrap_or(company.character);
+pub fn expand_greetings(
+    card: &Card,
+    audience: &GreetingAudience,
+    known: Variables,
+    now: Timestamp,
+) -> Greetings {
+    let called = card.nickname().unwrap_or(audience.character);
     let meanings = Bindings {
         character: called.to_owned(),
-        user: company.user.to_owned(),
-        users: company.users.to_owned(),
+        user: audience.user.to_owned(),
+        users: audience.users.to_owned(),
         description: card.description().into(),
         personality: card.personality().into(),
         scenario: card.scenario().into(),
@@ -51,15 +56,15 @@ pub fn greetings(card: &Card, company: &Company, known: Variables, now: Timestam
         system_prompt: card.system_prompt().into(),
         post_history: card.post_history_instructions().into(),
         version: card.character_version().to_owned(),
-        group: company.group.unwrap_or(called).to_owned(),
-        group_not_muted: company.group.unwrap_or(called).to_owned(),
-        not_character: company.user.to_owned(),
+        group: audience.group.unwrap_or(called).to_owned(),
+        group_not_muted: audience.group.unwrap_or(called).to_owned(),
+        not_character: audience.user.to_owned(),
         ..Bindings::default()
     };
     let world = MacroEnvironment {
         now: Some(now),
         seed: MacroSeed {
-            conversation: company.conversation.0,
+            conversation: audience.conversation.0,
             message: 0,
         },
         variables: RefCell::new(Variables {
@@ -68,13 +73,13 @@ pub fn greetings(card: &Card, company: &Company, known: Variables, now: Timestam
         }),
         ..MacroEnvironment::default()
     };
-    let for_groups = match company.group {
+    let for_groups = match audience.group {
         Some(_) => card.group_only_greetings(),
         None => Vec::new(),
     };
     let greetings = for_groups.into_iter().chain([card.first_mes()]);
     let greetings = greetings.chain(card.alternate_greetings());
-    let mut told = Greetings::default();
+    let mut expanded = Greetings::default();
     for greeting in greetings {
         // Each begins where the card came in, whichever of them is read.
         let (text, changes) = world.without_variables(|| {
@@ -84,22 +89,22 @@ pub fn greetings(card: &Card, company: &Company, known: Variables, now: Timestam
         if text.is_empty() {
             continue;
         }
-        if told.texts.is_empty() {
-            told.changes = changes;
+        if expanded.texts.is_empty() {
+            expanded.changes = changes;
         }
-        told.texts.push(text);
+        expanded.texts.push(text);
     }
-    told
+    expanded
 }
 
 #[cfg(test)]
 mod tests {
     use super::Card;
-    use super::Company;
     use super::ConversationId;
+    use super::GreetingAudience;
     use super::Timestamp;
     use super::Variables;
-    use super::greetings;
+    use super::expand_greetings;
     use serde_json::json;
 
     fn card() -> Card {
@@ -110,7 +115,7 @@ mod tests {
         Card::from_document(card).expect("a card")
     }
 
-    const ALONE: Company = Company {
+    const ALONE: GreetingAudience = GreetingAudience {
         character: "Augusta Ada King",
         user: "Bob",
         group: None,
@@ -120,19 +125,19 @@ mod tests {
 
     #[test]
     fn the_first_greeting_is_followed_by_its_alternates() {
-        let greetings = greetings(&card(), &ALONE, Variables::default(), Timestamp(0));
+        let greetings = expand_greetings(&card(), &ALONE, Variables::default(), Timestamp(0));
 
         assert_eq!(greetings.texts, ["Hi Bob, I am Ada.", "*Ada nods.*"]);
     }
 
     #[test]
     fn greetings_for_groups_come_first_among_others() {
-        let company = Company {
+        let company = GreetingAudience {
             group: Some("Ada, Cid"),
             ..ALONE
         };
 
-        let greetings = greetings(&card(), &company, Variables::default(), Timestamp(0));
+        let greetings = expand_greetings(&card(), &company, Variables::default(), Timestamp(0));
 
         assert_eq!(greetings.texts[0], "Ada, Cid!");
         assert_eq!(greetings.texts.len(), 3);
@@ -142,7 +147,7 @@ mod tests {
     fn a_card_without_greetings_stays_silent() {
         let card = Card::from_document(json!({"name": "Ada", "description": "d"})).expect("a card");
 
-        let greetings = greetings(&card, &ALONE, Variables::default(), Timestamp(0));
+        let greetings = expand_greetings(&card, &ALONE, Variables::default(), Timestamp(0));
         assert!(greetings.texts.is_empty());
     }
 
@@ -154,7 +159,7 @@ mod tests {
         let mut known = Variables::default();
         known.space.insert("n".to_owned(), "4".to_owned());
 
-        let greetings = greetings(&card, &ALONE, known, Timestamp(0));
+        let greetings = expand_greetings(&card, &ALONE, known, Timestamp(0));
 
         assert_eq!(greetings.texts, ["5 red", "blue"]);
         assert_eq!(

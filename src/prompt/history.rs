@@ -6,34 +6,34 @@
 use crate::conversations::message;
 use crate::llm::request::PromptRole;
 use crate::presets::document::NamesBehavior;
-use crate::prompt::blocks::Block;
-use crate::prompt::blocks::Kind;
-use crate::prompt::blocks::Origin;
-use crate::prompt::context::Context;
-use crate::prompt::context::Line;
-use crate::prompt::record::Said;
+use crate::prompt::blocks::BlockKind;
+use crate::prompt::blocks::BlockOrigin;
+use crate::prompt::blocks::PromptBlock;
+use crate::prompt::context::HistoryLine;
+use crate::prompt::context::PromptContext;
+use crate::prompt::prompt_record::RecordedText;
 
 /// One piece for each line that says or carries anything, oldest first.
-pub fn blocks(context: &Context, count: &dyn Fn(&str) -> i64) -> Vec<Block> {
+pub fn blocks(context: &PromptContext, count: &dyn Fn(&str) -> i64) -> Vec<PromptBlock> {
     let lines = context.history.iter();
-    let spoken = lines.filter(|it| !it.text.trim().is_empty() || !it.carried.is_empty());
+    let spoken = lines.filter(|it| !it.text.trim().is_empty() || !it.payload.is_empty());
     spoken.map(|line| block(context, line, count)).collect()
 }
 
-fn block(context: &Context, line: &Line, count: &dyn Fn(&str) -> i64) -> Block {
+fn block(context: &PromptContext, line: &HistoryLine, count: &dyn Fn(&str) -> i64) -> PromptBlock {
     let text_tokens = match line.tokens {
         known if known > 0 => known,
         _ => count(&line.text),
     };
     let name = line.name.trim();
     let names = context.preset.names;
-    let is_wanted = match names {
+    let wants_name = match names {
         NamesBehavior::Usual | NamesBehavior::InText => true,
-        NamesBehavior::InGroups => context.is_group() || context.has_company(),
+        NamesBehavior::InGroups => context.is_group() || context.has_several_users(),
         NamesBehavior::Never => false,
     };
     // A call without a word is nobody's line.
-    let is_named = is_wanted && !name.is_empty() && !line.text.trim().is_empty();
+    let is_named = wants_name && !name.is_empty() && !line.text.trim().is_empty();
     let is_in_text = is_named && names == NamesBehavior::InText;
     let begins = line.text.trim_start().strip_prefix(name);
     let is_there = begins.is_some_and(|it| it.starts_with(':'));
@@ -41,18 +41,18 @@ fn block(context: &Context, line: &Line, count: &dyn Fn(&str) -> i64) -> Block {
         true => format!("{name}: "),
         false => String::new(),
     };
-    let said = Said {
+    let said = RecordedText {
         message: line.message_id,
         swipe: line.swipe,
     };
     let text = before.clone() + &line.text;
-    Block {
+    PromptBlock {
         name: (is_named && !is_in_text).then(|| line.name.clone()),
         tokens: text_tokens + if is_named { count(&line.name) } else { 0 },
-        origin: Origin::Said { said, before },
-        carried: line.carried.clone(),
-        stays: line.stays,
-        ..Block::new(Kind::History, &line.name, role(line.role), text)
+        origin: BlockOrigin::Message { said, before },
+        payload: line.payload.clone(),
+        is_required: line.is_required,
+        ..PromptBlock::new(BlockKind::History, &line.name, role(line.role), text)
     }
 }
 

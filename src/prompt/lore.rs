@@ -19,13 +19,13 @@ use crate::lore::scan_result::EntryRef;
 use crate::lore::scan_result::ScanResult;
 use crate::lore::timed_effects::TimedEffects;
 use crate::presets::document::GenerationTrigger;
-use crate::prompt::blocks::Block;
-use crate::prompt::blocks::Kind;
-use crate::prompt::blocks::Origin;
+use crate::prompt::blocks::BlockKind;
+use crate::prompt::blocks::BlockOrigin;
+use crate::prompt::blocks::PromptBlock;
+use crate::prompt::card_texts;
+use crate::prompt::card_texts::CardTexts;
 use crate::prompt::card_use::CardUse;
-use crate::prompt::cards;
-use crate::prompt::cards::Cards;
-use crate::prompt::context::Context;
+use crate::prompt::context::PromptContext;
 use crate::prompt::macros::bindings::BoundText;
 use crate::prompt::macros::environment::MacroEnvironment;
 use crate::prompt::macros::environment::MacroSeed;
@@ -40,9 +40,9 @@ use utoipa::ToSchema;
 
 /// The books whose entries may enter, and what is known of them.
 #[derive(Clone, Debug, Default)]
-pub struct Library {
+pub struct LoreInput {
     /// By precedence.
-    pub books: Vec<Lorebook>,
+    pub lorebooks: Vec<Lorebook>,
     pub settings: ScanSettings,
     /// What earlier turns left.
     pub timed: TimedEffects,
@@ -52,23 +52,23 @@ pub struct Library {
 
 /// What became of the lore of a turn.
 #[derive(Default)]
-pub struct Lore {
+pub struct PromptLore {
     /// `None`: no book takes part.
     outcome: Option<ScanResult>,
     /// Stands around all lore of one place, before and after it.
     format: (String, String),
     /// The texts into which macros put text of a card.
-    of_cards: HashMap<String, CardUse>,
+    card_uses: HashMap<String, CardUse>,
 }
 
 /// What people are told of the lore of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptLore)]
-pub struct Told {
+pub struct LoreReport {
     /// What entered.
-    pub fired: Vec<Entry>,
+    pub fired: Vec<ReportedEntry>,
     /// What would have entered if there had been room.
-    pub dropped: Vec<Entry>,
+    pub dropped: Vec<ReportedEntry>,
     /// What is wrong with the books, in sentences.
     pub warnings: Vec<String>,
     /// The same in the same order, for programs. Prompts that were kept before there were codes
@@ -80,7 +80,7 @@ pub struct Told {
 /// An entry, and why it entered, or did not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptLoreEntry)]
-pub struct Entry {
+pub struct ReportedEntry {
     /// That of a book embedded in a card has none.
     pub entry_id: Option<LorebookEntryId>,
     pub name: String,
@@ -90,37 +90,41 @@ pub struct Entry {
 }
 
 /// Finds out which entries enter; what is put in by name alone is put into the world.
-pub fn find(context: &Context, world: &mut MacroEnvironment, count: &dyn Fn(&str) -> i64) -> Lore {
+pub fn activate(
+    context: &PromptContext,
+    environment: &mut MacroEnvironment,
+    count: &dyn Fn(&str) -> i64,
+) -> PromptLore {
     let format = &context.preset.texts.lore_format;
     let (before, after) = format.split_once("{0}").unwrap_or_default();
-    if context.lore.books.is_empty() {
-        return Lore::default();
+    if context.lore.lorebooks.is_empty() {
+        return PromptLore::default();
     }
     // The cards are read anew once it is known what the lore puts into them.
-    let cards = world.without_variables(|| cards::read(context, world));
-    let of_cards = RefCell::new(HashMap::new());
+    let cards = environment.without_variables(|| card_texts::expand_cards(context, environment));
+    let card_uses = RefCell::new(HashMap::new());
     let expanded = |text: &str| {
-        world.take_card_use();
-        let expanded = expand(text, &cards.meanings, world);
-        let card_use = world.take_card_use();
+        environment.take_card_use();
+        let expanded = expand(text, &cards.bindings, environment);
+        let card_use = environment.take_card_use();
         if !card_use.is_none() {
             let text = expanded.trim().to_owned();
-            of_cards.borrow_mut().insert(text, card_use);
+            card_uses.borrow_mut().insert(text, card_use);
         }
         expanded
     };
-    let outcome = scan(context, &cards, &expanded, count, world.seed);
+    let outcome = scan_lorebooks(context, &cards, &expanded, count, environment.seed);
     let format = (expanded(before), expanded(after));
-    let lore = Lore {
+    let lore = PromptLore {
         format,
-        of_cards: of_cards.into_inner(),
+        card_uses: card_uses.into_inner(),
         outcome: Some(outcome),
     };
     for (fired, name) in lore
-        .fired()
-        .filter_map(|it| Some((it, outlet(&it.position)?)))
+        .activated()
+        .filter_map(|it| Some((it, outlet_name(&it.position)?)))
     {
-        let text = world.outlets.entry(name.to_owned()).or_default();
+        let text = environment.outlets.entry(name.to_owned()).or_default();
         if !text.is_empty() {
             text.push('\n');
         }
@@ -129,9 +133,9 @@ pub fn find(context: &Context, world: &mut MacroEnvironment, count: &dyn Fn(&str
     lore
 }
 
-fn scan(
-    context: &Context,
-    cards: &Cards,
+fn scan_lorebooks(
+    context: &PromptContext,
+    cards: &CardTexts,
     expand: &dyn Fn(&str) -> String,
     count: &dyn Fn(&str) -> i64,
     seed: MacroSeed,
@@ -159,25 +163,25 @@ fn scan(
     let depth_prompt = depth_prompts.join("\n");
     let last = context.history.last().map_or(0, |it| it.seq);
     engine::activate(&ScanRequest {
-        lorebooks: &context.lore.books,
+        lorebooks: &context.lore.lorebooks,
         settings: context.lore.settings.clone(),
         messages: &messages,
         n_messages: last,
         n_replies: context.lore.n_replies,
         extra_texts: &[],
         texts: MatchTexts {
-            persona: said(&cards.meanings.persona),
-            description: said(&cards.meanings.description),
-            personality: said(&cards.meanings.personality),
+            persona: field_text(&cards.bindings.persona),
+            description: field_text(&cards.bindings.description),
+            personality: field_text(&cards.bindings.personality),
             depth_prompt: &depth_prompt,
-            scenario: said(&cards.meanings.scenario),
+            scenario: field_text(&cards.bindings.scenario),
             creator_notes: card.map_or("", Card::creator_notes),
         },
         speaker: ScanSpeaker {
             names: &names,
             tags: &tags,
         },
-        trigger: generation(context.trigger),
+        trigger: generation_trigger(context.trigger),
         timed_effects: &context.lore.timed,
         expand,
         count_tokens: count,
@@ -185,11 +189,13 @@ fn scan(
     })
 }
 
-impl Lore {
+impl PromptLore {
     /// The lore of one place, the strongest last.
-    pub fn at(&self, place: &InsertionPosition) -> Vec<Block> {
-        let here = self.entered().filter(|(_, it)| it.position == *place);
-        let mut blocks: Vec<Block> = here
+    pub fn blocks_at(&self, place: &InsertionPosition) -> Vec<PromptBlock> {
+        let here = self
+            .activated_with_text()
+            .filter(|(_, it)| it.position == *place);
+        let mut blocks: Vec<PromptBlock> = here
             .map(|(n, it)| self.block(n, it, PromptRole::System))
             .collect();
         let (before, after) = &self.format;
@@ -208,76 +214,84 @@ impl Lore {
     }
 
     /// What stands among the messages, each with its depth.
-    pub fn at_depths(&self) -> Vec<(usize, Block)> {
-        let deep = self.entered().filter_map(|(n, it)| match it.position {
-            InsertionPosition::AtDepth { depth, role } => Some((depth, self.block(n, it, role))),
-            _ => None,
-        });
+    pub fn depth_blocks(&self) -> Vec<(usize, PromptBlock)> {
+        let deep = self
+            .activated_with_text()
+            .filter_map(|(n, it)| match it.position {
+                InsertionPosition::AtDepth { depth, role } => {
+                    Some((depth, self.block(n, it, role)))
+                }
+                _ => None,
+            });
         deep.collect()
     }
 
     /// What people are told of it: what entered, and what did not for want of room, be it that of
     /// the lore or that of the prompt.
-    pub fn told(&self, blocks: &[Block]) -> Told {
+    pub fn report(&self, blocks: &[PromptBlock]) -> LoreReport {
         let Some(outcome) = &self.outcome else {
-            return Told::default();
+            return LoreReport::default();
         };
-        let had_no_room = |n: usize| {
+        let is_dropped = |n: usize| {
             let mut blocks = blocks.iter();
-            blocks.any(|it| it.origin == Origin::Lore(n) && it.dropped)
+            blocks.any(|it| it.origin == BlockOrigin::Lore(n) && it.dropped)
         };
-        let (dropped, fired): (Vec<_>, Vec<_>) = self.entered().partition(|(n, _)| had_no_room(*n));
+        let (dropped, fired): (Vec<_>, Vec<_>) = self
+            .activated_with_text()
+            .partition(|(n, _)| is_dropped(*n));
         let evicted = dropped.iter().map(|(_, it)| &it.entry);
         let dropped = outcome.dropped.iter().chain(evicted);
-        Told {
+        LoreReport {
             fired: fired
                 .iter()
-                .map(|(_, it)| entry(&it.entry, it.reason.to_string()))
+                .map(|(_, it)| to_reported_entry(&it.entry, it.reason.to_string()))
                 .collect(),
-            dropped: dropped.map(|it| entry(it, "budget".to_owned())).collect(),
+            dropped: dropped
+                .map(|it| to_reported_entry(it, "budget".to_owned()))
+                .collect(),
             warnings: import_warning::sentences(&outcome.warnings),
             warnings_coded: outcome.warnings.clone(),
         }
     }
 
     /// What the next turn needs to know; nothing where no book takes part.
-    pub fn timed(&self) -> Option<Value> {
+    pub fn timed_effects(&self) -> Option<Value> {
         let outcome = self.outcome.as_ref()?;
         serde_json::to_value(&outcome.timed_effects).ok()
     }
 
-    fn block(&self, n: usize, fired: &ActivatedEntry, role: PromptRole) -> Block {
+    fn block(&self, n: usize, fired: &ActivatedEntry, role: PromptRole) -> PromptBlock {
         let text = fired.text.trim();
         // An entry without an id is one of a card's own lorebook.
         let card_use = match fired.entry.entry_id {
             None => CardUse::Entered.max(self.card_use_of(text)),
             Some(_) => self.card_use_of(text),
         };
-        Block {
+        PromptBlock {
             priority: (fired.priority, fired.order),
-            origin: Origin::Lore(n),
+            origin: BlockOrigin::Lore(n),
             card_use,
-            ..Block::new(Kind::Lore, &fired.entry.name, role, text.to_owned())
+            ..PromptBlock::new(BlockKind::Lore, &fired.entry.name, role, text.to_owned())
         }
     }
 
     fn card_use_of(&self, text: &str) -> CardUse {
-        self.of_cards.get(text.trim()).copied().unwrap_or_default()
+        self.card_uses.get(text.trim()).copied().unwrap_or_default()
     }
 
-    fn fired(&self) -> impl Iterator<Item = &ActivatedEntry> {
+    fn activated(&self) -> impl Iterator<Item = &ActivatedEntry> {
         self.outcome.iter().flat_map(|it| &it.activated)
     }
 
     /// What entered and says something.
-    fn entered(&self) -> impl Iterator<Item = (usize, &ActivatedEntry)> {
-        let all = self.fired().enumerate();
+    fn activated_with_text(&self) -> impl Iterator<Item = (usize, &ActivatedEntry)> {
+        let all = self.activated().enumerate();
         all.filter(|(_, it)| !it.text.trim().is_empty())
     }
 }
 
-fn entry(named: &EntryRef, because: String) -> Entry {
-    Entry {
+fn to_reported_entry(named: &EntryRef, because: String) -> ReportedEntry {
+    ReportedEntry {
         entry_id: named.entry_id,
         name: named.name.clone(),
         book: named.lorebook.clone(),
@@ -285,19 +299,19 @@ fn entry(named: &EntryRef, because: String) -> Entry {
     }
 }
 
-fn outlet(place: &InsertionPosition) -> Option<&str> {
+fn outlet_name(place: &InsertionPosition) -> Option<&str> {
     match place {
         InsertionPosition::Outlet(name) => Some(name.trim()),
         _ => None,
     }
 }
 
-fn said(field: &BoundText) -> &str {
+fn field_text(field: &BoundText) -> &str {
     let (BoundText::Source(text) | BoundText::Expanded(text)) = field;
     text
 }
 
-fn generation(trigger: GenerationTrigger) -> ScanTrigger {
+fn generation_trigger(trigger: GenerationTrigger) -> ScanTrigger {
     match trigger {
         GenerationTrigger::Normal => ScanTrigger::Normal,
         GenerationTrigger::Continue => ScanTrigger::Continue,

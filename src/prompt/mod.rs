@@ -5,24 +5,24 @@
 //! does not fit the window left out and named.
 //! Everything but the loading of a context is pure.
 
+pub mod author_note;
 pub mod blocks;
 pub mod budget;
 pub mod builder;
+pub mod card_texts;
 pub mod card_use;
-pub mod cards;
-pub mod chain;
 pub mod context;
+pub mod depth_insertion;
+pub mod external_history;
 pub mod greeting;
 pub mod history;
-pub mod in_chat;
-pub mod load;
+pub mod history_query;
+pub mod loader;
 pub mod lore;
+pub mod lore_loader;
 pub mod macros;
-pub mod note;
-pub mod read;
-pub mod record;
+pub mod prompt_record;
 pub mod run_prompt;
 pub mod sections;
-pub mod sent;
-pub mod shelf;
+pub mod sent_prompt;
 pub mod space_variable;

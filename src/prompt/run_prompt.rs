@@ -6,7 +6,7 @@
 use crate::clock::Timestamp;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
-use crate::prompt::record::Record;
+use crate::prompt::prompt_record::SentPrompt;
 use sea_orm::Order;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
@@ -16,7 +16,7 @@ use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
 
 /// Of how many runs a conversation keeps what they sent.
-pub const KEPT: u64 = 50;
+pub const MAX_KEPT: u64 = 50;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "run_prompts")]
@@ -25,7 +25,7 @@ pub struct Model {
     pub run_id: RunId,
     pub conversation_id: ConversationId,
     #[sea_orm(column_type = "JsonBinary")]
-    pub record: Record,
+    pub record: SentPrompt,
     pub created_at: Timestamp,
 }
 
@@ -35,11 +35,11 @@ pub enum Relation {}
 impl ActiveModelBehavior for ActiveModel {}
 
 /// Keeps what a run sent, and lets go of what the oldest one did.
-pub async fn keep(
+pub async fn store(
     tx: &impl ConnectionTrait,
     run: RunId,
     conversation: ConversationId,
-    record: Record,
+    record: SentPrompt,
     now: Timestamp,
 ) -> Result<(), DbErr> {
     let row = ActiveModel {
@@ -52,7 +52,7 @@ pub async fn keep(
 }
 
 /// The place of a row's run among those of its conversation: the order of runs.
-const NUMBER_OF_RUN: &str =
+const RUN_SEQ: &str =
     "(SELECT run_seq FROM conversation_runs WHERE conversation_runs.id = run_prompts.run_id)";
 
 /// Keeps what runs of a conversation sent, and lets go of what is too old.
@@ -70,9 +70,9 @@ pub async fn restore(
         .select_only()
         .column(Column::RunId)
         .filter(Column::ConversationId.eq(conversation))
-        .order_by(Expr::cust(NUMBER_OF_RUN), Order::Desc)
-        .offset(KEPT)
-        .limit(KEPT.max(n_rows))
+        .order_by(Expr::cust(RUN_SEQ), Order::Desc)
+        .offset(MAX_KEPT)
+        .limit(MAX_KEPT.max(n_rows))
         .into_query();
     Entity::delete_many()
         .filter(Column::RunId.in_subquery(too_many))

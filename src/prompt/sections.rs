@@ -6,13 +6,13 @@ use crate::lore::engine_lorebook::InsertionPosition;
 use crate::presets::document::ExampleMessagesMode;
 use crate::presets::document::PresetEntry;
 use crate::presets::document::PromptSlot;
-use crate::prompt::blocks::Block;
-use crate::prompt::blocks::Kind;
+use crate::prompt::blocks::BlockKind;
+use crate::prompt::blocks::PromptBlock;
+use crate::prompt::card_texts::CardTexts;
+use crate::prompt::card_texts::EXAMPLE_MARK;
 use crate::prompt::card_use::CardUse;
-use crate::prompt::cards::Cards;
-use crate::prompt::cards::EXAMPLE_MARK;
-use crate::prompt::context::Context;
-use crate::prompt::lore::Lore;
+use crate::prompt::context::PromptContext;
+use crate::prompt::lore::PromptLore;
 use crate::prompt::macros::bindings::Bindings;
 use crate::prompt::macros::bindings::BoundText;
 use crate::prompt::macros::environment::MacroEnvironment;
@@ -20,41 +20,47 @@ use crate::prompt::macros::expansion::expand;
 
 /// Makes the pieces of one context. A piece that has nothing to say is not made.
 pub struct Sections<'a> {
-    pub context: &'a Context,
-    pub cards: &'a Cards,
-    pub lore: &'a Lore,
-    pub world: &'a MacroEnvironment,
+    pub context: &'a PromptContext,
+    pub cards: &'a CardTexts,
+    pub lore: &'a PromptLore,
+    pub environment: &'a MacroEnvironment,
     /// What text of the cards that entered counts as.
     pub card_text: CardUse,
 }
 
 impl Sections<'_> {
     /// What an entry of the preset stands for, without what was said.
-    pub fn of(&self, entry: &PresetEntry) -> Vec<Block> {
+    pub fn blocks_for(&self, entry: &PresetEntry) -> Vec<PromptBlock> {
         let texts = &self.context.preset.texts;
-        let meanings = &self.cards.meanings;
+        let meanings = &self.cards.bindings;
         match entry.slot {
-            None => self.text(Kind::Entry, entry, self.expanded(&entry.text)),
-            Some(PromptSlot::Main) => self.replaced(Kind::Main, entry, Card::system_prompt),
-            Some(PromptSlot::PostHistory) => {
-                self.replaced(Kind::PostHistory, entry, Card::post_history_instructions)
+            None => self.entry_blocks(BlockKind::Entry, entry, self.expand_text(&entry.text)),
+            Some(PromptSlot::Main) => {
+                self.overridable_blocks(BlockKind::Main, entry, Card::system_prompt)
             }
-            Some(PromptSlot::LoreBefore) => self.lore.at(&InsertionPosition::BeforeCharacter),
-            Some(PromptSlot::LoreAfter) => self.lore.at(&InsertionPosition::AfterCharacter),
+            Some(PromptSlot::PostHistory) => self.overridable_blocks(
+                BlockKind::PostHistory,
+                entry,
+                Card::post_history_instructions,
+            ),
+            Some(PromptSlot::LoreBefore) => {
+                self.lore.blocks_at(&InsertionPosition::BeforeCharacter)
+            }
+            Some(PromptSlot::LoreAfter) => self.lore.blocks_at(&InsertionPosition::AfterCharacter),
             Some(PromptSlot::Persona) => {
-                let text = self.around(&meanings.persona, &texts.persona_format);
-                self.text(Kind::Persona, entry, text)
+                let text = self.format_field(&meanings.persona, &texts.persona_format);
+                self.entry_blocks(BlockKind::Persona, entry, text)
             }
             Some(PromptSlot::Description) => {
-                let text = said(&meanings.description).to_owned();
-                self.world.record_card_use(CardUse::Entered);
-                self.text(Kind::Description, entry, text)
+                let text = field_text(&meanings.description).to_owned();
+                self.environment.record_card_use(CardUse::Entered);
+                self.entry_blocks(BlockKind::Description, entry, text)
             }
             Some(PromptSlot::Personality) => self.personality(entry),
             Some(PromptSlot::Scenario) => {
-                let text = self.around(&meanings.scenario, &texts.scenario_format);
-                let scenario = self.text(Kind::Scenario, entry, text);
-                self.beside(scenario, &InsertionPosition::Scenario)
+                let text = self.format_field(&meanings.scenario, &texts.scenario_format);
+                let scenario = self.entry_blocks(BlockKind::Scenario, entry, text);
+                self.with_lore(scenario, &InsertionPosition::Scenario)
             }
             Some(PromptSlot::Examples) => self.examples(entry),
             Some(PromptSlot::History) => Vec::new(),
@@ -62,83 +68,87 @@ impl Sections<'_> {
     }
 
     /// Each personality is introduced as that of its owner.
-    fn personality(&self, entry: &PresetEntry) -> Vec<Block> {
+    fn personality(&self, entry: &PresetEntry) -> Vec<PromptBlock> {
         let format = &self.context.preset.texts.personality_format;
         let each = self.cards.personalities.iter().map(|(own, text)| {
             let own = Bindings {
                 personality: BoundText::Expanded(text.clone()),
                 ..own.clone()
             };
-            expand(format, &own, self.world)
+            expand(format, &own, self.environment)
         });
         let text = each.collect::<Vec<_>>().join("\n");
-        let personality = self.text(Kind::Personality, entry, text);
-        self.beside(personality, &InsertionPosition::Personality)
+        let personality = self.entry_blocks(BlockKind::Personality, entry, text);
+        self.with_lore(personality, &InsertionPosition::Personality)
     }
 
     /// How the speaker talks: one piece for each block of example messages.
-    fn examples(&self, entry: &PresetEntry) -> Vec<Block> {
-        let mut blocks = self.lore.at(&InsertionPosition::BeforeExamples);
+    fn examples(&self, entry: &PresetEntry) -> Vec<PromptBlock> {
+        let mut blocks = self.lore.blocks_at(&InsertionPosition::BeforeExamples);
         if self.context.preset.examples != ExampleMessagesMode::Disabled {
-            let words = self.expanded(&self.context.preset.texts.new_example_chat_prompt);
-            for block in example_blocks(said(&self.cards.meanings.example_messages)) {
+            let words = self.expand_text(&self.context.preset.texts.new_example_chat_prompt);
+            for block in example_blocks(field_text(&self.cards.bindings.example_messages)) {
                 let text = format!("{words}\n{}", block.trim());
-                self.world.record_card_use(CardUse::Entered);
-                blocks.extend(self.text(Kind::Example, entry, text.trim().to_owned()));
+                self.environment.record_card_use(CardUse::Entered);
+                blocks.extend(self.entry_blocks(BlockKind::Example, entry, text.trim().to_owned()));
             }
         }
-        blocks.extend(self.lore.at(&InsertionPosition::AfterExamples));
+        blocks.extend(self.lore.blocks_at(&InsertionPosition::AfterExamples));
         blocks
     }
 
     /// Where the real conversation begins, and of whom it is.
-    pub fn new_chat(&self) -> Option<Block> {
+    pub fn new_chat(&self) -> Option<PromptBlock> {
         let texts = &self.context.preset.texts;
         let line = match self.context.is_group() {
             true => &texts.new_group_chat_prompt,
             false => &texts.new_chat_prompt,
         };
-        let line = self.expanded(line);
-        self.system(Kind::NewChat, "New chat", line)
+        let line = self.expand_text(line);
+        self.system_block(BlockKind::NewChat, "New chat", line)
     }
 
     /// Whose turn it is, where there are several who might think it is theirs.
-    pub fn group_nudge(&self) -> Option<Block> {
-        let needs_one = self.context.is_group() && !self.context.writes_for_human();
+    pub fn group_nudge(&self) -> Option<PromptBlock> {
+        let needs_one = self.context.is_group() && !self.context.is_impersonation();
         let nudge = &self.context.preset.texts.group_nudge_prompt;
-        let nudge = needs_one.then(|| self.expanded(nudge))?;
-        self.system(Kind::GroupNudge, "Group nudge", nudge)
+        let nudge = needs_one.then(|| self.expand_text(nudge))?;
+        self.system_block(BlockKind::GroupNudge, "Group nudge", nudge)
     }
 
     /// That these words are a human's, and what they ask of them. No macro runs in what they ask.
-    pub fn impersonation(&self) -> Option<Block> {
-        if !self.context.writes_for_human() {
+    pub fn impersonation(&self) -> Option<PromptBlock> {
+        if !self.context.is_impersonation() {
             return None;
         }
-        let mut text = self.expanded(&self.context.preset.texts.impersonation_prompt);
-        if let Some(instruction) = &self.context.instruction {
-            let user = &self.cards.meanings.user;
+        let mut text = self.expand_text(&self.context.preset.texts.impersonation_prompt);
+        if let Some(instruction) = &self.context.impersonation_request {
+            let user = &self.cards.bindings.user;
             text += &format!("\n[{user} asks for this: {instruction}]");
         }
-        self.system(Kind::Impersonation, "Impersonation", text.trim().to_owned())
+        self.system_block(
+            BlockKind::Impersonation,
+            "Impersonation",
+            text.trim().to_owned(),
+        )
     }
 
     /// What a program says of the turn, word for word.
-    pub fn directions(&self) -> Option<Block> {
-        let text = self.context.directions.as_deref().unwrap_or_default();
-        self.system(Kind::Entry, "Instructions", text.trim().to_owned())
+    pub fn instructions(&self) -> Option<PromptBlock> {
+        let text = self.context.instructions.as_deref().unwrap_or_default();
+        self.system_block(BlockKind::Entry, "Instructions", text.trim().to_owned())
     }
 
     /// The author's note with the lore around it, which stands there even without one.
-    pub fn note(&self) -> Vec<Block> {
+    pub fn note(&self) -> Vec<PromptBlock> {
         let note = &self.context.note;
-        let mut blocks = self.lore.at(&InsertionPosition::NoteTop);
+        let mut blocks = self.lore.blocks_at(&InsertionPosition::NoteTop);
         if note.is_due(self.context.n_user_turns) {
-            let world = self.world;
-            let text = world.without_variables(|| self.expanded(&note.text));
-            blocks.extend(self.system(Kind::AuthorNote, "Author's note", text));
+            let world = self.environment;
+            let text = world.without_variables(|| self.expand_text(&note.text));
+            blocks.extend(self.system_block(BlockKind::AuthorNote, "Author's note", text));
         }
-        blocks.extend(self.lore.at(&InsertionPosition::NoteBottom));
+        blocks.extend(self.lore.blocks_at(&InsertionPosition::NoteBottom));
         for (n, block) in blocks.iter_mut().enumerate() {
             block.role = note.role;
             block.joins = n > 0;
@@ -147,71 +157,80 @@ impl Sections<'_> {
     }
 
     /// The texts that end the answer.
-    pub fn stop(&self) -> Vec<String> {
+    pub fn stop_sequences(&self) -> Vec<String> {
         let stop = self.context.preset.stop.iter();
-        let stop = stop.map(|it| expand(it, &self.cards.meanings, self.world));
+        let stop = stop.map(|it| expand(it, &self.cards.bindings, self.environment));
         stop.filter(|it| !it.is_empty()).collect()
     }
 
-    fn expanded(&self, text: &str) -> String {
-        let text = expand(text, &self.cards.meanings, self.world);
+    fn expand_text(&self, text: &str) -> String {
+        let text = expand(text, &self.cards.bindings, self.environment);
         text.trim().to_owned()
     }
 
     /// The card's own text, in which `{{original}}` is the entry's; else that one.
-    fn replaced(&self, kind: Kind, entry: &PresetEntry, own: fn(&Card) -> &str) -> Vec<Block> {
-        let card = self.context.speaking().and_then(|it| it.card.as_ref());
+    fn overridable_blocks(
+        &self,
+        kind: BlockKind,
+        entry: &PresetEntry,
+        own: fn(&Card) -> &str,
+    ) -> Vec<PromptBlock> {
+        let card = self.context.find_speaker().and_then(|it| it.card.as_ref());
         let own = card.map_or("", own);
         let text = match own.trim().is_empty() || entry.forbid_overrides {
-            true => self.expanded(&entry.text),
+            true => self.expand_text(&entry.text),
             false => {
                 let meanings = Bindings {
                     original: Some(entry.text.clone()),
-                    ..self.cards.meanings.clone()
+                    ..self.cards.bindings.clone()
                 };
-                self.world.record_card_use(CardUse::Entered);
-                expand(own, &meanings, self.world).trim().to_owned()
+                self.environment.record_card_use(CardUse::Entered);
+                expand(own, &meanings, self.environment).trim().to_owned()
             }
         };
-        self.text(kind, entry, text)
+        self.entry_blocks(kind, entry, text)
     }
 
     /// A field in the words that say what it is; nothing without it.
-    fn around(&self, field: &BoundText, format: &str) -> String {
-        match said(field).is_empty() {
+    fn format_field(&self, field: &BoundText, format: &str) -> String {
+        match field_text(field).is_empty() {
             true => String::new(),
-            false => self.expanded(format),
+            false => self.expand_text(format),
         }
     }
 
     /// A piece of the card, and below it the lore that asks to stand there.
-    fn beside(&self, mut blocks: Vec<Block>, place: &InsertionPosition) -> Vec<Block> {
-        blocks.extend(self.lore.at(place));
+    fn with_lore(
+        &self,
+        mut blocks: Vec<PromptBlock>,
+        place: &InsertionPosition,
+    ) -> Vec<PromptBlock> {
+        blocks.extend(self.lore.blocks_at(place));
         blocks
     }
 
-    fn text(&self, kind: Kind, entry: &PresetEntry, text: String) -> Vec<Block> {
+    fn entry_blocks(&self, kind: BlockKind, entry: &PresetEntry, text: String) -> Vec<PromptBlock> {
         let card_use = self.card_use();
         if text.is_empty() {
             return Vec::new();
         }
-        vec![Block {
+        vec![PromptBlock {
             card_use,
-            ..Block::new(kind, &entry.label, entry.role, text)
+            ..PromptBlock::new(kind, &entry.label, entry.role, text)
         }]
     }
 
-    fn system(&self, kind: Kind, label: &str, text: String) -> Option<Block> {
+    fn system_block(&self, kind: BlockKind, label: &str, text: String) -> Option<PromptBlock> {
         let card_use = self.card_use();
-        (!text.is_empty()).then(|| Block {
+        (!text.is_empty()).then(|| PromptBlock {
             card_use,
-            ..Block::new(kind, label, PromptRole::System, text)
+            ..PromptBlock::new(kind, label, PromptRole::System, text)
         })
     }
 
     /// Whether the text that was expanded last comes from a card.
     fn card_use(&self) -> CardUse {
-        match self.world.take_card_use() {
+        match self.environment.take_card_use() {
             CardUse::Entered => self.card_text,
             other => other,
         }
@@ -219,7 +238,7 @@ impl Sections<'_> {
 }
 
 /// What a field says; the cards of a prompt have been read.
-fn said(field: &BoundText) -> &str {
+fn field_text(field: &BoundText) -> &str {
     let (BoundText::Source(text) | BoundText::Expanded(text)) = field;
     text.trim()
 }

@@ -23,7 +23,10 @@ pub enum Relation {}
 impl ActiveModelBehavior for ActiveModel {}
 
 /// All of a space.
-pub async fn of_space(db: &impl ConnectionTrait, space: SpaceId) -> Result<VariableMap, DbErr> {
+pub async fn load_for_space(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+) -> Result<VariableMap, DbErr> {
     let all = Entity::find().filter(Column::SpaceId.eq(space));
     let all = all.all(db).await?.into_iter();
     Ok(all.map(|it| (it.name, it.value)).collect())

@@ -5,7 +5,7 @@ use crate::characters::character;
 use crate::ids::MembershipId;
 use crate::llm::request::Message;
 use crate::llm::request::PromptRole;
-use crate::prompt::chain;
+use crate::prompt::external_history;
 use crate::providers::provider;
 use crate::responses::document::Bill;
 use crate::responses::parts::Parts;
@@ -22,10 +22,10 @@ use crate::responses::voice::Voice;
 use crate::responses::voice_prompt;
 use crate::spaces::membership;
 use crate::spaces::space;
-use crate::speakers::candidates::Candidate;
-use crate::speakers::candidates::Choice;
-use crate::speakers::seats;
+use crate::speakers::from_memberships;
 use crate::speakers::seeded_random::SeededRandom;
+use crate::speakers::selection::Candidate;
+use crate::speakers::selection::SpeakerChoice;
 use sea_orm::DbErr;
 use serde_json::Value;
 use serde_json::json;
@@ -38,7 +38,7 @@ pub struct Cast {
     kept: Kept,
     /// What has been said, also in this turn.
     said: Vec<Entry>,
-    waiting: VecDeque<Choice>,
+    waiting: VecDeque<SpeakerChoice>,
 }
 
 impl Cast {
@@ -53,8 +53,12 @@ impl Cast {
         prior: &[Value],
         input: &[Value],
     ) -> Result<Self, Refusal> {
-        let waiting: VecDeque<Choice> = match &voice {
-            Voice::Character { .. } => [Choice::new(chain::CHARACTER, "asked for")].into(),
+        let waiting: VecDeque<SpeakerChoice> = match &voice {
+            Voice::Character { .. } => [SpeakerChoice::new(
+                external_history::CHARACTER_MEMBERSHIP,
+                "asked for",
+            )]
+            .into(),
             Voice::Space { space, seats, seat } => {
                 let asked = Asked {
                     space,
@@ -122,10 +126,9 @@ impl Cast {
             space.id,
             bill.input_tokens.saturating_add(bill.output_tokens),
         );
-        let paying = self
-            .parts
-            .db
-            .write(move |tx| Box::pin(async move { space::spend(tx, id, n_tokens).await }));
+        let paying = self.parts.db.write(move |tx| {
+            Box::pin(async move { space::add_tokens_used(tx, id, n_tokens).await })
+        });
         let paid: Result<(), DbErr> = paying.await;
         if let Err(error) = paid {
             tracing::warn!(space.id = %id, %error, "space {id} did not pay {n_tokens} tokens: {error}");
@@ -135,7 +138,7 @@ impl Cast {
     async fn model_of(&self, speaker: MembershipId) -> Result<Option<provider::Model>, DbErr> {
         let seat = self.seat(speaker);
         let own = seat.and_then(|it| it.llm_provider_id);
-        let model = seat.and_then(membership::Model::own_model);
+        let model = seat.and_then(membership::Model::model_override);
         provider::find_usable(self.parts.db.reader(), own, model).await
     }
 
@@ -146,14 +149,14 @@ impl Cast {
         }
     }
 
-    fn speaks(&self, choice: &Choice) -> Value {
+    fn speaks(&self, choice: &SpeakerChoice) -> Value {
         match (&self.voice, self.seat(choice.id)) {
-            (Voice::Space { .. }, Some(seat)) => speakers_of::metadata(seat, &choice.because),
+            (Voice::Space { .. }, Some(seat)) => speakers_of::metadata(seat, &choice.reason),
             (Voice::Space { .. }, None) => Value::Null,
             (Voice::Character { row, .. }, _) => json!({
                 "speaker": row.name,
                 "speaker_id": voice::name_of(row.id),
-                "chosen_because": choice.because,
+                "chosen_because": choice.reason,
             }),
         }
     }
@@ -162,5 +165,5 @@ impl Cast {
 async fn candidates(parts: &Parts, all: &[membership::Model]) -> Result<Vec<Candidate>, DbErr> {
     let cards = all.iter().filter_map(|it| it.character_id);
     let of_cards = character::load_talkativeness(parts.db.reader(), cards).await?;
-    Ok(seats::candidates(all, &of_cards))
+    Ok(from_memberships::candidates(all, &of_cards))
 }

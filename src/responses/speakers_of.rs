@@ -8,12 +8,12 @@ use crate::responses::voice;
 use crate::spaces::membership;
 use crate::spaces::space;
 use crate::spaces::space::RepliesPerTurn;
-use crate::speakers::candidates::Candidate;
-use crate::speakers::candidates::Choice;
-use crate::speakers::candidates::Scene;
 use crate::speakers::seeded_random::SeededRandom;
+use crate::speakers::selection::Candidate;
+use crate::speakers::selection::SelectionInput;
+use crate::speakers::selection::SpeakerChoice;
 use crate::speakers::selector;
-use crate::speakers::selector::Trigger;
+use crate::speakers::selector::SelectionTrigger;
 use serde_json::Value;
 use serde_json::json;
 
@@ -49,26 +49,33 @@ pub fn speaker(item: &Value) -> Option<String> {
 }
 
 /// Who speaks after these items, one after the other; nobody, where nobody can.
-pub fn choose(asked: &Asked<'_>, items: &[&Value], dice: &mut SeededRandom) -> Vec<Choice> {
+pub fn choose(asked: &Asked<'_>, items: &[&Value], dice: &mut SeededRandom) -> Vec<SpeakerChoice> {
     if let Some(goes_on) = goes_on(asked, items) {
         return vec![goes_on];
     }
     let (scene, order) = (scene(asked, items), asked.space.reply_order);
     let mut chosen = match asked.space.replies_per_turn {
         RepliesPerTurn::One => {
-            let one = selector::select(order, Trigger::Human, &scene, dice);
+            let one = selector::select_one(order, SelectionTrigger::Human, &scene, dice);
             one.into_iter().collect()
         }
-        RepliesPerTurn::Activated => selector::activate(order, Trigger::Human, &scene, dice),
+        RepliesPerTurn::Activated => {
+            selector::select_round(order, SelectionTrigger::Human, &scene, dice)
+        }
     };
     if chosen.is_empty() {
-        chosen.extend(selector::select(order, Trigger::Generate, &scene, dice));
+        chosen.extend(selector::select_one(
+            order,
+            SelectionTrigger::Generate,
+            &scene,
+            dice,
+        ));
     }
     chosen
 }
 
 /// Whoever has called a tool goes on when its output is there, without another choice.
-fn goes_on(asked: &Asked<'_>, items: &[&Value]) -> Option<Choice> {
+fn goes_on(asked: &Asked<'_>, items: &[&Value]) -> Option<SpeakerChoice> {
     let newest = items.iter().rposition(|it| !is_silent(it))?;
     if !is_output(items[newest]) {
         return None;
@@ -78,13 +85,13 @@ fn goes_on(asked: &Asked<'_>, items: &[&Value]) -> Option<Choice> {
     let last = spoken.find(|it| seat_of(asked, it).is_some())?;
     let seat = seat_of(asked, last)?;
     let seats = &asked.candidates;
-    let may_speak = seats.iter().any(|it| it.id == seat && it.schedulable);
+    let may_speak = seats.iter().any(|it| it.id == seat && it.is_schedulable);
     let because = last["metadata"]["chosen_because"].as_str();
     let because: String = because.unwrap_or("goes on").chars().take(200).collect();
-    may_speak.then(|| Choice::new(seat, because))
+    may_speak.then(|| SpeakerChoice::new(seat, because))
 }
 
-fn scene(asked: &Asked<'_>, items: &[&Value]) -> Scene {
+fn scene(asked: &Asked<'_>, items: &[&Value]) -> SelectionInput {
     let trigger = items.iter().rposition(|it| is_by_user(it));
     let of = |item: &&Value| seat_of(asked, item);
     let said = |it: &&&Value| is_by_user(it) || is_by_model(it);
@@ -94,13 +101,13 @@ fn scene(asked: &Asked<'_>, items: &[&Value]) -> Scene {
         false => of(it),
     });
     let epoch = trigger.map_or(items, |at| &items[at + 1..]);
-    Scene {
+    SelectionInput {
         candidates: asked.candidates.clone(),
         last_speaker: items.iter().rev().find_map(of),
         newest_author,
         newest_text: trigger.map_or_else(String::new, |at| text(&items[at]["content"])),
         mentions: Vec::new(),
-        spoken_in_epoch: epoch.iter().filter_map(of).collect(),
+        speakers_since_last_user_message: epoch.iter().filter_map(of).collect(),
         allow_self_responses: asked.space.allow_self_responses,
     }
 }

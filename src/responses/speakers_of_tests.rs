@@ -13,7 +13,7 @@ use crate::spaces::membership::Participation;
 use crate::spaces::space;
 use crate::spaces::space::RepliesPerTurn;
 use crate::spaces::space::ReplyOrder;
-use crate::speakers::seats;
+use crate::speakers::from_memberships;
 use crate::speakers::seeded_random::SeededRandom;
 use serde_json::Value;
 use serde_json::json;
@@ -94,12 +94,12 @@ fn chosen(
     let asked = Asked {
         space,
         seats,
-        candidates: seats::candidates(seats, &HashMap::new()),
+        candidates: from_memberships::candidates(seats, &HashMap::new()),
         user: MembershipId(1),
     };
     let items: Vec<&Value> = items.iter().collect();
     let chosen = choose(&asked, &items, &mut SeededRandom::from_seed(7)).into_iter();
-    chosen.map(|it| (it.id.0, it.because)).collect()
+    chosen.map(|it| (it.id.0, it.reason)).collect()
 }
 
 fn one(order: ReplyOrder, items: &[Value]) -> (i64, String) {

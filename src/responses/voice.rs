@@ -7,12 +7,12 @@ use crate::ids::CharacterId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::responses::refusal::Refusal;
+use crate::spaces::lifecycle;
 use crate::spaces::membership;
-use crate::spaces::permissions::Act;
-use crate::spaces::permissions::Standing;
+use crate::spaces::permissions::Access;
+use crate::spaces::permissions::Action;
 use crate::spaces::shared_spaces;
 use crate::spaces::space;
-use crate::spaces::tenancy;
 use sea_orm::ColumnTrait;
 use sea_orm::Condition;
 use sea_orm::ConnectionTrait;
@@ -125,7 +125,7 @@ async fn character_for(
         return Ok(None);
     };
     let is_theirs = row.owner_id == Some(asks.id);
-    if !is_theirs && !shared_spaces::of_character(db, asks.id, id).await? {
+    if !is_theirs && !shared_spaces::is_shared_with_character(db, asks.id, id).await? {
         return Ok(None);
     }
     Ok(Some(Voice::Character {
@@ -142,7 +142,7 @@ async fn space_for(
     let Some(space) = space::Entity::find_by_id(id).one(db).await? else {
         return Ok(None);
     };
-    let seats = membership::active_in(db, id).await?;
+    let seats = membership::list_active(db, id).await?;
     let seat = seats.iter().find(|it| it.user_id == Some(asks.id));
     let seat = seat.filter(|it| may_ask(it, asks)).cloned();
     Ok(seat.map(|seat| Voice::Space {
@@ -154,8 +154,8 @@ async fn space_for(
 
 /// Whoever has a seat in which they may both speak and let others speak.
 fn may_ask(seat: &membership::Model, asks: &user::Model) -> bool {
-    let standing = Standing::of(Some(seat), asks.role == user::UserRole::Admin);
-    standing.is_some_and(|it| it.may(Act::Post) && it.may(Act::Generate))
+    let standing = Access::for_member(Some(seat), asks.role == user::UserRole::Admin);
+    standing.is_some_and(|it| it.can(Action::Post) && it.can(Action::Generate))
 }
 
 /// All characters and spaces that this user may ask: characters of their own and those with whom they
@@ -168,7 +168,7 @@ pub async fn list(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Listed>
         return Ok(Vec::new());
     };
     let mut all = characters(db, user).await?;
-    let spaces = tenancy::of_user(user)
+    let spaces = lifecycle::list_for_user(user)
         .filter(space::Column::Status.eq(space::SpaceStatus::Active))
         .order_by_asc(space::Column::Id)
         .all(db)
@@ -195,7 +195,7 @@ pub async fn list(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Listed>
 type Row = (CharacterId, String, Option<UserId>, Timestamp);
 
 async fn characters(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Listed>, DbErr> {
-    let spaces = tenancy::of_user(user)
+    let spaces = lifecycle::list_for_user(user)
         .select_only()
         .column(space::Column::Id);
     let met = membership::Entity::find()

@@ -10,13 +10,13 @@ use crate::llm::request::PromptRole;
 use crate::llm::request::Request;
 use crate::llm::tokens;
 use crate::presets::document::Preset;
-use crate::prompt::blocks::Carried;
+use crate::prompt::blocks::BlockPayload;
 use crate::prompt::builder;
-use crate::prompt::chain;
-use crate::prompt::chain::Chain;
-use crate::prompt::context::Context;
-use crate::prompt::context::Line;
-use crate::prompt::context::Member;
+use crate::prompt::context::HistoryLine;
+use crate::prompt::context::PromptContext;
+use crate::prompt::context::PromptMember;
+use crate::prompt::external_history;
+use crate::prompt::external_history::ExternalHistory;
 use crate::providers::provider;
 use crate::responses::parts::Parts;
 use crate::responses::prompt::Entry;
@@ -43,17 +43,19 @@ pub async fn request(
     row: &provider::Model,
 ) -> Result<(Request, ReplyTrimmer), Refusal> {
     let (db, now) = (parts.db.reader(), parts.clock.now());
-    let chain = Chain {
+    let chain = ExternalHistory {
         lines: lines(voice, said, kept.truncates, now),
-        directions: kept.instructions.clone(),
+        instructions: kept.instructions.clone(),
         max_tokens: kept.sampling.max_output_tokens,
         provider: row,
         now,
     };
     let mut context = match voice {
-        Voice::Character { row, user } => chain::alone(db, row, user, chain).await?,
+        Voice::Character { row, user } => {
+            external_history::for_character(db, row, user, chain).await?
+        }
         Voice::Space { space, seats, seat } => {
-            chain::in_space(db, speaker, space, seats, seat, chain).await?
+            external_history::for_space(db, speaker, space, seats, seat, chain).await?
         }
     };
     wish(&mut context.preset, kept.sampling);
@@ -90,24 +92,24 @@ fn wish(preset: &mut Preset, wished: Sampling) {
 }
 
 /// As in a room: the own name goes, and another's ends the text.
-fn trim(context: &Context) -> ReplyTrimmer {
-    let is_own = |it: &&Member| it.id == context.speaker;
-    let others = context.cast.iter().filter(|it| !is_own(it));
-    let others: Vec<Member> = match context.lets_others_speak {
+fn trim(context: &PromptContext) -> ReplyTrimmer {
+    let is_own = |it: &&PromptMember| it.id == context.speaker;
+    let others = context.members.iter().filter(|it| !is_own(it));
+    let others: Vec<PromptMember> = match context.allows_other_speakers {
         true => Vec::new(),
         false => others.cloned().collect(),
     };
-    match context.speaking() {
+    match context.find_speaker() {
         Some(own) => executor::trim(own, &others),
         None => ReplyTrimmer::without_names(),
     }
 }
 
-fn lines(voice: &Voice, said: &[Entry], truncates: bool, now: Timestamp) -> Vec<Line> {
+fn lines(voice: &Voice, said: &[Entry], truncates: bool, now: Timestamp) -> Vec<HistoryLine> {
     let line = |(entry, seq): (&Entry, i64)| {
         let message = &entry.message;
         let (author, name) = author(voice, message);
-        Line {
+        HistoryLine {
             seq,
             message_id: MessageId(0),
             swipe: 0,
@@ -120,13 +122,13 @@ fn lines(voice: &Voice, said: &[Entry], truncates: bool, now: Timestamp) -> Vec<
             },
             text: message.content.clone(),
             tokens: 0,
-            at: now,
-            carried: Carried {
+            created_at: now,
+            payload: BlockPayload {
                 calls: message.calls.clone(),
                 answers: message.answers.clone(),
                 attachments: message.attachments.clone(),
             },
-            stays: !(truncates && entry.may_go),
+            is_required: !(truncates && entry.may_go),
         }
     };
     said.iter().zip(1..).map(line).collect()
@@ -135,7 +137,7 @@ fn lines(voice: &Voice, said: &[Entry], truncates: bool, now: Timestamp) -> Vec<
 /// Who said a message: everything on the user's side is whoever asks.
 fn author(voice: &Voice, message: &Message) -> (MembershipId, String) {
     let (user, name) = match voice {
-        Voice::Character { user, .. } => (chain::PERSON, user),
+        Voice::Character { user, .. } => (external_history::USER_MEMBERSHIP, user),
         Voice::Space { seat, .. } => (seat.id, &seat.cached_display_name),
     };
     match (message.role, voice) {
@@ -145,7 +147,11 @@ fn author(voice: &Voice, message: &Message) -> (MembershipId, String) {
         (PromptRole::Assistant, Voice::Character { row, .. }) => {
             let name = message.name.as_ref().unwrap_or(&row.name);
             let is_own = *name == row.name;
-            let author = if is_own { chain::CHARACTER } else { NOBODY };
+            let author = if is_own {
+                external_history::CHARACTER_MEMBERSHIP
+            } else {
+                NOBODY
+            };
             (author, name.clone())
         }
         (PromptRole::Assistant, Voice::Space { seats, .. }) => {

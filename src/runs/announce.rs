@@ -107,7 +107,7 @@ impl Announcer<'_> {
             let event = MessageHidden {
                 conversation_id,
                 rev: row.rev,
-                message: row.gone(),
+                message: row.hidden_view(),
             };
             return self.durable(&event, row.rev);
         }

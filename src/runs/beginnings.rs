@@ -3,7 +3,7 @@
 use crate::characters::card::Card;
 use crate::characters::character;
 use crate::conversations::conversation;
-use crate::conversations::roots;
+use crate::conversations::root_conversation;
 use crate::conversations::swipe;
 use crate::conversations::timeline;
 use crate::ids::ConversationId;
@@ -104,7 +104,7 @@ impl Engine {
         let Some(seat) = seat else {
             return Err(Refusal::NotFound.into());
         };
-        match roots::root_of(db, seat.space_id).await? {
+        match root_conversation::find_for_space(db, seat.space_id).await? {
             Some(root) => self.greet_in(root, seat.space_id).await.map(|_| ()),
             None => Ok(()),
         }
@@ -126,14 +126,14 @@ impl Engine {
             .one(db)
             .await?;
         let row = row.ok_or(Refusal::NotFound)?;
-        if !timeline::is_untouched(db, &row).await? {
+        if !timeline::has_only_greetings(db, &row).await? {
             return Ok(Vec::new());
         }
         let space = space::Entity::find_by_id(id)
             .one(db)
             .await?
             .ok_or(Refusal::NotFound)?;
-        let seats = membership::active_in(db, id).await?;
+        let seats = membership::list_active(db, id).await?;
         let host = seats
             .iter()
             .find(|it| it.user_id.is_some() && it.user_id == space.owner_id);
@@ -162,11 +162,11 @@ impl Engine {
             .all(db)
             .await?;
         let mut known = Variables {
-            space: space_variable::of_space(db, id).await?,
+            space: space_variable::load_for_space(db, id).await?,
             conversation: macros_of(&row),
             ..Variables::default()
         };
-        let greeted = timeline::authors(db, conversation).await?;
+        let greeted = timeline::list_authors(db, conversation).await?;
         let mut greetings = Vec::new();
         let new = seated.iter().filter(|(it, _)| !greeted.contains(&it.id));
         for (seat, card) in new {
@@ -176,7 +176,7 @@ impl Engine {
             let Ok(card) = Card::from_document(row.card.clone()) else {
                 continue;
             };
-            let company = greeting::Company {
+            let company = greeting::GreetingAudience {
                 character: &seat.cached_display_name,
                 user: &host,
                 group: (seated.len() > 1).then_some(group.as_str()),
@@ -184,11 +184,11 @@ impl Engine {
                 conversation,
             };
             let now = self.context.clock.now();
-            let told = greeting::greetings(&card, &company, known.clone(), now);
+            let told = greeting::expand_greetings(&card, &company, known.clone(), now);
             let mut texts = Vec::new();
             for text in told.texts {
                 let token_count = self.count_tokens(text.clone()).await?;
-                texts.push(swipe::Text::new(text, token_count));
+                texts.push(swipe::SwipeText::new(text, token_count));
             }
             if !texts.is_empty() {
                 // Whoever comes in later knows what those before have set.

@@ -164,7 +164,7 @@ impl Task<'_> {
         let wish = self.wish;
         let db = self.context.db.reader();
         let space = space::Entity::find_by_id(wish.space).one(db).await;
-        if space.is_ok_and(|it| it.is_some_and(|it| it.has_reached_its_limit(0))) {
+        if space.is_ok_and(|it| it.is_some_and(|it| it.has_reached_token_limit(0))) {
             return Err(token_limit_exceeded());
         }
         let instruction = wish.instruction.clone();
@@ -234,7 +234,7 @@ impl Task<'_> {
     async fn spend(&self, usage: UsageTotal) -> Result<(), DbErr> {
         let (space, tokens) = (self.wish.space, usage.total());
         let db = &self.context.db;
-        db.write(move |tx| Box::pin(async move { space::spend(tx, space, tokens).await }))
+        db.write(move |tx| Box::pin(async move { space::add_tokens_used(tx, space, tokens).await }))
             .await
     }
 

@@ -3,11 +3,11 @@
 use crate::ids::MembershipId;
 use crate::runs::draft::Draft;
 use crate::spaces::space::RepliesPerTurn;
-use crate::speakers::candidates::Choice;
-use crate::speakers::candidates::Scene;
 use crate::speakers::seeded_random::SeededRandom;
+use crate::speakers::selection::SelectionInput;
+use crate::speakers::selection::SpeakerChoice;
 use crate::speakers::selector;
-use crate::speakers::selector::Trigger;
+use crate::speakers::selector::SelectionTrigger;
 
 /// A message that may wake somebody.
 #[derive(Clone, Copy, Debug)]
@@ -19,37 +19,37 @@ pub struct Said<'a> {
 }
 
 /// Who answers a message of role user, one after the other.
-pub fn after_human(d: &Draft, said: &Said) -> Vec<Choice> {
+pub fn after_human(d: &Draft, said: &Said) -> Vec<SpeakerChoice> {
     let mut scene = scene(d, said);
     // The message begins a new epoch: nobody has spoken in it.
-    scene.spoken_in_epoch.clear();
-    several(d, Trigger::Human, &scene)
+    scene.speakers_since_last_user_message.clear();
+    several(d, SelectionTrigger::Human, &scene)
 }
 
 /// Who answers the message of a character, in auto mode.
-pub fn after_ai(d: &Draft, said: &Said) -> Vec<Choice> {
+pub fn after_ai(d: &Draft, said: &Said) -> Vec<SpeakerChoice> {
     let mut scene = scene(d, said);
     scene.last_speaker = Some(said.author);
-    scene.spoken_in_epoch.insert(said.author);
-    several(d, Trigger::Auto, &scene)
+    scene.speakers_since_last_user_message.insert(said.author);
+    several(d, SelectionTrigger::Auto, &scene)
 }
 
 /// Whom a button wakes that does not say who.
-pub fn for_generate(d: &Draft) -> Option<Choice> {
+pub fn for_generate(d: &Draft) -> Option<SpeakerChoice> {
     let tail = d.s.tail.as_ref();
-    let scene = Scene {
+    let scene = SelectionInput {
         newest_author: tail.map(|it| it.space_membership_id),
         newest_text: tail.map(|it| it.content.clone()).unwrap_or_default(),
         ..of_the_conversation(d)
     };
-    one(d, Trigger::Generate, &scene)
+    one(d, SelectionTrigger::Generate, &scene)
 }
 
-fn several(d: &Draft, trigger: Trigger, scene: &Scene) -> Vec<Choice> {
+fn several(d: &Draft, trigger: SelectionTrigger, scene: &SelectionInput) -> Vec<SpeakerChoice> {
     let order = d.s.space.reply_order;
     match d.s.space.replies_per_turn {
         RepliesPerTurn::One => one(d, trigger, scene).into_iter().collect(),
-        RepliesPerTurn::Activated => selector::activate(
+        RepliesPerTurn::Activated => selector::select_round(
             order,
             trigger,
             scene,
@@ -58,13 +58,13 @@ fn several(d: &Draft, trigger: Trigger, scene: &Scene) -> Vec<Choice> {
     }
 }
 
-fn one(d: &Draft, trigger: Trigger, scene: &Scene) -> Option<Choice> {
+fn one(d: &Draft, trigger: SelectionTrigger, scene: &SelectionInput) -> Option<SpeakerChoice> {
     let mut dice = SeededRandom::from_seed(d.fresh.seed);
-    selector::select(d.s.space.reply_order, trigger, scene, &mut dice)
+    selector::select_one(d.s.space.reply_order, trigger, scene, &mut dice)
 }
 
-fn scene(d: &Draft, said: &Said) -> Scene {
-    Scene {
+fn scene(d: &Draft, said: &Said) -> SelectionInput {
+    SelectionInput {
         newest_author: Some(said.author),
         newest_text: said.text.to_owned(),
         mentions: said.mentions.to_vec(),
@@ -72,12 +72,12 @@ fn scene(d: &Draft, said: &Said) -> Scene {
     }
 }
 
-fn of_the_conversation(d: &Draft) -> Scene {
-    Scene {
+fn of_the_conversation(d: &Draft) -> SelectionInput {
+    SelectionInput {
         candidates: d.s.candidates(),
         last_speaker: d.s.last_speaker,
-        spoken_in_epoch: d.s.spoken_in_epoch.clone(),
+        speakers_since_last_user_message: d.s.spoken_in_epoch.clone(),
         allow_self_responses: d.s.space.allow_self_responses,
-        ..Scene::default()
+        ..SelectionInput::default()
     }
 }

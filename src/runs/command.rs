@@ -6,9 +6,9 @@ use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
-use crate::prompt::builder::Memory;
+use crate::prompt::builder::PromptEffects;
 use crate::prompt::macros::variables::VariableChanges;
-use crate::prompt::record::Record;
+use crate::prompt::prompt_record::SentPrompt;
 use crate::runs::run;
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ pub struct Edit {
 pub struct Greeting {
     pub seat: MembershipId,
     /// The greeting, then its alternates; macros expanded.
-    pub texts: Vec<swipe::Text>,
+    pub texts: Vec<swipe::SwipeText>,
     /// What macros in the greeting have set.
     pub macros: VariableChanges,
 }
@@ -200,9 +200,9 @@ pub struct Sent {
     /// In figures, for the run's own row.
     pub figures: run::PromptRecord,
     /// Whole, for whoever asks.
-    pub record: Arc<Record>,
+    pub record: Arc<SentPrompt>,
     /// What is remembered if the turn comes to its end.
-    pub memory: Arc<Memory>,
+    pub memory: Arc<PromptEffects>,
 }
 
 impl End {

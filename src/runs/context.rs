@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::conversations::markdown::Markdown;
-use crate::conversations::quota::Quota;
+use crate::conversations::text_quota::TextQuota;
 use crate::db::connect::Backend;
 use crate::db::connect::Db;
 use crate::generation::call_limits::CallLimits;
@@ -55,7 +55,7 @@ pub struct Context {
     /// The background jobs that this node works on.
     pub(super) jobs: Jobs,
     /// How much text a person's spaces may store.
-    pub quota: Quota,
+    pub quota: TextQuota,
 }
 
 /// How the engine room is run.
@@ -129,7 +129,7 @@ impl Context {
             settings,
             step_locks: StepLocks::default(),
             jobs: Jobs::default(),
-            quota: Quota::new(settings.stored_bytes),
+            quota: TextQuota::new(settings.stored_bytes),
         }
     }
 

@@ -1,11 +1,11 @@
 //! Deleting a conversation or a space: a short one in one transaction, a long one as a background job.
 
 use crate::conversations::conversation;
+use crate::conversations::deletion;
 use crate::conversations::job;
-use crate::conversations::job::Cursor;
+use crate::conversations::job::JobCursor;
 use crate::conversations::job::NewJob;
 use crate::conversations::job::StoredJobKind;
-use crate::conversations::removal;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
@@ -15,8 +15,8 @@ use crate::runs::error::EngineError;
 use crate::runs::jobs;
 use crate::runs::jobs::Work;
 use crate::runs::run::RunCancelReason;
+use crate::spaces::lifecycle;
 use crate::spaces::membership;
-use crate::spaces::tenancy;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 
@@ -61,9 +61,9 @@ impl Engine {
                 work: None,
             }));
         }
-        let n_total = removal::n_messages(db, id, row.last_seq).await?;
+        let n_total = deletion::count_messages(db, id, row.last_seq).await?;
         let new = self.new_job(StoredJobKind::DeleteConversation, Some(user), n_total);
-        let hidden = removal::hide_conversation(&self.context.db, id, new).await?;
+        let hidden = deletion::hide_conversation(&self.context.db, id, new).await?;
         Ok(hidden.map(|it| Deletion {
             copilots: it.copilots,
             work: Some(jobs::start(&self.context, it.job)),
@@ -80,20 +80,20 @@ impl Engine {
         user: UserId,
     ) -> Result<Option<Deletion>, EngineError> {
         self.context.candidates.stop(|it| it.space == id);
-        let size = removal::size_of_space(self.context.db.reader(), id).await?;
+        let size = deletion::measure_space(self.context.db.reader(), id).await?;
         let is_short = size.n_messages <= MAX_SHORT_MESSAGES
             && size.text_bytes <= MAX_SHORT_BYTES
             && size.n_conversations <= MAX_SHORT_CONVERSATIONS;
         if is_short {
             self.space_closed(id, RunCancelReason::Deleted).await?;
-            let is_deleted = tenancy::delete(&self.context.db, id).await?;
+            let is_deleted = lifecycle::delete(&self.context.db, id).await?;
             return Ok(is_deleted.then_some(Deletion {
                 copilots: Vec::new(),
                 work: None,
             }));
         }
         let new = self.new_job(StoredJobKind::DeleteSpace, Some(user), size.n_messages);
-        let hidden = removal::hide_space(&self.context.db, id, new).await?;
+        let hidden = deletion::hide_space(&self.context.db, id, new).await?;
         Ok(hidden.map(|job| Deletion {
             copilots: Vec::new(),
             work: Some(jobs::start(&self.context, job)),
@@ -126,7 +126,7 @@ impl Engine {
             kind,
             user,
             n_total,
-            cursor: Cursor::default(),
+            cursor: JobCursor::default(),
             worker: self.context.node.to_string(),
             now: self.context.clock.now(),
             dialect: self.context.db.backend(),

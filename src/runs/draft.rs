@@ -19,7 +19,7 @@ use crate::runs::situation::Round;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
 use crate::spaces::space::ReplyOrder;
-use crate::speakers::candidates::Choice;
+use crate::speakers::selection::SpeakerChoice;
 
 /// What a plan takes from chance: made by the caller, so that planning itself is pure.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Opens a round of these speakers. Ends the one that is there first.
-    pub fn new_round(&mut self, kind: round::RoundKind, slots: Vec<Choice>, trigger: Reference) {
+    pub fn new_round(
+        &mut self,
+        kind: round::RoundKind,
+        slots: Vec<SpeakerChoice>,
+        trigger: Reference,
+    ) {
         let (id, seed) = (self.fresh.round, self.fresh.seed);
         self.trigger = Some(trigger);
         let row = round::blank(id, self.s.conversation.id, kind, seed, self.now);
@@ -113,7 +118,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The slots of the active round from a position on give way to these.
-    pub fn replace_slots(&mut self, from: i64, choices: Vec<Choice>) {
+    pub fn replace_slots(&mut self, from: i64, choices: Vec<SpeakerChoice>) {
         let Some(round) = self.round.as_mut() else {
             return;
         };

@@ -51,7 +51,7 @@ pub fn due(d: &mut Draft, id: RunId) {
     if !may_take_its_turn(d, &run) {
         return pass_over(d, run, "speaker_unavailable");
     }
-    if d.s.space.has_reached_its_limit(0) {
+    if d.s.space.has_reached_token_limit(0) {
         let failure = token_limit_exceeded();
         return fail_at_the_claim(d, run, failure.code, &failure.message);
     }

@@ -41,7 +41,7 @@ pub struct Engine {
 /// What came of a post.
 #[derive(Debug)]
 pub struct Posted {
-    pub message: message::View,
+    pub message: message::MessageView,
     /// The run that will answer, if one is planned.
     pub run: Option<run::View>,
     /// The same post had come before: this is its first answer again.
@@ -238,7 +238,7 @@ impl Engine {
         &self,
         conversation: ConversationId,
         edit: Edit,
-    ) -> Result<message::View, EngineError> {
+    ) -> Result<message::MessageView, EngineError> {
         let token_count = self.count_tokens(edit.content.clone()).await?;
         let command = Command::Edited(Edit {
             token_count,
@@ -256,7 +256,7 @@ impl Engine {
         conversation: ConversationId,
         message: MessageId,
         visibility: message::Visibility,
-    ) -> Result<message::View, EngineError> {
+    ) -> Result<message::MessageView, EngineError> {
         let command = Command::VisibilityChanged {
             message,
             visibility,
@@ -339,7 +339,7 @@ impl Engine {
         &self,
         id: ConversationId,
         command: Command,
-    ) -> Result<message::View, EngineError> {
+    ) -> Result<message::MessageView, EngineError> {
         let done = self.step(id, command).await?;
         let row = done.message.as_ref().or(done.situation.subject.as_ref());
         Ok(self.view(&done, row.ok_or(Refusal::NotFound)?))
@@ -357,7 +357,7 @@ impl Engine {
             .map_err(|_| DbErr::Custom("tokens could not be counted".to_owned()).into())
     }
 
-    fn view(&self, done: &Done, row: &message::Model) -> message::View {
+    fn view(&self, done: &Done, row: &message::Model) -> message::MessageView {
         let author = done.situation.member(row.space_membership_id);
         let name = author.map_or("", |it| it.cached_display_name.as_str());
         row.view(

@@ -67,7 +67,7 @@ pub struct MessageEvent {
     pub is_new: bool,
     pub conversation_id: ConversationId,
     pub rev: i64,
-    pub message: message::View,
+    pub message: message::MessageView,
 }
 
 /// A message was deleted for everyone: only its place is told, not its text.
@@ -75,7 +75,7 @@ pub struct MessageEvent {
 pub struct MessageHidden {
     pub conversation_id: ConversationId,
     pub rev: i64,
-    pub message: message::Gone,
+    pub message: message::HiddenMessageView,
 }
 
 /// A run was queued, or came to an end that no message tells of.

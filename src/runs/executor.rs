@@ -12,7 +12,7 @@ use crate::generation::trim::ReplyTrimmer;
 use crate::generation::usage::UsageTotal;
 use crate::llm::delta::FinishReason;
 use crate::llm::tokens;
-use crate::prompt::context::Member;
+use crate::prompt::context::PromptMember;
 use crate::runs::command::Command;
 use crate::runs::command::End;
 use crate::runs::command::Refusal;
@@ -165,8 +165,8 @@ async fn stream(
 }
 
 /// Takes the speaker's own name from the beginning of a text, and cuts where another's begins.
-pub fn trim(speaker: &Member, others: &[Member]) -> ReplyTrimmer {
-    let names = |it: &Member| std::iter::once(it.name.clone()).chain(it.aliases.clone());
+pub fn trim(speaker: &PromptMember, others: &[PromptMember]) -> ReplyTrimmer {
+    let names = |it: &PromptMember| std::iter::once(it.name.clone()).chain(it.aliases.clone());
     let own: Vec<String> = names(speaker).collect();
     let others: Vec<String> = others.iter().flat_map(names).collect();
     ReplyTrimmer::new(&own, &others)

@@ -4,16 +4,16 @@
 //! lease of the job: nothing is written for a job that was canceled or that another node has.
 
 use crate::clock::Timestamp;
-use crate::conversations::batch;
-use crate::conversations::batch::Part;
-use crate::conversations::batch::Size;
+use crate::conversations::batch_size;
+use crate::conversations::batch_size::BatchRange;
+use crate::conversations::batch_size::BatchSize;
 use crate::conversations::branching;
 use crate::conversations::conversation;
+use crate::conversations::deletion;
+use crate::conversations::deletion::DeletedBatch;
 use crate::conversations::job;
 use crate::conversations::job::JobStatus;
 use crate::conversations::job::StoredJobKind;
-use crate::conversations::removal;
-use crate::conversations::removal::Removed;
 use crate::db::connect::Backend;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
@@ -66,7 +66,11 @@ pub enum BatchError {
 ///
 /// # Errors
 /// [`BatchError`]; nothing was changed then.
-pub async fn next(context: &Context, job: &job::Model, size: Size) -> Result<Batch, BatchError> {
+pub async fn next(
+    context: &Context,
+    job: &job::Model,
+    size: BatchSize,
+) -> Result<Batch, BatchError> {
     let hand = Hand {
         context,
         now: context.clock.now(),
@@ -77,7 +81,7 @@ pub async fn next(context: &Context, job: &job::Model, size: Size) -> Result<Bat
     let space = job.space_id.ok_or_else(gone);
     match (job.kind, job.status) {
         (StoredJobKind::Branch | StoredJobKind::RegenerateBranch, JobStatus::Running) => {
-            match job.position().is_whole {
+            match job.parse_cursor().is_whole {
                 false => hand.copy(job.clone(), conversation?).await,
                 true => hand.regenerate(job.clone(), conversation?).await,
             }
@@ -88,7 +92,7 @@ pub async fn next(context: &Context, job: &job::Model, size: Size) -> Result<Bat
             hand.delete(job.clone(), Target::Conversation(conversation?))
                 .await
         }
-        (StoredJobKind::DeleteSpace, _) if !job.position().is_closed => {
+        (StoredJobKind::DeleteSpace, _) if !job.parse_cursor().is_closed => {
             hand.close(job.clone(), space?).await
         }
         (StoredJobKind::DeleteSpace, _) => hand.delete(job.clone(), Target::Space(space?)).await,
@@ -105,7 +109,7 @@ struct Hand<'a> {
     context: &'a Context,
     now: Timestamp,
     dialect: Backend,
-    size: Size,
+    size: BatchSize,
 }
 
 fn gone() -> BatchError {
@@ -113,8 +117,8 @@ fn gone() -> BatchError {
     BatchError::Refused("not_found", message.to_owned())
 }
 
-fn with_cursor(job: &mut job::Model, change: impl FnOnce(&mut job::Cursor)) {
-    let mut cursor = job.position();
+fn with_cursor(job: &mut job::Model, change: impl FnOnce(&mut job::JobCursor)) {
+    let mut cursor = job.parse_cursor();
     change(&mut cursor);
     job.cursor = serde_json::to_value(cursor).unwrap_or_default();
 }
@@ -127,8 +131,8 @@ impl Hand<'_> {
         let branch = branch.ok_or_else(gone)?;
         let parent = branch.parent_conversation_id.ok_or_else(gone)?;
         let up_to = branch.last_seq; // of the fork point
-        let cursor = job.position();
-        let part = batch::next_part(db, parent, (cursor.seq, up_to), self.size).await?;
+        let cursor = job.parse_cursor();
+        let part = batch_size::next_range(db, parent, (cursor.seq, up_to), self.size).await?;
         let (now, dialect) = (self.now, self.dialect);
         let work = self.context.db.write(move |tx| {
             Box::pin(async move {
@@ -138,9 +142,13 @@ impl Hand<'_> {
                 let parent = parent.filter(|it| !it.is_hidden).ok_or_else(gone)?;
                 let is_whole = part.is_none();
                 match part {
-                    Some(Part { to, n_messages }) => {
+                    Some(BatchRange {
+                        last_seq: to,
+                        n_messages,
+                    }) => {
                         let bytes =
-                            branching::copy(tx, &parent, branch.id, (cursor.seq, to)).await?;
+                            branching::copy_messages(tx, &parent, branch.id, (cursor.seq, to))
+                                .await?;
                         job.n_done += n_messages;
                         with_cursor(&mut job, |it| {
                             it.seq = to;
@@ -148,7 +156,7 @@ impl Hand<'_> {
                         });
                     }
                     None => {
-                        branching::show(tx, &parent, &branch, cursor.text_bytes).await?;
+                        branching::make_visible(tx, &parent, &branch, cursor.text_bytes).await?;
                         job.n_done = job.n_total;
                         with_cursor(&mut job, |it| it.is_whole = true);
                     }
@@ -189,7 +197,7 @@ impl Hand<'_> {
         let run = match newest_run(self.context, branch).await? {
             // Queued before this node, or the one before, could save it.
             Some(run) => Ok(run),
-            None => answer_again(self.context, branch, job.position().by).await,
+            None => answer_again(self.context, branch, job.parse_cursor().by).await,
         };
         job.run_id = Some(run.map_err(refused)?);
         let (now, dialect) = (self.now, self.dialect);
@@ -209,7 +217,7 @@ impl Hand<'_> {
     /// Cancels what runs in a space that is being deleted.
     async fn close(&self, mut job: job::Model, space: SpaceId) -> Result<Batch, BatchError> {
         let began = Instant::now();
-        let live = removal::live_conversations(self.context.db.reader(), space).await?;
+        let live = deletion::list_active_conversations(self.context.db.reader(), space).await?;
         let closed = Command::Closed(run::RunCancelReason::Deleted);
         for id in live {
             match scheduler::step(self.context, id, closed.clone()).await {
@@ -240,14 +248,14 @@ impl Hand<'_> {
                 let began = Instant::now();
                 let ends = loop {
                     match delete_some(tx, target, size).await? {
-                        Removed::Everything => break true,
+                        DeletedBatch::Everything => break true,
                         // A batch of messages has the size that was measured.
-                        Removed::Messages(n) => {
+                        DeletedBatch::Messages(n) => {
                             job.n_done += n;
                             break false;
                         }
-                        Removed::Others if began.elapsed() >= FILL => break false,
-                        Removed::Others => {}
+                        DeletedBatch::OtherRows if began.elapsed() >= FILL => break false,
+                        DeletedBatch::OtherRows => {}
                     }
                 };
                 save(tx, &mut job, ends, (now, dialect)).await?;
@@ -269,9 +277,9 @@ async fn save(
     (now, dialect): (Timestamp, Backend),
 ) -> Result<(), BatchError> {
     let is_ours = match (ends, job.status) {
-        (false, _) => job::beat(tx, job, now, dialect).await?,
+        (false, _) => job::heartbeat(tx, job, now, dialect).await?,
         (true, JobStatus::Running) => {
-            let is_ours = job::end(tx, job, JobStatus::Succeeded, None, now).await?;
+            let is_ours = job::finish(tx, job, JobStatus::Succeeded, None, now).await?;
             job.status = JobStatus::Succeeded;
             job.finished_at = Some(now);
             job.needs_work = false;
@@ -279,8 +287,8 @@ async fn save(
         }
         // It ended before; only its remains were left.
         (true, _) => {
-            let is_ours = job::beat(tx, job, now, dialect).await?;
-            job::cleaned(tx, job.id).await?;
+            let is_ours = job::heartbeat(tx, job, now, dialect).await?;
+            job::clear_needs_work(tx, job.id).await?;
             job.needs_work = false;
             is_ours
         }
@@ -294,14 +302,14 @@ async fn save(
 async fn delete_some(
     tx: &DatabaseTransaction,
     target: Target,
-    size: Size,
-) -> Result<Removed, DbErr> {
+    size: BatchSize,
+) -> Result<DeletedBatch, DbErr> {
     match target {
         Target::Conversation(id) => delete_some_of(tx, id, size).await,
-        Target::Space(space) => match removal::next_conversation(tx, space).await? {
-            None => removal::remove_some_of_space(tx, space, size.rows()).await,
+        Target::Space(space) => match deletion::find_next_conversation(tx, space).await? {
+            None => deletion::delete_space_batch(tx, space, size.max_rows()).await,
             Some(id) => match delete_some_of(tx, id, size).await? {
-                Removed::Everything => Ok(Removed::Others),
+                DeletedBatch::Everything => Ok(DeletedBatch::OtherRows),
                 removed => Ok(removed),
             },
         },
@@ -311,10 +319,10 @@ async fn delete_some(
 async fn delete_some_of(
     tx: &DatabaseTransaction,
     id: ConversationId,
-    size: Size,
-) -> Result<Removed, DbErr> {
-    let part = batch::next_part(tx, id, (0, i64::MAX), size).await?;
-    removal::remove_some(tx, id, part.map(|it| it.to), size.rows()).await
+    size: BatchSize,
+) -> Result<DeletedBatch, DbErr> {
+    let part = batch_size::next_range(tx, id, (0, i64::MAX), size).await?;
+    deletion::delete_batch(tx, id, part.map(|it| it.last_seq), size.max_rows()).await
 }
 
 async fn newest_run(context: &Context, id: ConversationId) -> Result<Option<RunId>, DbErr> {

@@ -4,7 +4,7 @@
 //! the database belongs to others for as long as the batch took. A job whose node is gone is found by
 //! its heartbeat and continued from its cursor.
 
-use crate::conversations::batch::Size;
+use crate::conversations::batch_size::BatchSize;
 use crate::conversations::job;
 use crate::db::backend;
 use crate::ids::JobId;
@@ -79,7 +79,8 @@ pub async fn continue_silent(context: &Context, silent_ms: i64) -> Result<u32, D
     }
     let now = context.clock.now();
     let is_ours = |id: JobId| context.jobs.running.contains(&id);
-    let taken = job::take_over(&context.db, &context.node, silent_ms, (now, &is_ours)).await?;
+    let taken =
+        job::claim_abandoned(&context.db, &context.node, silent_ms, (now, &is_ours)).await?;
     let n_taken = u32::try_from(taken.len()).unwrap_or(u32::MAX);
     for row in taken {
         tracing::info!(job.id = %row.id, "a job is continued");
@@ -89,7 +90,7 @@ pub async fn continue_silent(context: &Context, silent_ms: i64) -> Result<u32, D
 }
 
 async fn work(context: &Context, mut job: job::Model) {
-    let mut size = Size::default();
+    let mut size = BatchSize::default();
     let mut announced = Instant::now();
     loop {
         if context.shutdown.draining.is_cancelled() {
@@ -105,7 +106,7 @@ async fn work(context: &Context, mut job: job::Model) {
         crate::fail_point!("job.after_batch");
         let pause = match batch {
             Ok(batch) => {
-                size = size.after(batch.took, context.db.backend());
+                size = size.adjust(batch.took, context.db.backend());
                 let is_progress = announced.elapsed() >= PROGRESS_EVERY;
                 if batch.is_last || batch.job.status != job.status || is_progress {
                     announced = Instant::now();
@@ -170,7 +171,9 @@ async fn fail(context: &Context, job: &job::Model, code: &str, message: &str) {
     let error = json!({"code": code, "message": message});
     let (row, now) = (job.clone(), context.clock.now());
     let ended = context.db.write(move |tx| {
-        Box::pin(async move { job::end(tx, &row, job::JobStatus::Failed, Some(error), now).await })
+        Box::pin(
+            async move { job::finish(tx, &row, job::JobStatus::Failed, Some(error), now).await },
+        )
     });
     let ended: Result<bool, DbErr> = ended.await;
     if let Err(error) = ended {
@@ -185,7 +188,7 @@ async fn fail(context: &Context, job: &job::Model, code: &str, message: &str) {
 }
 
 fn announce(context: &Context, job: &job::Model) {
-    if let Some(event) = job.updated() {
+    if let Some(event) = job.update_event() {
         context.hub.publish(event);
     }
 }

@@ -105,7 +105,7 @@ async fn unmark_idle(
         .db
         .write(move |tx| {
             Box::pin(async move {
-                let locked = conversation::lock_free(tx, ids).await?.into_iter();
+                let locked = conversation::lock_available(tx, ids).await?.into_iter();
                 let locked = locked.filter(|(row, _)| row.needs_step);
                 let locked: Vec<ConversationId> = locked.map(|(row, _)| row.id).collect();
                 // Looked for under the locks: a step that was under way may have queued a run.
@@ -116,7 +116,7 @@ async fn unmark_idle(
                     .collect();
                 let (live, idle): (Vec<_>, Vec<_>) =
                     locked.into_iter().partition(|it| live.contains(it));
-                conversation::unmark(tx, &idle).await?;
+                conversation::clear_needs_step(tx, &idle).await?;
                 Ok(live)
             })
         })

@@ -6,10 +6,10 @@
 use crate::conversations::markdown::Markdown;
 use crate::conversations::message;
 use crate::conversations::pages;
-use crate::conversations::pages::Budget;
-use crate::conversations::pages::Details;
+use crate::conversations::pages::MessageDetails;
+use crate::conversations::pages::PageBudget;
 use crate::conversations::pages::Stub;
-use crate::conversations::timeline::Page;
+use crate::conversations::timeline::TimelinePage;
 use crate::db::slices;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
@@ -35,7 +35,7 @@ pub struct MessagePage {
 /// Which page of a timeline, and how it is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    pub page: Page,
+    pub page: TimelinePage,
     /// Messages at most.
     pub limit: u64,
     /// Whether each message comes with its HTML.
@@ -44,7 +44,7 @@ pub struct Wanted {
 
 impl Wanted {
     fn is_backwards(&self) -> bool {
-        matches!(self.page, Page::Newest | Page::Before(_))
+        matches!(self.page, TimelinePage::Newest | TimelinePage::Before(_))
     }
 }
 
@@ -55,12 +55,12 @@ impl Engine {
     /// When the database fails.
     pub async fn messages(&self, id: ConversationId, wanted: Wanted) -> Result<MessagePage, DbErr> {
         let most = pages::MAX_BYTES - FRAME_BYTES;
-        let Page::Around(seq) = wanted.page else {
+        let TimelinePage::Around(seq) = wanted.page else {
             return self.part(id, wanted, most).await;
         };
         let half = wanted.limit / 2;
         let before = Wanted {
-            page: Page::Before(seq),
+            page: TimelinePage::Before(seq),
             limit: half,
             ..wanted
         };
@@ -83,13 +83,13 @@ impl Engine {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn message(&self, id: MessageId) -> Result<Option<message::View>, DbErr> {
+    pub async fn message(&self, id: MessageId) -> Result<Option<message::MessageView>, DbErr> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
                 let found = message::Entity::find_by_id(id).one(tx).await?;
                 let shown = found.filter(|it| it.visibility != message::Visibility::Hidden);
                 let rows: Vec<message::Model> = shown.into_iter().collect();
-                let details = Details::read(tx, &rows).await?;
+                let details = MessageDetails::load(tx, &rows).await?;
                 Ok::<_, DbErr>((rows, details))
             })
         });
@@ -108,14 +108,14 @@ impl Engine {
         most: usize,
     ) -> Result<MessagePage, DbErr> {
         let Wanted { page, limit, .. } = wanted;
-        let mut stubs = pages::stubs(self.context.db.reader(), id, page, limit).await?;
+        let mut stubs = pages::load_stubs(self.context.db.reader(), id, page, limit).await?;
         let n_found = stubs.len();
         stubs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         let mut found = MessagePage {
             has_more: stubs.len() < n_found,
             ..Default::default()
         };
-        let mut budget = Budget::new(most);
+        let mut budget = PageBudget::new(most);
         for slice in slices::split_into_slices(&stubs, slices::SLICE_BYTES) {
             let (encoded, left) = self.encoded(id, slice.to_vec(), wanted, budget).await?;
             // What was hidden since it was found is passed over.
@@ -146,12 +146,12 @@ impl Engine {
         id: ConversationId,
         slice: Vec<Stub>,
         wanted: Wanted,
-        mut budget: Budget,
-    ) -> Result<(Vec<(i64, String)>, Option<Budget>), DbErr> {
+        mut budget: PageBudget,
+    ) -> Result<(Vec<(i64, String)>, Option<PageBudget>), DbErr> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
-                let rows = pages::rows(tx, id, &slice).await?;
-                let details = Details::read(tx, &rows).await?;
+                let rows = pages::load_messages(tx, id, &slice).await?;
+                let details = MessageDetails::load(tx, &rows).await?;
                 Ok::<_, DbErr>((rows, details))
             })
         });
@@ -165,7 +165,7 @@ impl Engine {
             for row in rows {
                 let seq = row.seq;
                 let json = encode(row, &details, markdown.as_deref())?;
-                if !budget.takes(json.len()) {
+                if !budget.try_add(json.len()) {
                     return Ok((encoded, None));
                 }
                 encoded.push((seq, json));
@@ -182,7 +182,7 @@ impl Engine {
 
 fn encode(
     row: message::Model,
-    details: &Details,
+    details: &MessageDetails,
     markdown: Option<&Markdown>,
 ) -> Result<String, serde_json::Error> {
     let mut json = serde_json::to_string(&details.view(&row, markdown))?;

@@ -6,14 +6,14 @@ use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::RoundId;
 use crate::ids::RunId;
-use crate::prompt::builder::Memory;
-use crate::prompt::record::Record;
+use crate::prompt::builder::PromptEffects;
+use crate::prompt::prompt_record::SentPrompt;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::command::Edit;
 use crate::runs::queue;
 use crate::runs::run;
-use crate::speakers::candidates::Choice;
+use crate::speakers::selection::SpeakerChoice;
 use std::sync::Arc;
 
 /// The changes in the order in which they are written; all of them commit, or none.
@@ -37,7 +37,7 @@ pub enum Change {
     /// What was said since a message is deleted for everyone: that is the tail again.
     HideTurn(Vec<message::Model>),
     /// Another text for the message the command is about; it is shown from now on.
-    AddSwipe(swipe::Text),
+    AddSwipe(swipe::SwipeText),
     /// One of its texts is shown in place of the present one.
     ShowSwipe(swipe::Model),
     NewRound {
@@ -45,7 +45,7 @@ pub enum Change {
         kind: round::RoundKind,
         trigger: Reference,
         seed: i64,
-        slots: Vec<Choice>,
+        slots: Vec<SpeakerChoice>,
     },
     EndRound {
         id: RoundId,
@@ -61,7 +61,7 @@ pub enum Change {
     ReplaceSlots {
         round: RoundId,
         from: i64,
-        slots: Vec<Choice>,
+        slots: Vec<SpeakerChoice>,
     },
     MarkSlot {
         round: RoundId,
@@ -93,9 +93,9 @@ pub enum Change {
     /// The copilot of this seat has said something.
     CopilotStep(MembershipId),
     /// What a run sent.
-    Keep(RunId, Arc<Record>),
+    Keep(RunId, Arc<SentPrompt>),
     /// What macros and lore have noted in a turn that has come to its end.
-    Remember(Arc<Memory>),
+    Remember(Arc<PromptEffects>),
 }
 
 /// A message to append.
@@ -108,7 +108,7 @@ pub struct NewMessage {
     pub client_id: Option<String>,
     pub run: Option<RunId>,
     /// Every text of a greeting that has several, `content` first; else empty.
-    pub alternates: Vec<swipe::Text>,
+    pub alternates: Vec<swipe::SwipeText>,
     pub metadata: serde_json::Value,
 }
 
@@ -131,12 +131,12 @@ pub enum Reference {
 }
 
 /// Slots for these speakers, from a position on.
-pub fn slots(round: RoundId, from: i64, speakers: Vec<Choice>) -> Vec<slot::Model> {
+pub fn slots(round: RoundId, from: i64, speakers: Vec<SpeakerChoice>) -> Vec<slot::Model> {
     let slots = (from..).zip(speakers);
     slots
         .map(|(position, it)| slot::Model {
             forced: it.is_forced,
-            ..slot::blank(round, position, it.id, it.because)
+            ..slot::blank(round, position, it.id, it.reason)
         })
         .collect()
 }

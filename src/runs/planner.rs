@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::conversations::message;
 use crate::conversations::swipe;
 use crate::ids::MembershipId;
-use crate::prompt::builder::Memory;
+use crate::prompt::builder::PromptEffects;
 use crate::rounds::round;
 use crate::runs::auto_mode;
 use crate::runs::choosing;
@@ -36,7 +36,7 @@ use crate::runs::run::RunCancelReason;
 use crate::runs::situation::Situation;
 use crate::spaces::membership;
 use crate::spaces::space;
-use crate::speakers::candidates::Choice;
+use crate::speakers::selection::SpeakerChoice;
 use std::sync::Arc;
 
 /// A burst is gathered for at most this many times the debounce, and no less than
@@ -179,12 +179,12 @@ fn greet(d: &mut Draft, greetings: &[Greeting]) {
             } else {
                 Vec::new()
             },
-            metadata: serde_json::json!({ swipe::GREETING: true }),
+            metadata: serde_json::json!({ swipe::GREETING_KEY: true }),
         }));
         if !it.macros.is_empty() {
-            d.push(Change::Remember(Arc::new(Memory {
-                macros: it.macros.clone(),
-                lore: None,
+            d.push(Change::Remember(Arc::new(PromptEffects {
+                variables: it.macros.clone(),
+                timed_effects: None,
             })));
         }
     }
@@ -213,7 +213,7 @@ fn may_post(d: &Draft, post: &Post) -> Result<(), Refusal> {
 
 /// The previous round ends; a new one answers, after the debounce. A queued forced turn is its first
 /// slot, and its run stays what it is.
-fn plan_from_user_message(d: &mut Draft, choices: Vec<Choice>) {
+fn plan_from_user_message(d: &mut Draft, choices: Vec<SpeakerChoice>) {
     let forced = d
         .queued
         .clone()
@@ -252,7 +252,7 @@ fn plan_from_user_message(d: &mut Draft, choices: Vec<Choice>) {
     let at = d.now.plus_ms(debounce).min(bound).max(d.now);
     run.run_after = (debounce > 0).then_some(at);
     run.burst_started_at = Some(burst_started_at);
-    run.debug.chosen_because = Some(first.because);
+    run.debug.chosen_because = Some(first.reason);
     d.enqueue(Enqueue {
         run,
         trigger: Some(Reference::Appended),
@@ -261,12 +261,12 @@ fn plan_from_user_message(d: &mut Draft, choices: Vec<Choice>) {
 }
 
 /// The forced speaker, then the chosen ones without that speaker a second time.
-fn with_forced_first(forced: &run::Model, chosen: Vec<Choice>) -> Vec<Choice> {
+fn with_forced_first(forced: &run::Model, chosen: Vec<SpeakerChoice>) -> Vec<SpeakerChoice> {
     let speaker = forced.speaker_space_membership_id;
     let because = forced.debug.chosen_because.clone().unwrap_or_default();
-    let first = Choice {
+    let first = SpeakerChoice {
         is_forced: true,
-        ..Choice::new(speaker, because)
+        ..SpeakerChoice::new(speaker, because)
     };
     let others = chosen.into_iter().filter(|it| it.id != speaker);
     std::iter::once(first).chain(others).collect()
@@ -279,7 +279,7 @@ fn force_talk(d: &mut Draft, speaker: Option<MembershipId>, by: &str) -> Result<
             let can = d
                 .member(id)
                 .is_some_and(|it| it.can_speak(d.s.conversation.id));
-            let choice = can.then(|| Choice::forced(id, by));
+            let choice = can.then(|| SpeakerChoice::forced(id, by));
             (choice, run::RunReason::ForceTalk)
         }
         None => (choosing::for_generate(d), run::RunReason::Generate),
@@ -287,7 +287,7 @@ fn force_talk(d: &mut Draft, speaker: Option<MembershipId>, by: &str) -> Result<
     let choice = choice.ok_or(Refusal::NoSpeaker)?;
     d.end_round(round::RoundStatus::Canceled, "force_talk");
     let mut run = d.blank_run(choice.id, run::RunKind::ForceTalk, reason);
-    run.debug.chosen_because = Some(choice.because);
+    run.debug.chosen_because = Some(choice.reason);
     let trigger = d.s.tail.as_ref().map(|it| Reference::Message(it.id));
     d.enqueue(Enqueue {
         run,

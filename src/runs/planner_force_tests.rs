@@ -1,6 +1,6 @@
 //! Whom a person makes speak, whom Generate wakes, and who greets.
 
-use crate::conversations::swipe::Text;
+use crate::conversations::swipe::SwipeText;
 use crate::ids::MembershipId;
 use crate::prompt::macros::variables::VariableChanges;
 use crate::runs::command::Command;
@@ -130,7 +130,7 @@ fn characters_greet_once_and_only_before_anybody_spoke() {
         seat,
         texts: texts
             .iter()
-            .map(|it| Text::new((*it).to_owned(), 1))
+            .map(|it| SwipeText::new((*it).to_owned(), 1))
             .collect(),
         macros: VariableChanges {
             conversation: [("hat".to_owned(), "red".to_owned())].into(),

@@ -22,7 +22,7 @@ use crate::spaces::membership::CopilotMode;
 use crate::spaces::space::InputPolicy;
 use crate::spaces::space::RepliesPerTurn;
 use crate::spaces::space::ReplyOrder;
-use crate::speakers::candidates::Choice;
+use crate::speakers::selection::SpeakerChoice;
 
 /// A burst is gathered no longer than this, whatever the debounce of these tests.
 const LONGEST_BURST_MS: i64 = 600_000;
@@ -112,7 +112,7 @@ fn expects_its_tail(enqueue: &Enqueue, stage: &Stage) {
 
 /// A round has speakers who can be scheduled, one or several as the space is set; in one of auto
 /// mode nobody answers themselves unless they may.
-fn round_is_whole(kind: round::RoundKind, slots: &[Choice], plan: &Plan, stage: &Stage) {
+fn round_is_whole(kind: round::RoundKind, slots: &[SpeakerChoice], plan: &Plan, stage: &Stage) {
     let space = &stage.s.space;
     assert!(!slots.is_empty(), "a round of nobody");
     assert!(
@@ -132,7 +132,7 @@ fn round_is_whole(kind: round::RoundKind, slots: &[Choice], plan: &Plan, stage: 
     for slot in chosen {
         let seat = stage.s.member(slot.id).expect("a seat");
         assert!(seat.kind == membership::MembershipKind::Character && seat.can_be_scheduled());
-        assert!(!slot.because.is_empty(), "each slot says why");
+        assert!(!slot.reason.is_empty(), "each slot says why");
     }
     if kind == round::RoundKind::AutoMode {
         assert!(space.auto_mode_enabled);

@@ -1,7 +1,7 @@
 //! Another text for a message: when it is planned, what becomes of it, and what stays as it was.
 
 use crate::conversations::message::Visibility;
-use crate::conversations::swipe::Text;
+use crate::conversations::swipe::SwipeText;
 use crate::ids::MessageId;
 use crate::prompt::macros::variables::VariableChanges;
 use crate::runs::command::Command;
@@ -206,7 +206,7 @@ fn another_tail_at_the_claim_makes_it_pointless() {
     // A post would cancel it; the greeting of a character that joins does not.
     let greeting = Greeting {
         seat: BOB,
-        texts: vec![Text::new("Good evening.".to_owned(), 1)],
+        texts: vec![SwipeText::new("Good evening.".to_owned(), 1)],
         macros: VariableChanges::default(),
     };
     stage.does(&Command::Greet(vec![greeting])).unwrap();

@@ -56,13 +56,13 @@ impl Stage {
         self.s.swipe = self.swipes.iter().find(of_message).cloned();
     }
 
-    pub(super) fn add_swipe(&mut self, text: swipe::Text) {
+    pub(super) fn add_swipe(&mut self, text: swipe::SwipeText) {
         let row = self.s.subject.clone().expect("a message");
         if self.n_swipes(row.id) == 0 {
-            self.keep(row.id, swipe::Text::of(&row));
+            self.keep(row.id, swipe::SwipeText::from_message(&row));
         }
         let position = self.keep(row.id, text.clone());
-        text.show_on(self.message(row.id), position);
+        text.select_on(self.message(row.id), position);
     }
 
     /// A person has changed the text of a message.
@@ -79,7 +79,7 @@ impl Stage {
 
     pub(super) fn show_swipe(&mut self, swipe: swipe::Model) {
         let (id, position) = (swipe.message_id, swipe.position);
-        swipe::Text::from(swipe).show_on(self.message(id), position);
+        swipe::SwipeText::from(swipe).select_on(self.message(id), position);
     }
 
     /// A branch is made at a message, where the door allows it: not while it is written anew.
@@ -134,7 +134,7 @@ impl Stage {
         assert!(active.into_iter().flatten().all(|it| n_texts(it) == 0));
     }
 
-    fn keep(&mut self, id: MessageId, text: swipe::Text) -> i64 {
+    fn keep(&mut self, id: MessageId, text: swipe::SwipeText) -> i64 {
         let position = self.n_swipes(id);
         self.swipes.push(swipe::Model {
             id: SwipeId(0),

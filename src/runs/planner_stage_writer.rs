@@ -79,7 +79,7 @@ impl Stage {
         let seq = self.s.conversation.last_seq + 1;
         self.s.conversation.last_seq = seq;
         let id = self.s.conversation.id;
-        let mut row = timeline::blank(id, new.author, new.role, new.content, self.now);
+        let mut row = timeline::new_model(id, new.author, new.role, new.content, self.now);
         (row.id, row.seq) = (MessageId(seq), seq);
         row.conversation_run_id = new.run;
         self.s.tail = Some(row.clone());

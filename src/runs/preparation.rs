@@ -14,13 +14,13 @@ use crate::llm::tokens;
 use crate::presets::document::GenerationTrigger;
 use crate::prompt::budget::ContextOverflow;
 use crate::prompt::builder;
-use crate::prompt::builder::Built;
-use crate::prompt::context::Context as Scene;
-use crate::prompt::context::Member;
-use crate::prompt::load;
-use crate::prompt::load::Place;
-use crate::prompt::load::Turn;
-use crate::prompt::record::Record;
+use crate::prompt::builder::BuiltPrompt;
+use crate::prompt::context::PromptContext as Scene;
+use crate::prompt::context::PromptMember;
+use crate::prompt::loader;
+use crate::prompt::loader::PromptRequest;
+use crate::prompt::loader::PromptScope;
+use crate::prompt::prompt_record::SentPrompt;
 use crate::providers::provider;
 use crate::runs::command::Sent;
 use crate::runs::context::Context;
@@ -35,7 +35,7 @@ use sea_orm::EntityTrait;
 use std::sync::Arc;
 
 /// A prompt, if it fits into the model's window.
-type Attempt = Result<Built, ContextOverflow>;
+type Attempt = Result<BuiltPrompt, ContextOverflow>;
 
 /// How long a candidate may become where the settings say nothing.
 const CANDIDATE_TOKENS: u32 = 200;
@@ -46,9 +46,9 @@ pub struct Prepared {
     /// Where that one is configured.
     pub provider_id: ProviderId,
     pub request: Request,
-    pub speaker: Member,
+    pub speaker: PromptMember,
     /// Everybody else whose name may not begin a line.
-    pub others: Vec<Member>,
+    pub others: Vec<PromptMember>,
     pub sent: Sent,
     /// What the speaker may call.
     pub offers: Vec<Offer>,
@@ -64,23 +64,23 @@ pub async fn prepare(
     situation: Situation,
 ) -> Result<Prepared, GenerationFailure> {
     let row = situation.provider.ok_or_else(no_provider)?;
-    let turn = Turn {
+    let turn = PromptRequest {
         conversation: run.conversation_id,
         speaker: run.speaker_space_membership_id,
         cutoff_seq: cutoff_of(context, run).await.map_err(internal)?,
-        trigger: run.debug.trigger_message_id,
+        reply_to: run.debug.trigger_message_id,
         provider: &row,
         kind: kind_of(run),
         now: context.clock.now(),
     };
     let allowed = SpaceTools::from_settings(&situation.space.settings);
     let owner = situation.space.owner_id;
-    let place = Place {
+    let place = PromptScope {
         conversation: situation.conversation,
         space: situation.space,
-        seats: situation.members,
+        memberships: situation.members,
     };
-    let scene = load::load_in(context.db.reader(), turn, place).await;
+    let scene = loader::load_in_scope(context.db.reader(), turn, place).await;
     let scene = scene.map_err(internal)?;
     let seed = run.id.0.as_u64_pair().1;
     let mut prepared = ready(context, &row, scene, seed).await?;
@@ -103,17 +103,17 @@ pub async fn prepare_candidate(
     seed: u64,
 ) -> Result<Prepared, GenerationFailure> {
     let row = endpoint(context, speaker).await?;
-    let turn = Turn {
+    let turn = PromptRequest {
         conversation,
         speaker,
         cutoff_seq: i64::MAX,
-        trigger: None,
+        reply_to: None,
         provider: &row,
         kind: GenerationTrigger::Normal,
         now: context.clock.now(),
     };
     let mut scene = scene(context, turn).await?;
-    scene.instruction = instruction;
+    scene.impersonation_request = instruction;
     scene.preset.max_tokens.get_or_insert(CANDIDATE_TOKENS);
     ready(context, &row, scene, seed).await
 }
@@ -135,8 +135,8 @@ async fn endpoint(
     row.ok_or_else(no_provider)
 }
 
-async fn scene(context: &Context, turn: Turn<'_>) -> Result<Scene, GenerationFailure> {
-    let scene = load::load(context.db.reader(), turn).await;
+async fn scene(context: &Context, turn: PromptRequest<'_>) -> Result<Scene, GenerationFailure> {
+    let scene = loader::load(context.db.reader(), turn).await;
     let scene = scene.map_err(internal)?;
     scene.ok_or_else(|| internal("the conversation is gone"))
 }
@@ -164,9 +164,9 @@ async fn ready(
         message: overflow.to_string(),
         is_retryable: false,
     })?;
-    let lets_others_speak = scene.lets_others_speak;
-    let (own, mut others): (Vec<Member>, Vec<Member>) =
-        scene.cast.into_iter().partition(|it| it.id == speaker);
+    let lets_others_speak = scene.allows_other_speakers;
+    let (own, mut others): (Vec<PromptMember>, Vec<PromptMember>) =
+        scene.members.into_iter().partition(|it| it.id == speaker);
     others.retain(|_| !lets_others_speak);
     let own = own
         .into_iter()
@@ -197,19 +197,19 @@ pub async fn preview(
     let Some(row) = provider_of(context, speaker).await? else {
         return Ok(None);
     };
-    let turn = Turn {
+    let turn = PromptRequest {
         conversation,
         speaker,
         cutoff_seq: i64::MAX,
-        trigger,
+        reply_to: trigger,
         provider: &row,
         kind: GenerationTrigger::Normal,
         now: context.clock.now(),
     };
-    let Some(prompt) = load::load(context.db.reader(), turn).await? else {
+    let Some(prompt) = loader::load(context.db.reader(), turn).await? else {
         return Ok(None);
     };
-    if prompt.speaking().is_none() {
+    if prompt.find_speaker().is_none() {
         return Ok(None);
     }
     let (_, built) = build(context, prompt).await?;
@@ -246,11 +246,11 @@ async fn provider_of(
     let db = context.db.reader();
     let seat = membership::Entity::find_by_id(speaker).one(db).await?;
     let own = seat.as_ref().and_then(|it| it.llm_provider_id);
-    let model = seat.as_ref().and_then(membership::Model::own_model);
+    let model = seat.as_ref().and_then(membership::Model::model_override);
     provider::find_usable(db, own, model).await
 }
 
-fn sent(row: &provider::Model, built: &Built, seed: u64) -> Sent {
+fn sent(row: &provider::Model, built: &BuiltPrompt, seed: u64) -> Sent {
     let figures = run::PromptRecord {
         provider: row.name.clone(),
         model: row.model.clone(),
@@ -262,8 +262,8 @@ fn sent(row: &provider::Model, built: &Built, seed: u64) -> Sent {
     };
     Sent {
         figures,
-        record: Arc::new(Record::of(&row.model, built)),
-        memory: Arc::new(built.memory.clone()),
+        record: Arc::new(SentPrompt::from_built(&row.model, built)),
+        memory: Arc::new(built.effects.clone()),
     }
 }
 

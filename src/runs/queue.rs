@@ -83,7 +83,7 @@ pub async fn restore(
     if ended.is_empty() {
         return Ok(());
     }
-    let first = conversation::take_run_numbers(tx, conversation, ended.len() as i64).await?;
+    let first = conversation::allocate_run_numbers(tx, conversation, ended.len() as i64).await?;
     let numbered = (first..).zip(ended);
     let rows = numbered.map(|(run_seq, run)| run::Model { run_seq, ..run }.into_active_model());
     run::Entity::insert_many(rows)

@@ -9,7 +9,7 @@ use crate::runs::draft::Draft;
 use crate::runs::plan::Enqueue;
 use crate::runs::plan::Reference;
 use crate::runs::run;
-use crate::speakers::candidates::Choice;
+use crate::speakers::selection::SpeakerChoice;
 
 /// The list replaces what is pending: the slots after the cursor, and the cursor's own as long as
 /// no run of it has begun. What is left out is removed, what is named twice speaks twice. `by` is
@@ -55,15 +55,19 @@ pub fn edit(
 }
 
 /// The slots in their new order; who was there already keeps the reason.
-fn arranged(mut pending: Vec<slot::Model>, wanted: &[MembershipId], by: &str) -> Vec<Choice> {
+fn arranged(
+    mut pending: Vec<slot::Model>,
+    wanted: &[MembershipId],
+    by: &str,
+) -> Vec<SpeakerChoice> {
     let mut arrange = |id: &MembershipId| {
         let kept = pending.iter().position(|it| it.space_membership_id == *id);
         match kept.map(|at| pending.remove(at)) {
-            Some(slot) => Choice {
+            Some(slot) => SpeakerChoice {
                 is_forced: slot.forced,
-                ..Choice::new(*id, slot.chosen_because)
+                ..SpeakerChoice::new(*id, slot.chosen_because)
             },
-            None => Choice::new(*id, format!("put in the queue by {by}")),
+            None => SpeakerChoice::new(*id, format!("put in the queue by {by}")),
         }
     };
     wanted.iter().map(&mut arrange).collect()
@@ -71,7 +75,7 @@ fn arranged(mut pending: Vec<slot::Model>, wanted: &[MembershipId], by: &str) ->
 
 /// The queued run becomes another speaker's, due when it was due. A round that rests has none. A
 /// forced turn that is removed ends with its own event.
-fn hand_over(d: &mut Draft, first: Choice, keeps_forced: bool) {
+fn hand_over(d: &mut Draft, first: SpeakerChoice, keeps_forced: bool) {
     let queued = d.queued.clone().filter(|run| {
         let is_forced = run.kind == run::RunKind::ForceTalk;
         let is_same = run.speaker_space_membership_id == first.id && is_forced == first.is_forced;
@@ -97,7 +101,7 @@ fn hand_over(d: &mut Draft, first: Choice, keeps_forced: bool) {
         run_after: queued.run_after.map(|at| at.max(d.now)),
         burst_started_at: queued.burst_started_at,
         debug: run::Debug {
-            chosen_because: Some(first.because),
+            chosen_because: Some(first.reason),
             ..Default::default()
         },
         ..d.blank_run(first.id, kind, reason)

@@ -89,10 +89,10 @@ pub fn commit(d: &mut Draft, run: run::Model, written: &Written, end: queue::End
     }
     // The fence first: if it does not hold, nothing of this plan is written.
     d.push(Change::Finish { run, end });
-    d.push(Change::AddSwipe(swipe::Text {
+    d.push(Change::AddSwipe(swipe::SwipeText {
         run: Some(id),
         metadata: written.metadata.clone(),
-        ..swipe::Text::new(written.content.clone(), written.token_count)
+        ..swipe::SwipeText::new(written.content.clone(), written.token_count)
     }));
 }
 

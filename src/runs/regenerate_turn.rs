@@ -13,7 +13,7 @@ use crate::runs::plan::Reference;
 use crate::runs::run;
 use crate::spaces::space::GroupRegenerateMode;
 use crate::spaces::space::ReplyOrder;
-use crate::speakers::candidates::Choice;
+use crate::speakers::selection::SpeakerChoice;
 
 /// The human's message that a regenerate is about, where it means the whole turn: in a group whose
 /// space says so, if a human has spoken. In manual order nobody would answer it.
@@ -58,7 +58,7 @@ pub fn answer_again(d: &mut Draft) -> Result<(), Refusal> {
 }
 
 /// Who would answer the message if it were said now.
-fn who_answers(d: &Draft, said: &message::Model) -> Result<Vec<Choice>, Refusal> {
+fn who_answers(d: &Draft, said: &message::Model) -> Result<Vec<SpeakerChoice>, Refusal> {
     let said = Said {
         author: said.space_membership_id,
         text: &said.content,
@@ -71,7 +71,7 @@ fn who_answers(d: &Draft, said: &message::Model) -> Result<Vec<Choice>, Refusal>
     }
 }
 
-fn begin(d: &mut Draft, said: MessageId, choices: Vec<Choice>) {
+fn begin(d: &mut Draft, said: MessageId, choices: Vec<SpeakerChoice>) {
     d.new_round(
         round::RoundKind::UserTurn,
         choices,

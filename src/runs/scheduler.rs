@@ -208,7 +208,9 @@ async fn decide_all(context: &Context, due: &[Due]) -> Result<Decided, EngineErr
                 Box::pin(async move {
                     let (mut all, mut marked) = (Vec::new(), Vec::new());
                     let mut members: HashMap<SpaceId, Vec<membership::Model>> = HashMap::new();
-                    for (row, space) in conversation::lock_free(tx, runs.keys().copied()).await? {
+                    for (row, space) in
+                        conversation::lock_available(tx, runs.keys().copied()).await?
+                    {
                         if row.needs_step {
                             marked.push(row.id);
                             continue;
@@ -217,7 +219,7 @@ async fn decide_all(context: &Context, due: &[Due]) -> Result<Decided, EngineErr
                         let members = match members.entry(space.id) {
                             hash_map::Entry::Occupied(known) => known.get().clone(),
                             hash_map::Entry::Vacant(place) => {
-                                let loaded = membership::active_in(tx, space.id).await?;
+                                let loaded = membership::list_active(tx, space.id).await?;
                                 place.insert(loaded).clone()
                             }
                         };
@@ -314,7 +316,7 @@ impl Hand {
         };
         let (mut situation, written) = writer.write(situation, plan).await?;
         if situation.conversation.needs_step {
-            conversation::unmark(tx, &[situation.conversation.id]).await?;
+            conversation::clear_needs_step(tx, &[situation.conversation.id]).await?;
             situation.conversation.needs_step = false;
         }
         let done = Done {
@@ -343,7 +345,7 @@ async fn repeated(
     else {
         return Ok(None);
     };
-    match timeline::by_client_id(tx, conversation, *author, client_id).await? {
+    match timeline::find_by_client_id(tx, conversation, *author, client_id).await? {
         None => Ok(None),
         Some(first) if first.content == *content || first.edited_at.is_some() => Ok(Some(first)),
         Some(_) => Err(Refusal::ClientIdReused.into()),

@@ -19,8 +19,8 @@ use crate::spaces::membership;
 use crate::spaces::space;
 use crate::spaces::space::RepliesPerTurn;
 use crate::spaces::space::ReplyOrder;
-use crate::speakers::candidates::Candidate;
-use crate::speakers::seats;
+use crate::speakers::from_memberships;
+use crate::speakers::selection::Candidate;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -109,7 +109,7 @@ impl Situation {
 
     /// The characters as the selector knows them.
     pub fn candidates(&self) -> Vec<Candidate> {
-        seats::candidates(&self.members, &self.talkativeness)
+        from_memberships::candidates(&self.members, &self.talkativeness)
     }
 }
 
@@ -138,7 +138,7 @@ pub async fn load(
     if (conversation.is_hidden || space.is_hidden) && !matches!(command, Command::Closed(_)) {
         return Ok(None);
     }
-    let members = membership::active_in(tx, space.id).await?;
+    let members = membership::list_active(tx, space.id).await?;
     let situation = load_locked(tx, conversation, space, members, command);
     situation.await.map(Some)
 }
@@ -181,7 +181,7 @@ pub(super) async fn load_locked(
     load_for(tx, command, &mut situation).await?;
     let named = situation.named().chain(command.named());
     let space = situation.space.id;
-    let removed = membership::missing(tx, space, &situation.members, named).await?;
+    let removed = membership::load_missing(tx, space, &situation.members, named).await?;
     situation.members.extend(removed);
     Ok(situation)
 }
@@ -201,7 +201,7 @@ async fn load_for(
                 .map(|it| it.speaker_space_membership_id);
             let seat = seat.and_then(|it| situation.member(it));
             let own = seat.and_then(|it| it.llm_provider_id);
-            let model = seat.and_then(membership::Model::own_model);
+            let model = seat.and_then(membership::Model::model_override);
             let provider = provider::find_usable(tx, own, model).await?;
             situation.provider = provider;
         }
@@ -210,7 +210,7 @@ async fn load_for(
         }
         Command::ForceTalk { speaker: None, .. } => {
             situation.spoken_in_epoch =
-                timeline::spoken_in_epoch(tx, &situation.conversation).await?;
+                timeline::speakers_since_last_user_message(tx, &situation.conversation).await?;
         }
         Command::Posted(_) | Command::AnswerAgain => load_talkativeness(tx, situation).await?,
         Command::Ended { .. } => {
@@ -218,7 +218,7 @@ async fn load_for(
             let space = &situation.space;
             if space.auto_mode_enabled && space.reply_order == ReplyOrder::Pooled {
                 situation.spoken_in_epoch =
-                    timeline::spoken_in_epoch(tx, &situation.conversation).await?;
+                    timeline::speakers_since_last_user_message(tx, &situation.conversation).await?;
             }
             // What a regenerate wrote goes to the message that it was for.
             let running = situation.running.as_ref();
@@ -234,7 +234,7 @@ async fn load_for(
             message, position, ..
         } => {
             load_subject(tx, *message, situation).await?;
-            situation.swipe = swipe::at(tx, *message, *position).await?;
+            situation.swipe = swipe::find_at(tx, *message, *position).await?;
         }
         Command::Regenerate { message, .. } => {
             if let Some(id) = message.or(situation.tail.as_ref().map(|it| it.id)) {
@@ -243,9 +243,10 @@ async fn load_for(
             load_turn(tx, situation).await?;
         }
         Command::Greet(_) => {
-            situation.is_untouched = timeline::is_untouched(tx, &situation.conversation).await?;
+            situation.is_untouched =
+                timeline::has_only_greetings(tx, &situation.conversation).await?;
             if situation.is_untouched {
-                situation.greeted = timeline::authors(tx, id).await?;
+                situation.greeted = timeline::list_authors(tx, id).await?;
             }
         }
         _ => {}
@@ -260,7 +261,7 @@ async fn load_subject(
 ) -> Result<(), DbErr> {
     situation.subject = message_in(tx, situation.conversation.id, id).await?;
     situation.subject_is_fork_point = timeline::has_fork_point(tx, [id]).await?;
-    let counts = swipe::counts(tx, &[id]).await?;
+    let counts = swipe::count_by_message(tx, &[id]).await?;
     situation.subject_n_swipes = counts.get(&id).copied().unwrap_or_default();
     Ok(())
 }
@@ -271,12 +272,12 @@ async fn load_turn(tx: &impl ConnectionTrait, situation: &mut Situation) -> Resu
     let Some(row) = &situation.subject else {
         return Ok(());
     };
-    situation.answered = timeline::last_of_users(tx, id, row.seq).await?;
+    situation.answered = timeline::last_user_message(tx, id, row.seq).await?;
     let Some(said) = &situation.answered else {
         return Ok(());
     };
     if situation.space.group_regenerate_mode == space::GroupRegenerateMode::LastTurn {
-        situation.turn = timeline::shown_since(tx, id, said.seq).await?;
+        situation.turn = timeline::visible_since(tx, id, said.seq).await?;
         situation.turn_has_fork_point =
             timeline::has_fork_point(tx, situation.turn.iter().map(|it| it.id)).await?;
         // Who answers again is chosen as if nobody had.

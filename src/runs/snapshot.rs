@@ -3,10 +3,10 @@
 use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::conversations::pages;
-use crate::conversations::pages::Budget;
-use crate::conversations::pages::Changes;
-use crate::conversations::pages::Details;
-use crate::conversations::timeline::Page;
+use crate::conversations::pages::MessageDetails;
+use crate::conversations::pages::PageBudget;
+use crate::conversations::pages::TimelineChanges;
+use crate::conversations::timeline::TimelinePage;
 use crate::db::slices;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -71,8 +71,8 @@ pub struct Snapshot {
 #[schema(as = SnapshotMessage)]
 #[serde(untagged)]
 pub enum Entry {
-    Message(Box<message::View>),
-    Gone(message::Gone),
+    Message(Box<message::MessageView>),
+    Gone(message::HiddenMessageView),
 }
 
 impl Engine {
@@ -198,8 +198,8 @@ impl Engine {
             return Ok(None);
         };
         let last = row.last_speaker_membership_id;
-        let mut seats = membership::active_in(db, row.space_id).await?;
-        seats.extend(membership::missing(db, row.space_id, &seats, last).await?);
+        let mut seats = membership::list_active(db, row.space_id).await?;
+        seats.extend(membership::load_missing(db, row.space_id, &seats, last).await?);
         let can: Vec<_> = seats.iter().filter(|it| it.can_be_scheduled()).collect();
         let place = |id: MembershipId| {
             seats
@@ -217,16 +217,16 @@ impl Engine {
     async fn views(
         &self,
         rows: Vec<message::Model>,
-        details: Details,
-    ) -> Result<(Vec<message::View>, bool), DbErr> {
+        details: MessageDetails,
+    ) -> Result<(Vec<message::MessageView>, bool), DbErr> {
         let markdown = Arc::clone(&self.context.markdown);
         let render = move || {
-            let mut budget = Budget::new(pages::MAX_BYTES);
+            let mut budget = PageBudget::new(pages::MAX_BYTES);
             let n_rows = rows.len();
             let views = rows.into_iter().rev();
             let views = views.map(|it| details.view(&it, Some(&markdown)));
             let mut views: Vec<_> = views
-                .take_while(|it| budget.takes(pages::n_json_bytes(it)))
+                .take_while(|it| budget.try_add(pages::n_json_bytes(it)))
                 .collect();
             views.reverse();
             let is_cut = views.len() < n_rows;
@@ -247,8 +247,8 @@ struct Found {
     tool_approvals: Vec<tool_approval::View>,
     reset: bool,
     messages: Vec<message::Model>,
-    hidden: Vec<message::Gone>,
-    details: Details,
+    hidden: Vec<message::HiddenMessageView>,
+    details: MessageDetails,
     has_more: bool,
 }
 
@@ -265,16 +265,22 @@ impl Found {
         let runtime = runtime_of(tx, id).await?;
         let changed = match after_rev {
             Some(rev) if rev <= row.rev && !reset => {
-                pages::changed_since(tx, id, rev, MOST_CHANGES).await?
+                pages::load_changes_since(tx, id, rev, MOST_CHANGES).await?
             }
             _ => None,
         };
         let reset = after_rev.is_some() && changed.is_none();
-        let (Changes { shown, hidden }, has_more) = match changed {
+        let (
+            TimelineChanges {
+                visible: shown,
+                hidden,
+            },
+            has_more,
+        ) = match changed {
             Some(changed) => (changed, false),
             None => newest(tx, id).await?,
         };
-        let messages = pages::rows(tx, id, &shown).await?;
+        let messages = pages::load_messages(tx, id, &shown).await?;
         // Only a running run asks.
         let tool_approvals = match &runtime.running {
             Some(_) => tool_approval::open_in(tx, id).await?,
@@ -282,7 +288,7 @@ impl Found {
         };
         Ok(Some(Self {
             space: space::Entity::find_by_id(row.space_id).one(tx).await?,
-            details: Details::read(tx, &messages).await?,
+            details: MessageDetails::load(tx, &messages).await?,
             tool_approvals: tool_approvals
                 .iter()
                 .map(tool_approval::Model::view)
@@ -299,15 +305,24 @@ impl Found {
 
 /// The newest messages, and whether there are older ones. No more are read than can be sent: HTML
 /// is about as long as its text.
-async fn newest(tx: &impl ConnectionTrait, id: ConversationId) -> Result<(Changes, bool), DbErr> {
-    let mut shown = pages::stubs(tx, id, Page::Newest, NEWEST).await?;
+async fn newest(
+    tx: &impl ConnectionTrait,
+    id: ConversationId,
+) -> Result<(TimelineChanges, bool), DbErr> {
+    let mut shown = pages::load_stubs(tx, id, TimelinePage::Newest, NEWEST).await?;
     let n_found = shown.len();
     shown.truncate(usize::try_from(NEWEST).unwrap_or(usize::MAX));
     let n_fitting = slices::n_fitting(&shown, pages::MAX_BYTES as i64 / 2);
     shown.truncate(n_fitting);
     let has_more = shown.len() < n_found;
     let hidden = Vec::new();
-    Ok((Changes { shown, hidden }, has_more))
+    Ok((
+        TimelineChanges {
+            visible: shown,
+            hidden,
+        },
+        has_more,
+    ))
 }
 
 /// What a conversation is doing. Consistent only within one transaction.

@@ -146,7 +146,7 @@ impl ToolTurn<'_> {
         let space = space.ok().flatten()?;
         let so_far = so_far.map_or(0, UsageTotal::total);
         space
-            .has_reached_its_limit(so_far)
+            .has_reached_token_limit(so_far)
             .then(token_limit_exceeded)
     }
 

@@ -5,7 +5,7 @@ use crate::conversations::branching;
 use crate::conversations::branching::NewBranch;
 use crate::conversations::conversation;
 use crate::conversations::job;
-use crate::conversations::job::Subject;
+use crate::conversations::job::JobSubject;
 use crate::conversations::message;
 use crate::conversations::timeline;
 use crate::db::backend;
@@ -140,7 +140,7 @@ impl Engine {
         let db = self.context.db.reader();
         let at = situation::message_in(db, fork.conversation, fork.at).await?;
         let at = at.ok_or(Refusal::NotFound)?;
-        let (n_messages, text_bytes) = branching::size(db, fork.conversation, at.seq).await?;
+        let (n_messages, text_bytes) = branching::measure(db, fork.conversation, at.seq).await?;
         let is_short = n_messages <= MAX_SHORT_MESSAGES && text_bytes <= MAX_SHORT_BYTES;
         let kind = match by {
             Some(_) => job::StoredJobKind::RegenerateBranch,
@@ -170,11 +170,11 @@ impl Engine {
                 }
                 quota.require(tx, space.owner_id, new.text_bytes).await?;
                 if !new.is_hidden {
-                    let row = branching::branch(tx, &parent, &at, new).await?;
+                    let row = branching::create_branch(tx, &parent, &at, new).await?;
                     return Ok(Begun::Whole(row));
                 }
-                let row = branching::begin(tx, &parent, &at, new).await?;
-                let subject = Subject {
+                let row = branching::insert_branch(tx, &parent, &at, new).await?;
+                let subject = JobSubject {
                     space: space.id,
                     conversation: Some(row.id),
                 };
@@ -340,7 +340,7 @@ impl Engine {
             return Ok(());
         };
         if let Some(client_id) = client_id
-            && timeline::by_client_id(db, conversation, author, client_id)
+            && timeline::find_by_client_id(db, conversation, author, client_id)
                 .await?
                 .is_some()
         {
@@ -361,7 +361,7 @@ impl Engine {
         message: MessageId,
         position: i64,
         expected_version: Option<i64>,
-    ) -> Result<message::View, EngineError> {
+    ) -> Result<message::MessageView, EngineError> {
         let command = Command::SwipeSelected {
             message,
             position,

@@ -6,7 +6,7 @@
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
-use crate::conversations::newest;
+use crate::conversations::newest_messages;
 use crate::conversations::swipe;
 use crate::conversations::timeline;
 use crate::db::commit_verification::CommitProof;
@@ -99,7 +99,7 @@ impl Writer<'_> {
         }
         if before != (s.conversation.rev, s.conversation.last_seq) {
             written.proof =
-                conversation::save_numbers(self.tx, &s.conversation, self.dialect).await?;
+                conversation::save_counters(self.tx, &s.conversation, self.dialect).await?;
         }
         Ok((s, written))
     }
@@ -164,7 +164,7 @@ impl Writer<'_> {
         new: NewMessage,
     ) -> Result<(), DbErr> {
         let id = s.conversation.id;
-        let mut row = timeline::blank(id, new.author, new.role, new.content, self.now);
+        let mut row = timeline::new_model(id, new.author, new.role, new.content, self.now);
         s.conversation.last_seq += 1;
         row.seq = s.conversation.last_seq;
         row.rev = next_rev(s);
@@ -228,8 +228,8 @@ impl Writer<'_> {
 
     /// Computes the newest messages of each role again, because one was hidden or restored.
     pub(super) async fn find_newest(&self, s: &mut Situation) -> Result<(), DbErr> {
-        let newest = newest::find(self.tx, s.conversation.id).await?;
-        newest.set_on(&mut s.conversation);
+        let newest = newest_messages::find(self.tx, s.conversation.id).await?;
+        newest.apply_to(&mut s.conversation);
         s.last_speaker = newest.last_speaker;
         Ok(())
     }
@@ -241,7 +241,7 @@ impl Writer<'_> {
             return Ok(());
         }
         s.space.tokens_used = s.space.tokens_used.saturating_add(tokens);
-        space::spend(self.tx, s.space.id, tokens).await
+        space::add_tokens_used(self.tx, s.space.id, tokens).await
     }
 
     async fn move_run(

@@ -6,8 +6,8 @@ use crate::db::connect::Db;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
-use crate::prompt::builder::Memory;
-use crate::prompt::record::Record;
+use crate::prompt::builder::PromptEffects;
+use crate::prompt::prompt_record::SentPrompt;
 use crate::prompt::run_prompt;
 use crate::prompt::space_variable;
 use crate::runs::command::Sent;
@@ -53,7 +53,7 @@ pub async fn keep_late(db: &Db, late: Late) -> Result<(), DbErr> {
             if queue::note_late(tx, run, figures, late.usage).await? {
                 spend(tx, &late).await?;
                 let record = late.sent.record.as_ref().clone();
-                run_prompt::keep(tx, late.run, late.conversation, record, late.now).await?;
+                run_prompt::store(tx, late.run, late.conversation, record, late.now).await?;
             }
             Ok(())
         })
@@ -64,7 +64,7 @@ pub async fn keep_late(db: &Db, late: Late) -> Result<(), DbErr> {
 async fn spend(tx: &impl ConnectionTrait, late: &Late) -> Result<(), DbErr> {
     match late.usage.map_or(0, run::Usage::total) {
         0 => Ok(()),
-        tokens => space::spend(tx, late.space, tokens).await,
+        tokens => space::add_tokens_used(tx, late.space, tokens).await,
     }
 }
 
@@ -74,29 +74,33 @@ impl Writer<'_> {
         &self,
         s: &Situation,
         run: RunId,
-        record: &Record,
+        record: &SentPrompt,
     ) -> Result<(), DbErr> {
         let conversation = s.conversation.id;
-        run_prompt::keep(self.tx, run, conversation, record.clone(), self.now).await
+        run_prompt::store(self.tx, run, conversation, record.clone(), self.now).await
     }
 
     /// Remembers what macros have set and how the lore stands. The row is locked: what it says is
     /// what the turn before left.
-    pub(super) async fn remember(&self, s: &mut Situation, memory: &Memory) -> Result<(), DbErr> {
+    pub(super) async fn remember(
+        &self,
+        s: &mut Situation,
+        memory: &PromptEffects,
+    ) -> Result<(), DbErr> {
         let mut variables = s.conversation.variables.clone();
-        for (name, value) in &memory.macros.conversation {
+        for (name, value) in &memory.variables.conversation {
             if !variables["macros"].is_object() {
                 variables["macros"] = json!({});
             }
             variables["macros"][name] = Value::from(value.as_str());
         }
-        if let Some(lore) = &memory.lore {
+        if let Some(lore) = &memory.timed_effects {
             variables["lore"] = lore.clone();
         }
         if variables != s.conversation.variables {
             conversation::set_variables(self.tx, s.conversation.id, variables.clone()).await?;
             s.conversation.variables = variables;
         }
-        space_variable::set(self.tx, s.space.id, memory.macros.space.clone()).await
+        space_variable::set(self.tx, s.space.id, memory.variables.space.clone()).await
     }
 }

@@ -61,7 +61,7 @@ impl Writer<'_> {
             Some(row) => {
                 // The text is stored a second time, as one of several.
                 s.conversation.text_bytes += s.conversation.text_bytes - before;
-                swipe::rewrite(self.tx, row).await
+                swipe::update_active(self.tx, row).await
             }
             None => Ok(()),
         }
@@ -72,18 +72,18 @@ impl Writer<'_> {
         &self,
         s: &mut Situation,
         written: &mut Written,
-        text: swipe::Text,
+        text: swipe::SwipeText,
     ) -> Result<(), DbErr> {
         let Some(row) = s.subject.as_ref() else {
             return Ok(());
         };
-        let first = (s.subject_n_swipes == 0).then(|| swipe::Text::of(row));
-        let texts: Vec<swipe::Text> = first.into_iter().chain([text.clone()]).collect();
+        let first = (s.subject_n_swipes == 0).then(|| swipe::SwipeText::from_message(row));
+        let texts: Vec<swipe::SwipeText> = first.into_iter().chain([text.clone()]).collect();
         let stored: usize = texts.iter().map(|it| it.content.len()).sum();
         s.conversation.text_bytes += bytes(stored);
         s.subject_n_swipes += swipe::append_all(self.tx, row.id, s.subject_n_swipes, texts).await?;
         let position = s.subject_n_swipes - 1;
-        self.change_subject(s, written, |it| text.show_on(it, position))
+        self.change_subject(s, written, |it| text.select_on(it, position))
             .await
     }
 
@@ -95,8 +95,8 @@ impl Writer<'_> {
         swipe: swipe::Model,
     ) -> Result<(), DbErr> {
         let position = swipe.position;
-        let text = swipe::Text::from(swipe);
-        self.change_subject(s, written, |it| text.show_on(it, position))
+        let text = swipe::SwipeText::from(swipe);
+        self.change_subject(s, written, |it| text.select_on(it, position))
             .await
     }
 }

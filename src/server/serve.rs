@@ -19,7 +19,7 @@ use crate::openai::routes;
 use crate::server::client_files;
 use crate::server::endpoints;
 use crate::server::openapi::OpenApiFile;
-use crate::spaces::leftovers;
+use crate::spaces::garbage_collection;
 use actix_web::HttpServer;
 use actix_web::dev::Server;
 use actix_web::dev::ServerHandle;
@@ -120,7 +120,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
     app.shutdown
         .spawn(maintenance::run_maintenance(db.clone(), shutdown.clone()));
     app.shutdown
-        .spawn(leftovers::keep_sweeping(db, clock, shutdown));
+        .spawn(garbage_collection::run(db, clock, shutdown));
     let address = server.addrs().first().copied().unwrap_or(bind);
     Ok(BoundServer {
         address,

@@ -13,7 +13,7 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
-use crate::spaces::permissions::Act;
+use crate::spaces::permissions::Action;
 use actix_web::web::Data;
 
 /// What a subscription begins with.
@@ -89,7 +89,7 @@ pub async fn require_typing(
     run_on_main(app, move |app| async move {
         let caller = refresh(&app, caller).await?;
         let at = space_access::load_conversation_access(&app, &caller, id).await?;
-        at.require_write(Act::Post)?;
+        at.require_write(Action::Post)?;
         at.own_membership().map(|it| it.id)
     })
     .await

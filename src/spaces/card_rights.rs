@@ -18,7 +18,7 @@ use std::collections::HashSet;
 ///
 /// # Errors
 /// When the database fails.
-pub async fn hidden_from(
+pub async fn list_hidden_cards(
     db: &impl ConnectionTrait,
     user: UserId,
     ids: impl IntoIterator<Item = CharacterId>,
@@ -37,7 +37,8 @@ pub async fn hidden_from(
     let foreign = foreign.into_iter().filter(|it| it.1 != Some(user));
     let (shared, mut hidden): (Vec<_>, Vec<_>) = foreign.partition(|it| it.2);
     if !shared.is_empty() {
-        let met = shared_spaces::characters_met(db, user, shared.iter().map(|it| it.0)).await?;
+        let met =
+            shared_spaces::list_shared_characters(db, user, shared.iter().map(|it| it.0)).await?;
         hidden.extend(shared.into_iter().filter(|it| !met.contains(&it.0)));
     }
     Ok(hidden.into_iter().map(|it| it.0).collect())

@@ -16,14 +16,14 @@ use utoipa::ToSchema;
 /// The rules of a space changed. `my_role` is null here: listeners have different ones.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SpaceUpdated {
-    pub space: space::View,
+    pub space: space::SpaceView,
 }
 
 /// A seat was taken, changed or left.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MembershipUpdated {
     pub space_id: SpaceId,
-    pub membership: membership::View,
+    pub membership: membership::MembershipView,
 }
 
 /// A conversation of the space is new or changed; the document comes from whoever can make it.
@@ -49,7 +49,7 @@ pub struct SpaceDeleted {
 /// The person is asked to join a space.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InvitationCreated {
-    pub invitation: space_invitation::View,
+    pub invitation: space_invitation::InvitationView,
 }
 
 /// One's copilot was turned on or off, or spent a step.
@@ -103,17 +103,17 @@ impl Event for CopilotUpdated {
 }
 
 /// For everyone who listens to the space.
-pub fn space_updated(space: space::View) -> Envelope {
+pub fn space_updated(space: space::SpaceView) -> Envelope {
     Envelope::plain(Topic::Space(space.id), &SpaceUpdated { space })
 }
 
 /// For everyone who listens to the seat's space.
-pub fn membership_updated(seat: &membership::Model) -> Envelope {
+pub fn membership_updated(membership: &membership::Model) -> Envelope {
     let event = MembershipUpdated {
-        space_id: seat.space_id,
-        membership: seat.view(),
+        space_id: membership.space_id,
+        membership: membership.view(),
     };
-    Envelope::plain(Topic::Space(seat.space_id), &event)
+    Envelope::plain(Topic::Space(membership.space_id), &event)
 }
 
 /// For everyone who listens to the space.
@@ -140,17 +140,17 @@ pub fn space_deleted(space_id: SpaceId) -> Envelope {
 }
 
 /// For the invited person's own sockets.
-pub fn invitation_created(invitation: space_invitation::View) -> Envelope {
+pub fn invitation_created(invitation: space_invitation::InvitationView) -> Envelope {
     let person = Topic::User(invitation.user_id);
     Envelope::plain(person, &InvitationCreated { invitation })
 }
 
 /// For the sockets of the person who sits there; `None`: nobody does.
-pub fn copilot_updated(seat: &membership::Model) -> Option<Envelope> {
+pub fn copilot_updated(membership: &membership::Model) -> Option<Envelope> {
     let event = CopilotUpdated {
-        membership_id: seat.id,
-        copilot_mode: seat.copilot_mode,
-        copilot_remaining_steps: seat.copilot_remaining_steps,
+        membership_id: membership.id,
+        copilot_mode: membership.copilot_mode,
+        copilot_remaining_steps: membership.copilot_remaining_steps,
     };
-    Some(Envelope::plain(Topic::User(seat.user_id?), &event))
+    Some(Envelope::plain(Topic::User(membership.user_id?), &event))
 }

@@ -59,7 +59,7 @@ impl ActiveModelBehavior for ActiveModel {}
 /// What those who may invite read of an invite: everything but its token.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Invite)]
-pub struct View {
+pub struct InviteView {
     pub id: InviteId,
     pub role: MembershipRole,
     pub max_uses: Option<i64>,
@@ -71,8 +71,8 @@ pub struct View {
 
 impl Model {
     /// What those who may invite read of this invite.
-    pub fn view(&self) -> View {
-        View {
+    pub fn view(&self) -> InviteView {
+        InviteView {
             id: self.id,
             role: self.role,
             max_uses: self.max_uses,
@@ -84,7 +84,7 @@ impl Model {
     }
 
     /// Whether it has run out, or every use of it is taken.
-    pub fn is_spent(&self, now: Timestamp) -> bool {
+    pub fn is_used_up(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|it| it <= now)
             || self.max_uses.is_some_and(|most| self.uses >= most)
     }
@@ -122,14 +122,14 @@ pub async fn create(db: &Db, new: NewInvite, now: Timestamp) -> Result<(Model, S
 }
 
 /// The invites of a space that nobody has taken back.
-pub fn of_space(space: SpaceId) -> Select<Entity> {
+pub fn list_for_space(space: SpaceId) -> Select<Entity> {
     Entity::find()
         .filter(Column::SpaceId.eq(space))
         .filter(Column::RevokedAt.is_null())
 }
 
 /// The invite with this token, whatever has become of it.
-pub async fn by_token(db: &impl ConnectionTrait, token: &str) -> Result<Option<Model>, DbErr> {
+pub async fn find_by_token(db: &impl ConnectionTrait, token: &str) -> Result<Option<Model>, DbErr> {
     Entity::find()
         .filter(Column::TokenHash.eq(secret_token::hash(token)))
         .one(db)
@@ -155,24 +155,24 @@ pub async fn revoke(db: &Db, id: InviteId, now: Timestamp) -> Result<bool, DbErr
 
 /// Takes one use of an invite; `false`: there is none left, or it opens no more. A rollback gives
 /// the use back.
-pub async fn take_use(
+pub async fn consume_use(
     tx: &impl ConnectionTrait,
     id: InviteId,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
-    let has_a_use = Condition::any()
+    let has_uses_left = Condition::any()
         .add(Column::MaxUses.is_null())
         .add(Expr::col(Column::Uses).lt(Expr::col(Column::MaxUses)));
-    let lives = Condition::any()
+    let is_not_expired = Condition::any()
         .add(Column::ExpiresAt.is_null())
         .add(Column::ExpiresAt.gt(now));
-    let taken = Entity::update_many()
+    let consumed = Entity::update_many()
         .col_expr(Column::Uses, Expr::col(Column::Uses).add(1))
         .filter(Column::Id.eq(id))
         .filter(Column::RevokedAt.is_null())
-        .filter(has_a_use)
-        .filter(lives)
+        .filter(has_uses_left)
+        .filter(is_not_expired)
         .exec(tx)
         .await?;
-    Ok(taken.rows_affected == 1)
+    Ok(consumed.rows_affected == 1)
 }

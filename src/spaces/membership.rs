@@ -130,12 +130,12 @@ impl Model {
     }
 
     /// Whether a run or a slot of this seat may exist: it is a character's, or its copilot is on.
-    pub fn may_be_scheduled(&self) -> bool {
+    pub fn can_have_runs(&self) -> bool {
         self.kind == MembershipKind::Character || self.copilot_mode == CopilotMode::Full
     }
 
     /// The model that this one speaks with, of those of its own provider.
-    pub fn own_model(&self) -> Option<&str> {
+    pub fn model_override(&self) -> Option<&str> {
         let model = self.settings["model"].as_str().map(str::trim);
         model.filter(|it| !it.is_empty())
     }
@@ -154,7 +154,10 @@ impl Model {
 }
 
 /// Every seat of a space, removed ones too, in the order of the roster.
-pub async fn in_space(db: &impl ConnectionTrait, space: SpaceId) -> Result<Vec<Model>, DbErr> {
+pub async fn list_for_space(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(Column::SpaceId.eq(space))
         .order_by_asc(Column::Position)
@@ -169,7 +172,7 @@ pub fn is_active() -> SimpleExpr {
 }
 
 /// The active memberships of a space, in the order of the roster. Reads no removed ones.
-pub async fn active_in(db: &impl ConnectionTrait, space: SpaceId) -> Result<Vec<Model>, DbErr> {
+pub async fn list_active(db: &impl ConnectionTrait, space: SpaceId) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(Column::SpaceId.eq(space))
         .filter(is_active())
@@ -181,7 +184,7 @@ pub async fn active_in(db: &impl ConnectionTrait, space: SpaceId) -> Result<Vec<
 
 /// Loads those of a space that are named and not among `known`, removed ones too. Asks nothing if
 /// all are known.
-pub async fn missing(
+pub async fn load_missing(
     db: &impl ConnectionTrait,
     space: SpaceId,
     known: &[Model],
@@ -218,7 +221,7 @@ pub async fn next_position(db: &impl ConnectionTrait, space: SpaceId) -> Result<
 }
 
 /// The seat of a user in a space, removed or not.
-pub async fn of_user(
+pub async fn find_for_user(
     db: &impl ConnectionTrait,
     space: SpaceId,
     user: UserId,
@@ -248,7 +251,7 @@ pub async fn spend_copilot_step(
         .exec(db)
         .await?;
     if one_less.rows_affected == 0 {
-        let off = turned_off(on()).exec(db).await?;
+        let off = disable_copilot(on()).exec(db).await?;
         if off.rows_affected == 0 {
             return Ok(None);
         }
@@ -257,7 +260,7 @@ pub async fn spend_copilot_step(
 }
 
 /// Turns every copilot off that is bound to a conversation; answers their seats.
-pub async fn turn_copilots_off_in(
+pub async fn disable_copilots_in(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<Vec<Model>, DbErr> {
@@ -270,14 +273,14 @@ pub async fn turn_copilots_off_in(
         .all(db)
         .await?;
     let seats = || Column::Id.is_in(ids.iter().copied());
-    turned_off(Entity::update_many())
+    disable_copilot(Entity::update_many())
         .filter(seats())
         .exec(db)
         .await?;
     Entity::find().filter(seats()).all(db).await
 }
 
-fn turned_off(update: UpdateMany<Entity>) -> UpdateMany<Entity> {
+fn disable_copilot(update: UpdateMany<Entity>) -> UpdateMany<Entity> {
     update
         .col_expr(Column::CopilotMode, Expr::value(CopilotMode::None))
         .col_expr(Column::CopilotRemainingSteps, Expr::value(None::<i64>))
@@ -285,7 +288,7 @@ fn turned_off(update: UpdateMany<Entity>) -> UpdateMany<Entity> {
 }
 
 /// In how many spaces these people sit; who is missing in the answer sits in none.
-pub async fn n_spaces_of(
+pub async fn count_spaces_by_user(
     db: &impl ConnectionTrait,
     users: &[UserId],
 ) -> Result<HashMap<UserId, i64>, DbErr> {
@@ -305,7 +308,7 @@ pub async fn n_spaces_of(
 /// A seat in a space, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Membership)]
-pub struct View {
+pub struct MembershipView {
     pub id: MembershipId,
     pub space_id: SpaceId,
     pub kind: MembershipKind,
@@ -332,8 +335,8 @@ pub struct View {
 
 impl Model {
     /// What people in this space may read of this seat.
-    pub fn view(&self) -> View {
-        View {
+    pub fn view(&self) -> MembershipView {
+        MembershipView {
             id: self.id,
             space_id: self.space_id,
             kind: self.kind,

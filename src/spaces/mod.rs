@@ -1,20 +1,20 @@
 //! Spaces: who sits where, and by which rules they play.
 
+pub mod access_review;
 pub mod card_rights;
 pub mod events;
-pub mod guests;
+pub mod garbage_collection;
+pub mod guest_cleanup;
 pub mod invite;
-pub mod joining;
-pub mod leftovers;
+pub mod invite_acceptance;
+pub mod lifecycle;
 pub mod membership;
+pub mod membership_changes;
+pub mod membership_update;
 pub mod needs_step;
 pub mod permissions;
-pub mod preset_use;
-pub mod roster;
+pub mod preset_visibility;
 pub mod roster_page;
-pub mod seat_change;
 pub mod shared_spaces;
 pub mod space;
 pub mod space_invitation;
-pub mod tenancy;
-pub mod watch;

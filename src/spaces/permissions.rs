@@ -8,9 +8,9 @@ use crate::spaces::membership::Participation;
 
 /// What somebody wants to do in a space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Action {
     /// See the space and all in it.
-    See,
+    Read,
     /// Post, and be seen typing.
     Post,
     /// Edit and delete one's own message, switch its swipes.
@@ -21,7 +21,7 @@ pub enum Act {
     Generate,
     /// Pause, resume, edit the queue, cancel a run, make or rename a conversation, ask for copilot
     /// candidates, import, export, preview the prompt.
-    Direct,
+    ManageConversation,
     /// Delete another's message, mute, reorder, invite and remove members.
     Moderate,
     /// Change the settings, roles, the roster of AI, links to lore.
@@ -31,59 +31,62 @@ pub enum Act {
     /// Edit what an AI wrote.
     EditAiText,
     /// Archive, hand over, delete the space.
-    Own,
+    AdministerSpace,
 }
 
 /// What it takes to let somebody in with this role. `None`: nobody comes in as that.
-pub fn letting_in_as(role: MembershipRole) -> Option<Act> {
+pub fn inviting_as(role: MembershipRole) -> Option<Action> {
     match role {
-        MembershipRole::Guest | MembershipRole::Member => Some(Act::Moderate),
-        MembershipRole::Moderator => Some(Act::Configure),
+        MembershipRole::Guest | MembershipRole::Member => Some(Action::Moderate),
+        MembershipRole::Moderator => Some(Action::Configure),
         MembershipRole::Owner => None,
     }
 }
 
 /// How somebody stands in a space they may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Access {
     /// The role of their seat, when they have one.
     role: Option<MembershipRole>,
-    runs_the_server: bool,
-    only_reads: bool,
+    is_admin: bool,
+    is_observer: bool,
 }
 
-impl Standing {
+impl Access {
     /// The standing of a person with this seat, or none. `None`: an outsider, for whom the space
     /// does not exist.
-    pub fn of(seat: Option<&membership::Model>, runs_the_server: bool) -> Option<Self> {
-        let seat = seat
+    pub fn for_member(membership: Option<&membership::Model>, is_admin: bool) -> Option<Self> {
+        let seat = membership
             .filter(|it| it.status == MembershipStatus::Active && it.kind == MembershipKind::Human);
-        if seat.is_none() && !runs_the_server {
+        if seat.is_none() && !is_admin {
             return None;
         }
         Some(Self {
             role: seat.map(|it| it.role),
-            runs_the_server,
-            only_reads: seat.is_some_and(|it| it.participation == Participation::Observer),
+            is_admin,
+            is_observer: seat.is_some_and(|it| it.participation == Participation::Observer),
         })
     }
 
     /// Whether somebody who stands so may do this.
-    pub fn may(self, act: Act) -> bool {
-        match act {
-            Act::See => true,
+    pub fn can(self, action: Action) -> bool {
+        match action {
+            Action::Read => true,
             // Words need a mouth: an admin without a seat has none here, an observer keeps silent.
-            Act::Post | Act::ChangeOwnMessage => self.role.is_some() && !self.only_reads,
-            Act::SwitchSwipes | Act::Generate | Act::Direct => self.manages() || self.plays(),
-            Act::Moderate | Act::Configure | Act::DeleteConversation | Act::EditAiText => {
-                self.manages()
+            Action::Post | Action::ChangeOwnMessage => self.role.is_some() && !self.is_observer,
+            Action::SwitchSwipes | Action::Generate | Action::ManageConversation => {
+                self.can_manage() || self.can_participate()
             }
-            Act::Own => self.runs_the_server || self.role == Some(MembershipRole::Owner),
+            Action::Moderate
+            | Action::Configure
+            | Action::DeleteConversation
+            | Action::EditAiText => self.can_manage(),
+            Action::AdministerSpace => self.is_admin || self.role == Some(MembershipRole::Owner),
         }
     }
 
     /// The word in `my_role`.
-    pub fn word(self) -> &'static str {
+    pub fn code(self) -> &'static str {
         match self.role {
             Some(MembershipRole::Owner) => "owner",
             Some(MembershipRole::Moderator) => "moderator",
@@ -93,113 +96,128 @@ impl Standing {
         }
     }
 
-    fn manages(self) -> bool {
-        self.runs_the_server
+    fn can_manage(self) -> bool {
+        self.is_admin
             || matches!(
                 self.role,
                 Some(MembershipRole::Owner | MembershipRole::Moderator)
             )
     }
 
-    fn plays(self) -> bool {
-        self.role == Some(MembershipRole::Member) && !self.only_reads
+    fn can_participate(self) -> bool {
+        self.role == Some(MembershipRole::Member) && !self.is_observer
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Act;
-    use super::Standing;
+    use super::Access;
+    use super::Action;
     use crate::spaces::membership::MembershipRole;
 
-    const GUEST: Standing = seated(MembershipRole::Guest);
-    const MEMBER: Standing = seated(MembershipRole::Member);
-    const MODERATOR: Standing = seated(MembershipRole::Moderator);
-    const OWNER: Standing = seated(MembershipRole::Owner);
-    const ADMIN: Standing = Standing {
+    const GUEST: Access = with_role(MembershipRole::Guest);
+    const MEMBER: Access = with_role(MembershipRole::Member);
+    const MODERATOR: Access = with_role(MembershipRole::Moderator);
+    const OWNER: Access = with_role(MembershipRole::Owner);
+    const ADMIN: Access = Access {
         role: None,
-        runs_the_server: true,
-        only_reads: false,
+        is_admin: true,
+        is_observer: false,
     };
 
-    const fn seated(role: MembershipRole) -> Standing {
-        Standing {
+    const fn with_role(role: MembershipRole) -> Access {
+        Access {
             role: Some(role),
-            runs_the_server: false,
-            only_reads: false,
+            is_admin: false,
+            is_observer: false,
         }
     }
 
-    fn row(act: Act) -> [bool; 5] {
-        [GUEST, MEMBER, MODERATOR, OWNER, ADMIN].map(|it| it.may(act))
+    fn row(act: Action) -> [bool; 5] {
+        [GUEST, MEMBER, MODERATOR, OWNER, ADMIN].map(|it| it.can(act))
     }
 
     #[test]
-    fn everybody_inside_sees() {
-        assert_eq!(row(Act::See), [true; 5]);
+    fn every_member_can_read() {
+        assert_eq!(row(Action::Read), [true; 5]);
     }
 
     #[test]
-    fn everybody_with_a_seat_posts_and_changes_their_own() {
-        assert_eq!(row(Act::Post), [true, true, true, true, false]);
-        assert_eq!(row(Act::ChangeOwnMessage), [true, true, true, true, false]);
+    fn every_member_can_post_and_change_own_messages() {
+        assert_eq!(row(Action::Post), [true, true, true, true, false]);
+        assert_eq!(
+            row(Action::ChangeOwnMessage),
+            [true, true, true, true, false]
+        );
     }
 
     #[test]
-    fn members_play() {
-        for act in [Act::SwitchSwipes, Act::Generate, Act::Direct] {
+    fn members_can_generate() {
+        for act in [
+            Action::SwitchSwipes,
+            Action::Generate,
+            Action::ManageConversation,
+        ] {
             assert_eq!(row(act), [false, true, true, true, true], "{act:?}");
         }
     }
 
     #[test]
-    fn moderators_manage() {
+    fn moderators_can_manage() {
         for act in [
-            Act::Moderate,
-            Act::Configure,
-            Act::DeleteConversation,
-            Act::EditAiText,
+            Action::Moderate,
+            Action::Configure,
+            Action::DeleteConversation,
+            Action::EditAiText,
         ] {
             assert_eq!(row(act), [false, false, true, true, true], "{act:?}");
         }
     }
 
     #[test]
-    fn only_the_owner_and_an_admin_own() {
-        assert_eq!(row(Act::Own), [false, false, false, true, true]);
+    fn only_the_owner_and_admins_can_administer_the_space() {
+        assert_eq!(
+            row(Action::AdministerSpace),
+            [false, false, false, true, true]
+        );
     }
 
     #[test]
-    fn an_observer_only_reads_but_a_managing_one_still_manages() {
-        let silent = |role| Standing {
-            only_reads: true,
-            ..seated(role)
+    fn an_observer_only_reads_but_a_managing_observer_still_manages() {
+        let silent = |role| Access {
+            is_observer: true,
+            ..with_role(role)
         };
 
-        for act in [Act::Post, Act::ChangeOwnMessage, Act::Generate, Act::Direct] {
-            assert!(!silent(MembershipRole::Member).may(act), "{act:?}");
-            assert!(!silent(MembershipRole::Guest).may(act), "{act:?}");
+        for act in [
+            Action::Post,
+            Action::ChangeOwnMessage,
+            Action::Generate,
+            Action::ManageConversation,
+        ] {
+            assert!(!silent(MembershipRole::Member).can(act), "{act:?}");
+            assert!(!silent(MembershipRole::Guest).can(act), "{act:?}");
         }
-        assert!(silent(MembershipRole::Member).may(Act::See));
-        assert!(!silent(MembershipRole::Owner).may(Act::Post));
-        assert!(silent(MembershipRole::Owner).may(Act::Configure));
+        assert!(silent(MembershipRole::Member).can(Action::Read));
+        assert!(!silent(MembershipRole::Owner).can(Action::Post));
+        assert!(silent(MembershipRole::Owner).can(Action::Configure));
     }
 
     #[test]
-    fn an_admin_with_a_seat_has_both() {
-        let both = Standing {
-            runs_the_server: true,
+    fn an_admin_with_a_membership_has_both_rights() {
+        let both = Access {
+            is_admin: true,
             ..MEMBER
         };
 
-        assert!(both.may(Act::Post) && both.may(Act::Own));
-        assert_eq!(both.word(), "member");
-        assert_eq!(ADMIN.word(), "admin");
+        assert!(both.can(Action::Post) && both.can(Action::AdministerSpace));
+        assert_eq!(both.code(), "member");
+        assert_eq!(ADMIN.code(), "admin");
     }
 
     #[test]
-    fn an_outsider_has_no_standing() {
-        assert_eq!(Standing::of(None, false), None);
-        assert_eq!(Standing::of(None, true), Some(ADMIN));
+    fn a_non_member_has_no_access() {
+        assert_eq!(Access::for_member(None, false), None);
+        assert_eq!(Access::for_member(None, true), Some(ADMIN));
     }
 }

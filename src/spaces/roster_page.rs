@@ -16,24 +16,24 @@ use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::Order;
 
 /// A place in the order of a roster: position, then id.
-pub type Place = (i64, MembershipId);
+pub type RosterPosition = (i64, MembershipId);
 
 /// Which part of a roster is wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
-    pub after: Option<Place>,
-    pub before: Option<Place>,
+pub struct RosterRange {
+    pub after: Option<RosterPosition>,
+    pub before: Option<RosterPosition>,
     /// From the end, in descending order.
-    pub backwards: bool,
+    pub is_descending: bool,
     pub limit: u64,
 }
 
 /// The place of a membership in a space, removed or not.
-pub async fn place_of(
+pub async fn find_position(
     db: &impl ConnectionTrait,
     space: SpaceId,
     id: Option<MembershipId>,
-) -> Result<Option<Place>, DbErr> {
+) -> Result<Option<RosterPosition>, DbErr> {
     let Some(id) = id else {
         return Ok(None);
     };
@@ -47,25 +47,25 @@ pub async fn place_of(
 }
 
 /// A part of a roster, removed memberships included.
-pub async fn part(
+pub async fn load_page(
     db: &impl ConnectionTrait,
     space: SpaceId,
-    part: Part,
+    part: RosterRange,
 ) -> Result<Vec<Model>, DbErr> {
-    let mut wanted = Entity::find().filter(Column::SpaceId.eq(space));
+    let mut query = Entity::find().filter(Column::SpaceId.eq(space));
     if let Some((position, id)) = part.after {
         let same = Column::Position.eq(position).and(Column::Id.gt(id));
-        wanted = wanted.filter(Column::Position.gt(position).or(same));
+        query = query.filter(Column::Position.gt(position).or(same));
     }
     if let Some((position, id)) = part.before {
         let same = Column::Position.eq(position).and(Column::Id.lt(id));
-        wanted = wanted.filter(Column::Position.lt(position).or(same));
+        query = query.filter(Column::Position.lt(position).or(same));
     }
-    let order = match part.backwards {
+    let order = match part.is_descending {
         true => Order::Desc,
         false => Order::Asc,
     };
-    wanted
+    query
         .order_by(Column::Position, order.clone())
         .order_by(Column::Id, order)
         .limit(part.limit)

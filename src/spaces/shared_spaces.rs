@@ -20,47 +20,51 @@ use std::collections::HashSet;
 ///
 /// # Errors
 /// When the database fails.
-pub async fn of_people(
+pub async fn is_shared_by_users(
     db: &impl ConnectionTrait,
     one: UserId,
     other: UserId,
 ) -> Result<bool, DbErr> {
-    exists(db, of_user(one).filter(Column::UserId.eq(other))).await
+    exists(db, co_members(one).filter(Column::UserId.eq(other))).await
 }
 
 /// Whether a person and a character are active members of one space.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn of_character(
+pub async fn is_shared_with_character(
     db: &impl ConnectionTrait,
     user: UserId,
     character: CharacterId,
 ) -> Result<bool, DbErr> {
-    exists(db, of_user(user).filter(Column::CharacterId.eq(character))).await
+    exists(
+        db,
+        co_members(user).filter(Column::CharacterId.eq(character)),
+    )
+    .await
 }
 
 /// Those of these characters with which a person shares a space.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn characters_met(
+pub async fn list_shared_characters(
     db: &impl ConnectionTrait,
     user: UserId,
     characters: impl IntoIterator<Item = CharacterId>,
 ) -> Result<HashSet<CharacterId>, DbErr> {
-    let met: Vec<CharacterId> = of_user(user)
+    let shared: Vec<CharacterId> = co_members(user)
         .filter(Column::CharacterId.is_in(characters))
         .select_only()
         .column(Column::CharacterId)
         .into_tuple()
         .all(db)
         .await?;
-    Ok(met.into_iter().collect())
+    Ok(shared.into_iter().collect())
 }
 
 /// The active memberships of all spaces of a person.
-fn of_user(user: UserId) -> Select<Entity> {
+fn co_members(user: UserId) -> Select<Entity> {
     let spaces = Entity::find()
         .select_only()
         .column(Column::SpaceId)

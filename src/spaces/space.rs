@@ -65,7 +65,11 @@ string_enum! {
 }
 
 /// Counts tokens that the space has used.
-pub async fn spend(db: &impl ConnectionTrait, id: SpaceId, tokens: i64) -> Result<(), DbErr> {
+pub async fn add_tokens_used(
+    db: &impl ConnectionTrait,
+    id: SpaceId,
+    tokens: i64,
+) -> Result<(), DbErr> {
     Entity::update_many()
         // Added by the database: another conversation of the space may commit at the same time.
         .col_expr(
@@ -81,7 +85,7 @@ pub async fn spend(db: &impl ConnectionTrait, id: SpaceId, tokens: i64) -> Resul
 /// A room with its rules, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Space)]
-pub struct View {
+pub struct SpaceView {
     pub id: SpaceId,
     pub name: String,
     pub description: String,
@@ -111,13 +115,14 @@ pub struct View {
 
 impl Model {
     /// Whether its calls have used up `token_limit`, with `more` tokens that are not counted yet.
-    pub fn has_reached_its_limit(&self, more: i64) -> bool {
-        self.token_limit > 0 && self.tokens_used.saturating_add(more) >= self.token_limit
+    pub fn has_reached_token_limit(&self, uncounted_tokens: i64) -> bool {
+        self.token_limit > 0
+            && self.tokens_used.saturating_add(uncounted_tokens) >= self.token_limit
     }
 
     /// What people in this space may read of it.
-    pub fn view(&self, root: Option<ConversationId>, my_role: Option<&'static str>) -> View {
-        View {
+    pub fn view(&self, root: Option<ConversationId>, my_role: Option<&'static str>) -> SpaceView {
+        SpaceView {
             id: self.id,
             name: self.name.clone(),
             description: self.description.clone(),

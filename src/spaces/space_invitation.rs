@@ -10,15 +10,15 @@ use crate::db::string_enum::string_enum;
 use crate::ids::InvitationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
-use crate::spaces::joining;
+use crate::spaces::invite_acceptance;
+use crate::spaces::lifecycle;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipRole;
-use crate::spaces::roster;
-use crate::spaces::roster::Newcomer;
-use crate::spaces::roster::Person;
-use crate::spaces::roster::SeatError;
+use crate::spaces::membership_changes;
+use crate::spaces::membership_changes::AddMemberError;
+use crate::spaces::membership_changes::NewMember;
+use crate::spaces::membership_changes::NewUserMember;
 use crate::spaces::space;
-use crate::spaces::tenancy;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
@@ -71,7 +71,7 @@ string_enum! {
 /// An invitation, as those who may invite read it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Invitation)]
-pub struct View {
+pub struct InvitationView {
     pub id: InvitationId,
     pub space_id: SpaceId,
     pub user_id: UserId,
@@ -84,8 +84,8 @@ pub struct View {
 
 impl Model {
     /// The invitation as those who may invite read it.
-    pub fn view(&self) -> View {
-        View {
+    pub fn view(&self) -> InvitationView {
+        InvitationView {
             id: self.id,
             space_id: self.space_id,
             user_id: self.user_id,
@@ -137,7 +137,7 @@ pub async fn create(
 ) -> Result<(Model, bool), InvitationError> {
     db.write(move |tx| {
         Box::pin(async move {
-            let space = tenancy::locked(tx, new.space).await?;
+            let space = lifecycle::lock(tx, new.space).await?;
             space.ok_or(InvitationError::NotFound)?;
             let present = Entity::find()
                 .filter(Column::SpaceId.eq(new.space))
@@ -148,7 +148,7 @@ pub async fn create(
             match present {
                 Some(present) if present.is_pending(now) => return Ok((present, false)),
                 Some(expired) => {
-                    end(tx, expired.id, InvitationStatus::Revoked).await?;
+                    end_pending(tx, expired.id, InvitationStatus::Revoked).await?;
                 }
                 None => {}
             }
@@ -169,16 +169,16 @@ pub async fn create(
 }
 
 /// The invitations of a space that can be accepted.
-pub fn of_space(space: SpaceId, now: Timestamp) -> Select<Entity> {
-    pending(now).filter(Column::SpaceId.eq(space))
+pub fn list_for_space(space: SpaceId, now: Timestamp) -> Select<Entity> {
+    find_pending(now).filter(Column::SpaceId.eq(space))
 }
 
 /// The invitations of a person that can be accepted.
-pub fn of_user(user: UserId, now: Timestamp) -> Select<Entity> {
-    pending(now).filter(Column::UserId.eq(user))
+pub fn list_for_user(user: UserId, now: Timestamp) -> Select<Entity> {
+    find_pending(now).filter(Column::UserId.eq(user))
 }
 
-fn pending(now: Timestamp) -> Select<Entity> {
+fn find_pending(now: Timestamp) -> Select<Entity> {
     Entity::find()
         .filter(Column::Status.eq(InvitationStatus::Pending))
         .filter(Column::ExpiresAt.gt(now))
@@ -189,8 +189,10 @@ fn pending(now: Timestamp) -> Select<Entity> {
 /// # Errors
 /// When the database fails.
 pub async fn revoke(db: &Db, id: InvitationId) -> Result<bool, DbErr> {
-    db.write(move |tx| Box::pin(async move { end(tx, id, InvitationStatus::Revoked).await }))
-        .await
+    db.write(move |tx| {
+        Box::pin(async move { end_pending(tx, id, InvitationStatus::Revoked).await })
+    })
+    .await
 }
 
 /// Declines an invitation of a person.
@@ -205,8 +207,8 @@ pub async fn decline(
 ) -> Result<(), InvitationError> {
     db.write(move |tx| {
         Box::pin(async move {
-            let found = theirs(tx, id, user).await?;
-            match found.is_pending(now) && end(tx, id, InvitationStatus::Declined).await? {
+            let found = find_for_user(tx, id, user).await?;
+            match found.is_pending(now) && end_pending(tx, id, InvitationStatus::Declined).await? {
                 true => Ok(()),
                 false => Err(InvitationError::Ended),
             }
@@ -228,12 +230,12 @@ pub async fn accept(
     display_name: Option<String>,
     now: Timestamp,
 ) -> Result<membership::Model, InvitationError> {
-    let space = theirs(db.reader(), id, user.id).await?.space_id;
+    let space = find_for_user(db.reader(), id, user.id).await?.space_id;
     db.write(move |tx| {
         Box::pin(async move {
-            let space = tenancy::locked(tx, space).await?;
+            let space = lifecycle::lock(tx, space).await?;
             let space = space.ok_or(InvitationError::NotFound)?;
-            let found = theirs(tx, id, user.id).await?;
+            let found = find_for_user(tx, id, user.id).await?;
             if !found.is_pending(now) {
                 return Err(InvitationError::Ended);
             }
@@ -242,22 +244,22 @@ pub async fn accept(
             }
             // An invitation is worth what its author may do now.
             let author = Some(found.invited_by);
-            if !joining::may_let_in(tx, space.id, author, found.role).await? {
+            if !invite_acceptance::can_invite(tx, space.id, author, found.role).await? {
                 return Err(InvitationError::Ended);
             }
-            end(tx, id, InvitationStatus::Accepted).await?;
-            let present = membership::of_user(tx, space.id, user.id).await?;
+            end_pending(tx, id, InvitationStatus::Accepted).await?;
+            let present = membership::find_for_user(tx, space.id, user.id).await?;
             if let Some(seat) =
                 present.filter(|it| it.status == membership::MembershipStatus::Active)
             {
                 return Ok(seat);
             }
-            let newcomer = Newcomer::User(Person {
+            let newcomer = NewMember::User(NewUserMember {
                 user,
                 role: found.role,
                 display_name,
             });
-            roster::take_seat(tx, space.id, newcomer, now)
+            membership_changes::insert_or_reactivate(tx, space.id, newcomer, now)
                 .await
                 .map_err(InvitationError::from)
         })
@@ -265,7 +267,7 @@ pub async fn accept(
     .await
 }
 
-async fn theirs(
+async fn find_for_user(
     db: &impl ConnectionTrait,
     id: InvitationId,
     user: UserId,
@@ -278,7 +280,7 @@ async fn theirs(
 }
 
 /// Ends a pending invitation; `false`: it is not pending any more.
-async fn end(
+async fn end_pending(
     tx: &impl ConnectionTrait,
     id: InvitationId,
     status: InvitationStatus,
@@ -292,12 +294,12 @@ async fn end(
     Ok(ended.rows_affected == 1)
 }
 
-impl From<SeatError> for InvitationError {
-    fn from(error: SeatError) -> Self {
+impl From<AddMemberError> for InvitationError {
+    fn from(error: AddMemberError) -> Self {
         match error {
-            SeatError::NameTaken => Self::NameTaken,
-            SeatError::AlreadyMember | SeatError::Gone => Self::NotFound,
-            SeatError::Db(error) => Self::Db(error),
+            AddMemberError::NameTaken => Self::NameTaken,
+            AddMemberError::AlreadyMember | AddMemberError::SpaceNotFound => Self::NotFound,
+            AddMemberError::Db(error) => Self::Db(error),
         }
     }
 }

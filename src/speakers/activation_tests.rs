@@ -2,51 +2,51 @@
 
 use super::MembershipId;
 use super::ReplyOrder;
-use super::Scene;
 use super::SeededRandom;
-use super::Trigger;
-use super::activate;
-use crate::speakers::candidates::Candidate;
+use super::SelectionInput;
+use super::SelectionTrigger;
+use super::select_round;
+use crate::speakers::selection::Candidate;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
 const N: usize = 40_000;
 
 /// Ann 1, Bob 2, Cid 3, in this order at the table; as talkative as told.
-fn scene(talkativeness: [f64; 3]) -> Scene {
+fn input(talkativeness: [f64; 3]) -> SelectionInput {
     let seats = (1..).zip(["Ann", "Bob", "Cid"]).zip(talkativeness);
     let candidates = seats.map(|((id, name), talkativeness)| Candidate {
         id: MembershipId(id),
         position: id * 10,
         names: vec![name.into()],
         talkativeness,
-        schedulable: true,
+        is_schedulable: true,
     });
-    Scene {
+    SelectionInput {
         candidates: candidates.collect(),
         newest_author: Some(MembershipId(100)),
         newest_text: "Well?".into(),
-        ..Scene::default()
+        ..SelectionInput::default()
     }
 }
 
-fn says(text: &str, talkativeness: [f64; 3]) -> Scene {
-    Scene {
+fn input_with_text(text: &str, talkativeness: [f64; 3]) -> SelectionInput {
+    SelectionInput {
         newest_text: text.into(),
-        ..scene(talkativeness)
+        ..input(talkativeness)
     }
 }
 
-fn speakers(order: ReplyOrder, trigger: Trigger, scene: &Scene) -> Vec<i64> {
-    let chosen = activate(order, trigger, scene, &mut SeededRandom::from_seed(1));
+fn speakers(order: ReplyOrder, trigger: SelectionTrigger, scene: &SelectionInput) -> Vec<i64> {
+    let chosen = select_round(order, trigger, scene, &mut SeededRandom::from_seed(1));
     chosen.iter().map(|it| it.id.0).collect()
 }
 
 /// The lists of many draws with one pair of dice.
-fn draws(order: ReplyOrder, scene: &Scene) -> Vec<Vec<i64>> {
+fn draws(order: ReplyOrder, scene: &SelectionInput) -> Vec<Vec<i64>> {
     let mut dice = SeededRandom::from_seed(2026);
     let draw = |_| {
-        let chosen = activate(order, Trigger::Human, scene, &mut dice);
+        let chosen = select_round(order, SelectionTrigger::Human, scene, &mut dice);
         chosen.iter().map(|it| it.id.0).collect()
     };
     (0..N).map(draw).collect()
@@ -54,7 +54,7 @@ fn draws(order: ReplyOrder, scene: &Scene) -> Vec<Vec<i64>> {
 
 /// Whether something that happens with chance `p` may have happened `n` times in all draws: five
 /// binomial deviations, which chance leaves once in two million tests.
-fn agrees(n: usize, p: f64) -> bool {
+fn is_plausible(n: usize, p: f64) -> bool {
     let (n, draws) = (n as f64, N as f64);
     (n - draws * p).abs() <= 5.0 * (draws * p * (1.0 - p)).sqrt()
 }
@@ -64,57 +64,67 @@ fn count(lists: &[Vec<i64>], fits: impl Fn(&Vec<i64>) -> bool) -> usize {
 }
 
 #[test]
-fn manual_wakes_nobody() {
-    for trigger in [Trigger::Human, Trigger::Auto] {
-        let woken = speakers(ReplyOrder::Manual, trigger, &says("Bob?", [1.0; 3]));
+fn manual_order_selects_no_speaker() {
+    for trigger in [SelectionTrigger::Human, SelectionTrigger::Auto] {
+        let woken = speakers(
+            ReplyOrder::Manual,
+            trigger,
+            &input_with_text("Bob?", [1.0; 3]),
+        );
 
         assert!(woken.is_empty());
     }
 }
 
 #[test]
-fn list_wakes_everybody_by_position() {
-    let mut scene = scene([0.0; 3]);
+fn list_order_selects_every_candidate_by_position() {
+    let mut scene = input([0.0; 3]);
     scene.candidates.reverse();
     scene.last_speaker = Some(MembershipId(2));
 
     assert_eq!(
-        speakers(ReplyOrder::List, Trigger::Human, &scene),
+        speakers(ReplyOrder::List, SelectionTrigger::Human, &scene),
         [1, 2, 3]
     );
-    scene.candidates[1].schedulable = false;
-    assert_eq!(speakers(ReplyOrder::List, Trigger::Human, &scene), [1, 3]);
+    scene.candidates[1].is_schedulable = false;
+    assert_eq!(
+        speakers(ReplyOrder::List, SelectionTrigger::Human, &scene),
+        [1, 3]
+    );
 }
 
 #[test]
-fn natural_wakes_the_mentioned_in_the_order_of_the_text() {
-    let scene = says("Cid, ask Ann, and Cid again.", [0.0; 3]);
+fn natural_order_selects_mentioned_candidates_in_text_order() {
+    let scene = input_with_text("Cid, ask Ann, and Cid again.", [0.0; 3]);
 
-    let chosen = activate(
+    let chosen = select_round(
         ReplyOrder::Natural,
-        Trigger::Human,
+        SelectionTrigger::Human,
         &scene,
         &mut SeededRandom::from_seed(1),
     );
 
     let told: Vec<(i64, &str)> = chosen
         .iter()
-        .map(|it| (it.id.0, it.because.as_str()))
+        .map(|it| (it.id.0, it.reason.as_str()))
         .collect();
     assert_eq!(told, [(3, r#"mentioned "Cid""#), (1, r#"mentioned "Ann""#)]);
 }
 
 #[test]
-fn natural_lets_the_mentioned_speak_before_those_who_join_in_and_each_once() {
-    let lists = draws(ReplyOrder::Natural, &says("Bob!", [1.0, 1.0, 0.5]));
+fn natural_order_selects_mentioned_candidates_first_and_each_once() {
+    let lists = draws(
+        ReplyOrder::Natural,
+        &input_with_text("Bob!", [1.0, 1.0, 0.5]),
+    );
 
     assert!(lists.iter().all(|it| it[0] == 2));
     for list in &lists {
         let once: HashSet<&i64> = list.iter().collect();
         assert_eq!(once.len(), list.len(), "{list:?}");
     }
-    assert!(agrees(count(&lists, |it| it.contains(&3)), 0.5));
-    assert!(agrees(count(&lists, |it| it.len() == 2), 0.5));
+    assert!(is_plausible(count(&lists, |it| it.contains(&3)), 0.5));
+    assert!(is_plausible(count(&lists, |it| it.len() == 2), 0.5));
     assert!(
         lists.iter().all(|it| it.contains(&1)),
         "always the talkative"
@@ -122,14 +132,19 @@ fn natural_lets_the_mentioned_speak_before_those_who_join_in_and_each_once() {
 }
 
 #[test]
-fn natural_tells_what_was_drawn() {
+fn natural_order_reports_the_roll() {
     let mut dice = SeededRandom::from_seed(3);
-    let everybody = scene([1.0, 0.5, 0.25]);
+    let everybody = input([1.0, 0.5, 0.25]);
 
     for _ in 0..200 {
-        for choice in activate(ReplyOrder::Natural, Trigger::Human, &everybody, &mut dice) {
+        for choice in select_round(
+            ReplyOrder::Natural,
+            SelectionTrigger::Human,
+            &everybody,
+            &mut dice,
+        ) {
             let stated = ["1.00", "0.50", "0.25"][usize::try_from(choice.id.0 - 1).unwrap()];
-            let because = choice.because;
+            let because = choice.reason;
             if because.starts_with("drawn at random") {
                 continue;
             }
@@ -147,99 +162,105 @@ fn natural_tells_what_was_drawn() {
 }
 
 #[test]
-fn three_of_even_talkativeness_speak_one_two_or_three_by_their_exact_chances() {
-    let lists = draws(ReplyOrder::Natural, &scene([0.5; 3]));
+fn three_candidates_of_even_talkativeness_join_by_their_exact_chances() {
+    let lists = draws(ReplyOrder::Natural, &input([0.5; 3]));
 
     for (n, p) in [(1, 0.5), (2, 0.375), (3, 0.125)] {
         let fell = count(&lists, |it| it.len() == n);
-        assert!(agrees(fell, p), "{n} speakers: {fell} of {N}, expected {p}");
+        assert!(
+            is_plausible(fell, p),
+            "{n} speakers: {fell} of {N}, expected {p}"
+        );
     }
 }
 
 #[test]
-fn each_joins_in_as_often_as_it_is_talkative() {
+fn each_candidate_joins_as_often_as_its_talkativeness() {
     // Nobody is left over: the first always speaks, so nobody has to break the silence.
-    let lists = draws(ReplyOrder::Natural, &scene([1.0, 0.3, 0.05]));
+    let lists = draws(ReplyOrder::Natural, &input([1.0, 0.3, 0.05]));
 
     for (id, p) in [(1, 1.0), (2, 0.3), (3, 0.05)] {
         let fell = count(&lists, |it| it.contains(&id));
-        assert!(agrees(fell, p), "{id}: {fell} of {N}, expected {p}");
+        assert!(is_plausible(fell, p), "{id}: {fell} of {N}, expected {p}");
     }
 }
 
 #[test]
-fn who_joins_in_stands_in_any_order_as_often() {
-    let lists = draws(ReplyOrder::Natural, &scene([1.0; 3]));
+fn joining_candidates_come_in_every_order_equally_often() {
+    let lists = draws(ReplyOrder::Natural, &input([1.0; 3]));
 
     let mut orders: HashMap<&Vec<i64>, usize> = HashMap::new();
     for list in &lists {
         *orders.entry(list).or_default() += 1;
     }
     assert_eq!(orders.len(), 6);
-    assert!(orders.values().all(|n| agrees(*n, 1.0 / 6.0)), "{orders:?}");
+    assert!(
+        orders.values().all(|n| is_plausible(*n, 1.0 / 6.0)),
+        "{orders:?}"
+    );
 }
 
 #[test]
-fn the_silence_is_broken_by_any_who_ever_join_in_as_often() {
+fn the_fallback_draws_talkative_candidates_equally_often() {
     // 0.9 × 0.8 of the draws wake nobody; half of those go to each. Ann never joins in.
-    let lists = draws(ReplyOrder::Natural, &scene([0.0, 0.1, 0.2]));
+    let lists = draws(ReplyOrder::Natural, &input([0.0, 0.1, 0.2]));
 
     let alone = |id| count(&lists, |it| *it == [id]);
     assert_eq!(count(&lists, |it| it.contains(&1)), 0, "0 is never");
     let silence = 0.9 * 0.8;
-    assert!(agrees(alone(2), 0.1 * 0.8 + silence / 2.0));
-    assert!(agrees(alone(3), 0.9 * 0.2 + silence / 2.0));
-    assert!(agrees(count(&lists, |it| it.len() == 2), 0.1 * 0.2));
+    assert!(is_plausible(alone(2), 0.1 * 0.8 + silence / 2.0));
+    assert!(is_plausible(alone(3), 0.9 * 0.2 + silence / 2.0));
+    assert!(is_plausible(count(&lists, |it| it.len() == 2), 0.1 * 0.2));
 }
 
 #[test]
-fn where_nobody_ever_joins_in_anybody_breaks_the_silence() {
-    let lists = draws(ReplyOrder::Natural, &scene([0.0; 3]));
+fn without_talkative_candidates_the_fallback_draws_any() {
+    let lists = draws(ReplyOrder::Natural, &input([0.0; 3]));
 
     assert!(lists.iter().all(|it| it.len() == 1));
     for id in 1..=3 {
         let fell = count(&lists, |it| *it == [id]);
-        assert!(agrees(fell, 1.0 / 3.0), "{id}: {fell}");
+        assert!(is_plausible(fell, 1.0 / 3.0), "{id}: {fell}");
     }
 }
 
 #[test]
-fn pooled_wakes_one_and_prefers_who_has_not_spoken() {
-    let fresh = draws(ReplyOrder::Pooled, &scene([0.0; 3]));
-    let mut later = scene([0.0; 3]);
-    later.spoken_in_epoch = HashSet::from([MembershipId(2)]);
+fn pooled_order_selects_one_and_prefers_candidates_that_have_not_spoken() {
+    let fresh = draws(ReplyOrder::Pooled, &input([0.0; 3]));
+    let mut later = input([0.0; 3]);
+    later.speakers_since_last_user_message = HashSet::from([MembershipId(2)]);
     let rest = draws(ReplyOrder::Pooled, &later);
     later
-        .spoken_in_epoch
+        .speakers_since_last_user_message
         .extend([MembershipId(1), MembershipId(3)]);
     let spent = draws(ReplyOrder::Pooled, &later);
 
     for id in 1..=3 {
-        assert!(agrees(count(&fresh, |it| *it == [id]), 1.0 / 3.0));
-        assert!(agrees(count(&spent, |it| *it == [id]), 1.0 / 3.0));
+        assert!(is_plausible(count(&fresh, |it| *it == [id]), 1.0 / 3.0));
+        assert!(is_plausible(count(&spent, |it| *it == [id]), 1.0 / 3.0));
     }
-    assert!(agrees(count(&rest, |it| *it == [1]), 0.5));
-    assert!(agrees(count(&rest, |it| *it == [3]), 0.5));
+    assert!(is_plausible(count(&rest, |it| *it == [1]), 0.5));
+    assert!(is_plausible(count(&rest, |it| *it == [3]), 0.5));
     assert_eq!(count(&rest, |it| it.contains(&2)), 0);
 }
 
 #[test]
 fn in_auto_mode_the_author_of_the_newest_message_is_no_candidate() {
     for order in [ReplyOrder::Natural, ReplyOrder::List, ReplyOrder::Pooled] {
-        let mut scene = says("Ann, I am Ann.", [1.0; 3]);
+        let mut scene = input_with_text("Ann, I am Ann.", [1.0; 3]);
         scene.newest_author = Some(MembershipId(1));
 
-        let others = speakers(order, Trigger::Auto, &scene);
+        let others = speakers(order, SelectionTrigger::Auto, &scene);
         scene.allow_self_responses = true;
-        let all = activate(
+        let all = select_round(
             order,
-            Trigger::Auto,
+            SelectionTrigger::Auto,
             &scene,
             &mut SeededRandom::from_seed(1),
         );
         scene.allow_self_responses = false;
         scene.candidates.truncate(1);
-        let alone = speakers(order, Trigger::Auto, &scene);
+        let alone = speakers(order, SelectionTrigger::Auto, &scene);
 
         assert!(
             !others.contains(&1) && !others.is_empty(),
@@ -254,13 +275,13 @@ fn in_auto_mode_the_author_of_the_newest_message_is_no_candidate() {
 }
 
 #[test]
-fn the_same_seed_wakes_the_same_list() {
-    let scene = scene([0.5; 3]);
+fn the_same_seed_selects_the_same_list() {
+    let scene = input([0.5; 3]);
     for seed in 0..100 {
         let list = || {
-            activate(
+            select_round(
                 ReplyOrder::Natural,
-                Trigger::Human,
+                SelectionTrigger::Human,
                 &scene,
                 &mut SeededRandom::from_seed(seed),
             )

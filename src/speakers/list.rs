@@ -1,20 +1,20 @@
 //! `list`: one after the other, strictly by position.
 
-use crate::speakers::candidates::Candidate;
-use crate::speakers::candidates::Choice;
-use crate::speakers::candidates::Scene;
-use crate::speakers::candidates::next_in_circle;
+use crate::speakers::selection::Candidate;
+use crate::speakers::selection::SelectionInput;
+use crate::speakers::selection::SpeakerChoice;
+use crate::speakers::selection::next_in_rotation;
 
 /// Everybody, by position.
-pub fn activate(eligible: &[&Candidate]) -> Vec<Choice> {
+pub fn select_round(eligible: &[&Candidate]) -> Vec<SpeakerChoice> {
     let turns = eligible.iter();
     turns
-        .map(|it| Choice::new(it.id, "next by position"))
+        .map(|it| SpeakerChoice::new(it.id, "next by position"))
         .collect()
 }
 
 /// The next after the last speaker, wrapping.
-pub fn choose(scene: &Scene, eligible: &[&Candidate]) -> Option<Choice> {
-    let next = next_in_circle(scene, eligible)?;
-    Some(Choice::new(next.id, "next by position"))
+pub fn select_one(input: &SelectionInput, eligible: &[&Candidate]) -> Option<SpeakerChoice> {
+    let next = next_in_rotation(input, eligible)?;
+    Some(SpeakerChoice::new(next.id, "next by position"))
 }

@@ -1,21 +1,21 @@
 //! `manual`: nobody speaks until a human asks for it.
 
-use crate::speakers::candidates::Candidate;
-use crate::speakers::candidates::Choice;
 use crate::speakers::seeded_random::SeededRandom;
-use crate::speakers::selector::Trigger;
+use crate::speakers::selection::Candidate;
+use crate::speakers::selection::SpeakerChoice;
+use crate::speakers::selector::SelectionTrigger;
 
 /// A random one for a button that names nobody; else nobody.
-pub fn choose(
-    trigger: Trigger,
+pub fn select_one(
+    trigger: SelectionTrigger,
     eligible: &[&Candidate],
     dice: &mut SeededRandom,
-) -> Option<Choice> {
+) -> Option<SpeakerChoice> {
     match trigger {
-        Trigger::Human | Trigger::Auto => None,
-        Trigger::Generate => {
+        SelectionTrigger::Human | SelectionTrigger::Auto => None,
+        SelectionTrigger::Generate => {
             let drawn = dice.choose(eligible)?;
-            Some(Choice::new(drawn.id, "drawn at random"))
+            Some(SpeakerChoice::new(drawn.id, "drawn at random"))
         }
     }
 }

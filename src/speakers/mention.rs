@@ -13,10 +13,10 @@ use unicode_script::UnicodeScript;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::ids::MembershipId;
-use crate::speakers::candidates::Candidate;
-use crate::speakers::folding::Folded;
-use crate::speakers::folding::fold;
-use crate::speakers::folding::runs_on;
+use crate::speakers::selection::Candidate;
+use crate::speakers::text_folding::FoldedText;
+use crate::speakers::text_folding::continues_word;
+use crate::speakers::text_folding::fold_text;
 
 /// One candidate who was called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,98 +31,102 @@ pub struct Mention {
 /// once. Those of `explicit` (mentioned by id beside the text) whose `@name` is not in the text come
 /// before all others.
 pub fn find(text: &str, explicit: &[MembershipId], candidates: &[Candidate]) -> Vec<Mention> {
-    let text = Folded::new(text);
+    let text = FoldedText::new(text);
     let mut found = explicit_mentions(&text, explicit, candidates);
-    let mut claimed: Vec<Range<usize>> = found.iter().filter_map(|it| it.place.clone()).collect();
+    let mut claimed: Vec<Range<usize>> = found.iter().filter_map(|it| it.range.clone()).collect();
     for names in [full_names(candidates), single_words(candidates)] {
         let next = scan(&text, &names, &claimed);
-        claimed.extend(next.iter().filter_map(|it| it.place.clone()));
+        claimed.extend(next.iter().filter_map(|it| it.range.clone()));
         found.extend(next);
     }
-    found.sort_by_key(|it| it.place.as_ref().map(|place| place.start));
-    in_order(found)
+    found.sort_by_key(|it| it.range.as_ref().map(|place| place.start));
+    to_mentions(found)
 }
 
 /// Something a candidate answers to.
-struct Name<'a> {
+struct CandidateName<'a> {
     candidate: &'a Candidate,
-    shown: String,
+    original: String,
     folded: String,
 }
 
 /// A name that was read, and where; no place for one that is mentioned by id alone.
-struct Found<'a> {
+struct NameMatch<'a> {
     candidate: &'a Candidate,
     name: String,
-    place: Option<Range<usize>>,
+    range: Option<Range<usize>>,
 }
 
 /// Those mentioned by id: each at its first free `@name`, else without a place.
 fn explicit_mentions<'a>(
-    text: &Folded,
+    text: &FoldedText,
     explicit: &[MembershipId],
     candidates: &'a [Candidate],
-) -> Vec<Found<'a>> {
-    let mut called: Vec<&Candidate> = Vec::new();
+) -> Vec<NameMatch<'a>> {
+    let mut mentioned: Vec<&Candidate> = Vec::new();
     for id in explicit {
         let candidate = candidates.iter().find(|it| it.id == *id);
-        called.extend(candidate.filter(|it| called.iter().all(|other| other.id != it.id)));
+        mentioned.extend(candidate.filter(|it| mentioned.iter().all(|other| other.id != it.id)));
     }
-    let mut names: Vec<Name> = called.iter().flat_map(|it| names_of(it)).collect();
+    let mut names: Vec<CandidateName> = mentioned.iter().flat_map(|it| names_of(it)).collect();
     names.sort_by_key(|it| std::cmp::Reverse(it.folded.chars().count()));
 
-    let mut places: Vec<(MembershipId, Range<usize>)> = Vec::new();
+    let mut ranges: Vec<(MembershipId, Range<usize>)> = Vec::new();
     for name in &names {
-        let has_place = places.iter().any(|(id, _)| *id == name.candidate.id);
-        if !has_place && let Some(place) = free_at_name(text, &name.folded, &places) {
-            places.push((name.candidate.id, place));
+        let has_place = ranges.iter().any(|(id, _)| *id == name.candidate.id);
+        if !has_place && let Some(place) = find_free_at_name(text, &name.folded, &ranges) {
+            ranges.push((name.candidate.id, place));
         }
     }
-    let place_of = |id| places.iter().find(|it| it.0 == id).map(|it| it.1.clone());
-    called
+    let place_of = |id| ranges.iter().find(|it| it.0 == id).map(|it| it.1.clone());
+    mentioned
         .into_iter()
-        .map(|candidate| Found {
+        .map(|candidate| NameMatch {
             candidate,
             name: candidate.names.first().cloned().unwrap_or_default(),
-            place: place_of(candidate.id),
+            range: place_of(candidate.id),
         })
         .collect()
 }
 
 /// The first `@name` in the text that no other explicit mention has taken.
-fn free_at_name(
-    text: &Folded,
+fn find_free_at_name(
+    text: &FoldedText,
     folded: &str,
     taken: &[(MembershipId, Range<usize>)],
 ) -> Option<Range<usize>> {
-    let wanted = format!("@{folded}");
+    let pattern = format!("@{folded}");
     text.text
-        .match_indices(&wanted)
-        .map(|(at, _)| at..at + wanted.len())
-        .find(|place| text.ends_at(place.end) && taken.iter().all(|it| !overlap(&it.1, place)))
+        .match_indices(&pattern)
+        .map(|(at, _)| at..at + pattern.len())
+        .find(|place| text.can_end_at(place.end) && taken.iter().all(|it| !overlap(&it.1, place)))
 }
 
 /// Reads the text from left to right and takes, at each free place, the first of `names` that
 /// stands there.
-fn scan<'a>(text: &Folded, names: &[Name<'a>], claimed: &[Range<usize>]) -> Vec<Found<'a>> {
+fn scan<'a>(
+    text: &FoldedText,
+    names: &[CandidateName<'a>],
+    claimed: &[Range<usize>],
+) -> Vec<NameMatch<'a>> {
     let mut found = Vec::new();
     let mut free_from = 0;
     for (at, _) in text.text.char_indices() {
-        if at < free_from || !text.begins_at(at) {
+        if at < free_from || !text.can_begin_at(at) {
             continue;
         }
-        let stands_here = names.iter().find(|name| {
+        let matched = names.iter().find(|name| {
             let place = at..at + name.folded.len();
             text.text[at..].starts_with(&name.folded)
-                && text.ends_at(place.end)
+                && text.can_end_at(place.end)
                 && claimed.iter().all(|it| !overlap(it, &place))
         });
-        if let Some(name) = stands_here {
+        if let Some(name) = matched {
             free_from = at + name.folded.len();
-            found.push(Found {
+            found.push(NameMatch {
                 candidate: name.candidate,
-                name: name.shown.clone(),
-                place: Some(at..free_from),
+                name: name.original.clone(),
+                range: Some(at..free_from),
             });
         }
     }
@@ -131,34 +135,34 @@ fn scan<'a>(text: &Folded, names: &[Name<'a>], claimed: &[Range<usize>]) -> Vec<
 
 /// Every full name and alias, in the order in which they win a place: the longest first; of equals
 /// one who can be woken, then by position.
-fn full_names(candidates: &[Candidate]) -> Vec<Name<'_>> {
-    by_precedence(candidates.iter().flat_map(names_of).collect())
+fn full_names(candidates: &[Candidate]) -> Vec<CandidateName<'_>> {
+    sort_by_precedence(candidates.iter().flat_map(names_of).collect())
 }
 
 /// The single words by which the owners of longer names may be called.
-fn single_words(candidates: &[Candidate]) -> Vec<Name<'_>> {
-    let wakeable = candidates.iter().filter(|it| it.schedulable);
+fn single_words(candidates: &[Candidate]) -> Vec<CandidateName<'_>> {
+    let wakeable = candidates.iter().filter(|it| it.is_schedulable);
     let words = wakeable.flat_map(|candidate| {
         let of_name = |name: &String| callable_words(name);
         candidate
             .names
             .iter()
             .flat_map(of_name)
-            .map(move |word| Name {
+            .map(move |word| CandidateName {
                 candidate,
-                folded: fold(&word),
-                shown: word,
+                folded: fold_text(&word),
+                original: word,
             })
     });
-    by_precedence(words.collect())
+    sort_by_precedence(words.collect())
 }
 
-fn by_precedence(mut names: Vec<Name>) -> Vec<Name> {
+fn sort_by_precedence(mut names: Vec<CandidateName>) -> Vec<CandidateName> {
     names.sort_by_key(|it| {
         let Candidate {
             id,
             position,
-            schedulable,
+            is_schedulable: schedulable,
             ..
         } = it.candidate;
         let length = std::cmp::Reverse(it.folded.chars().count());
@@ -168,11 +172,11 @@ fn by_precedence(mut names: Vec<Name>) -> Vec<Name> {
 }
 
 /// The names of one candidate that can be recognized: not blank, and more than punctuation.
-fn names_of(candidate: &Candidate) -> impl Iterator<Item = Name<'_>> {
-    let names = candidate.names.iter().map(move |name| Name {
+fn names_of(candidate: &Candidate) -> impl Iterator<Item = CandidateName<'_>> {
+    let names = candidate.names.iter().map(move |name| CandidateName {
         candidate,
-        shown: name.trim().to_owned(),
-        folded: fold(name),
+        original: name.trim().to_owned(),
+        folded: fold_text(name),
     });
     names.filter(|it| !it.folded.chars().all(is_punctuation))
 }
@@ -196,7 +200,7 @@ fn words(name: &str) -> Vec<&str> {
     for (at, word) in name.unicode_word_indices() {
         let glued = |last: &Range<usize>| {
             let neighbors = [name[..at].chars().next_back(), word.chars().next()];
-            last.end == at && neighbors.into_iter().flatten().any(runs_on)
+            last.end == at && neighbors.into_iter().flatten().any(continues_word)
         };
         match words.last_mut() {
             Some(last) if glued(last) => last.end = at + word.len(),
@@ -225,11 +229,11 @@ fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
 }
 
 /// Each one who can be woken, once, at its first place.
-fn in_order(found: Vec<Found>) -> Vec<Mention> {
+fn to_mentions(found: Vec<NameMatch>) -> Vec<Mention> {
     let mut mentions: Vec<Mention> = Vec::new();
     for it in found {
         let id = it.candidate.id;
-        if it.candidate.schedulable && mentions.iter().all(|other| other.id != id) {
+        if it.candidate.is_schedulable && mentions.iter().all(|other| other.id != id) {
             mentions.push(Mention { id, name: it.name });
         }
     }

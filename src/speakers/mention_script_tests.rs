@@ -1,11 +1,11 @@
 //! Which spellings of a name are read, in as many scripts as people write.
 
-use super::tests::called;
+use super::tests::mentioned_ids;
 
 /// Asserts for each `(text, name)` whether the name is read in the text.
 fn assert_read(cases: &[(&str, &str)], expected: bool) {
     for (text, name) in cases {
-        let read = !called(text, &[name]).is_empty();
+        let read = !mentioned_ids(text, &[name]).is_empty();
         assert_eq!(read, expected, "{name:?} in {text:?}");
     }
 }

@@ -7,7 +7,7 @@ use super::find;
 
 /// Candidates with ids and positions 1, 2, 3 …, the names of one separated by `|`; a leading `-`
 /// mutes.
-fn cast(names: &[&str]) -> Vec<Candidate> {
+fn candidates(names: &[&str]) -> Vec<Candidate> {
     let numbered = (1..).zip(names);
     numbered
         .map(|(number, names)| Candidate {
@@ -19,18 +19,18 @@ fn cast(names: &[&str]) -> Vec<Candidate> {
                 .map(str::to_owned)
                 .collect(),
             talkativeness: 0.5,
-            schedulable: !names.starts_with('-'),
+            is_schedulable: !names.starts_with('-'),
         })
         .collect()
 }
 
-pub fn called(text: &str, names: &[&str]) -> Vec<i64> {
-    called_with(text, &[], names)
+pub fn mentioned_ids(text: &str, names: &[&str]) -> Vec<i64> {
+    mentioned_ids_with(text, &[], names)
 }
 
-fn called_with(text: &str, explicit: &[i64], names: &[&str]) -> Vec<i64> {
+fn mentioned_ids_with(text: &str, explicit: &[i64], names: &[&str]) -> Vec<i64> {
     let explicit: Vec<MembershipId> = explicit.iter().copied().map(MembershipId).collect();
-    let mentions = find(text, &explicit, &cast(names));
+    let mentions = find(text, &explicit, &candidates(names));
     mentions.into_iter().map(|it| it.id.0).collect()
 }
 
@@ -38,30 +38,36 @@ fn called_with(text: &str, explicit: &[i64], names: &[&str]) -> Vec<i64> {
 fn the_longest_name_wins_its_place() {
     let names = ["Flux", "Flux the Cat"];
 
-    assert_eq!(called("Flux the Cat sleeps", &names), [2]);
-    assert_eq!(called("Flux sleeps", &names), [1]);
-    assert_eq!(called("Flux the Cat and Flux", &names), [2, 1]);
-    assert_eq!(called("孫悟空", &["悟空", "孫悟空"]), [2]);
+    assert_eq!(mentioned_ids("Flux the Cat sleeps", &names), [2]);
+    assert_eq!(mentioned_ids("Flux sleeps", &names), [1]);
+    assert_eq!(mentioned_ids("Flux the Cat and Flux", &names), [2, 1]);
+    assert_eq!(mentioned_ids("孫悟空", &["悟空", "孫悟空"]), [2]);
 }
 
 #[test]
 fn a_full_name_wins_over_a_word_of_another() {
-    assert_eq!(called("Lancelot", &["Sir Lancelot", "Lancelot"]), [2]);
-    assert_eq!(called("cat", &["Flux the Cat", "Tom|cat"]), [2]);
+    assert_eq!(
+        mentioned_ids("Lancelot", &["Sir Lancelot", "Lancelot"]),
+        [2]
+    );
+    assert_eq!(mentioned_ids("cat", &["Flux the Cat", "Tom|cat"]), [2]);
 }
 
 #[test]
-fn of_those_who_share_a_name_the_first_by_position_is_called() {
-    assert_eq!(called("Ann", &["Ann Lee", "Ann Moe"]), [1]);
-    assert_eq!(called("Ann", &["Ann", "Ann"]), [1]);
-    assert_eq!(called("Ann Moe", &["Ann Lee", "Ann Moe"]), [2]);
+fn of_candidates_with_one_name_the_first_by_position_is_mentioned() {
+    assert_eq!(mentioned_ids("Ann", &["Ann Lee", "Ann Moe"]), [1]);
+    assert_eq!(mentioned_ids("Ann", &["Ann", "Ann"]), [1]);
+    assert_eq!(mentioned_ids("Ann Moe", &["Ann Lee", "Ann Moe"]), [2]);
 }
 
 #[test]
 fn aliases_count_like_names() {
-    assert_eq!(called("hey Boss", &["Ann", "Bob|Boss|the old man"]), [2]);
     assert_eq!(
-        called("ask THE OLD MAN", &["Ann", "Bob|Boss|the old man"]),
+        mentioned_ids("hey Boss", &["Ann", "Bob|Boss|the old man"]),
+        [2]
+    );
+    assert_eq!(
+        mentioned_ids("ask THE OLD MAN", &["Ann", "Bob|Boss|the old man"]),
         [2]
     );
 }
@@ -69,70 +75,79 @@ fn aliases_count_like_names() {
 #[test]
 fn mentions_stand_in_the_order_of_the_text_and_once_each() {
     assert_eq!(
-        called("Cid, Ann, cid, Bob", &["Ann", "Bob", "Cid"]),
+        mentioned_ids("Cid, Ann, cid, Bob", &["Ann", "Bob", "Cid"]),
         [3, 1, 2]
     );
-    assert_eq!(called("Lancelot and Bob", &["Bob", "Sir Lancelot"]), [2, 1]);
+    assert_eq!(
+        mentioned_ids("Lancelot and Bob", &["Bob", "Sir Lancelot"]),
+        [2, 1]
+    );
 }
 
 #[test]
-fn a_muted_one_keeps_its_name_and_is_not_woken() {
-    assert_eq!(called("Bob!", &["-Bob"]), [] as [i64; 0]);
-    assert_eq!(called("Ann Lee!", &["-Ann Lee", "Ann Moe"]), [] as [i64; 0]);
-    assert_eq!(called("Bob", &["-Bob", "Bob Moe"]), [] as [i64; 0]);
-    assert_eq!(called("Bob and Cid", &["-Bob", "Cid"]), [2]);
+fn a_muted_candidate_claims_its_name_and_is_not_mentioned() {
+    assert_eq!(mentioned_ids("Bob!", &["-Bob"]), [] as [i64; 0]);
+    assert_eq!(
+        mentioned_ids("Ann Lee!", &["-Ann Lee", "Ann Moe"]),
+        [] as [i64; 0]
+    );
+    assert_eq!(mentioned_ids("Bob", &["-Bob", "Bob Moe"]), [] as [i64; 0]);
+    assert_eq!(mentioned_ids("Bob and Cid", &["-Bob", "Cid"]), [2]);
 }
 
 #[test]
-fn a_muted_one_does_not_stand_before_a_namesake() {
-    assert_eq!(called("Bob", &["-Bob", "Bob"]), [2]);
-    assert_eq!(called("Ann", &["-Ann Lee", "Ann Moe"]), [2]);
+fn a_muted_candidate_does_not_precede_a_namesake() {
+    assert_eq!(mentioned_ids("Bob", &["-Bob", "Bob"]), [2]);
+    assert_eq!(mentioned_ids("Ann", &["-Ann Lee", "Ann Moe"]), [2]);
 }
 
 #[test]
 fn a_mention_by_id_counts_where_its_at_name_stands() {
     let names = ["Ann", "Bob"];
 
-    assert_eq!(called_with("Ann, ask @Bob", &[2], &names), [1, 2]);
-    assert_eq!(called_with("@Bob, ask Ann", &[2], &names), [2, 1]);
-    assert_eq!(called_with("@bobby and Ann", &[2], &names), [2, 1]);
+    assert_eq!(mentioned_ids_with("Ann, ask @Bob", &[2], &names), [1, 2]);
+    assert_eq!(mentioned_ids_with("@Bob, ask Ann", &[2], &names), [2, 1]);
+    assert_eq!(mentioned_ids_with("@bobby and Ann", &[2], &names), [2, 1]);
 }
 
 #[test]
 fn a_mention_by_id_without_its_name_comes_before_all_others() {
     let names = ["Ann", "Bob", "Cid"];
 
-    assert_eq!(called_with("Ann, hello", &[3, 2], &names), [3, 2, 1]);
-    assert_eq!(called_with("", &[2], &names), [2]);
-    assert_eq!(called_with("Bob", &[2, 2], &names), [2]);
+    assert_eq!(mentioned_ids_with("Ann, hello", &[3, 2], &names), [3, 2, 1]);
+    assert_eq!(mentioned_ids_with("", &[2], &names), [2]);
+    assert_eq!(mentioned_ids_with("Bob", &[2, 2], &names), [2]);
 }
 
 #[test]
-fn a_mention_by_id_settles_who_of_two_namesakes_is_meant() {
-    assert_eq!(called_with("@Bob hi", &[2], &["Bob", "Bob"]), [2]);
+fn a_mention_by_id_decides_between_two_namesakes() {
+    assert_eq!(mentioned_ids_with("@Bob hi", &[2], &["Bob", "Bob"]), [2]);
     assert_eq!(
-        called_with("@Ann Marie hi", &[1], &["Ann|Ann Marie", "Marie"]),
+        mentioned_ids_with("@Ann Marie hi", &[1], &["Ann|Ann Marie", "Marie"]),
         [1]
     );
     assert_eq!(
-        called_with("@Ann Marie, @Ann", &[1, 2], &["Ann", "Ann Marie"]),
+        mentioned_ids_with("@Ann Marie, @Ann", &[1, 2], &["Ann", "Ann Marie"]),
         [2, 1]
     );
     assert_eq!(
-        called_with("@Bob and @Bob", &[2, 1], &["Bob", "Bob"]),
+        mentioned_ids_with("@Bob and @Bob", &[2, 1], &["Bob", "Bob"]),
         [2, 1]
     );
 }
 
 #[test]
-fn a_muted_or_unknown_id_wakes_nobody() {
-    assert_eq!(called_with("@Bob", &[1], &["-Bob", "Bob"]), [] as [i64; 0]);
-    assert_eq!(called_with("hello", &[9], &["Bob"]), [] as [i64; 0]);
+fn a_muted_or_unknown_id_mentions_no_candidate() {
+    assert_eq!(
+        mentioned_ids_with("@Bob", &[1], &["-Bob", "Bob"]),
+        [] as [i64; 0]
+    );
+    assert_eq!(mentioned_ids_with("hello", &[9], &["Bob"]), [] as [i64; 0]);
 }
 
 #[test]
 fn the_reason_shows_the_name_that_was_read() {
-    let mentions = find("lancelot!", &[], &cast(&["Sir Lancelot"]));
+    let mentions = find("lancelot!", &[], &candidates(&["Sir Lancelot"]));
 
     assert_eq!(
         mentions,
@@ -149,5 +164,5 @@ fn a_long_text_is_read_quickly() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let text = format!("{} Name39", "word 字 _x_ ".repeat(4_000));
 
-    assert_eq!(called(&text, &names), [40]);
+    assert_eq!(mentioned_ids(&text, &names), [40]);
 }

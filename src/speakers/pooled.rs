@@ -2,44 +2,48 @@
 //!
 //! The pool is read from the messages of the epoch; nothing is stored.
 
-use crate::speakers::candidates::Candidate;
-use crate::speakers::candidates::Choice;
-use crate::speakers::candidates::Scene;
 use crate::speakers::seeded_random::SeededRandom;
-use crate::speakers::selector::Trigger;
+use crate::speakers::selection::Candidate;
+use crate::speakers::selection::SelectionInput;
+use crate::speakers::selection::SpeakerChoice;
+use crate::speakers::selector::SelectionTrigger;
 
 /// One of those who have not spoken in this epoch. When all have, only a button draws again.
-pub fn choose(
-    trigger: Trigger,
-    scene: &Scene,
+pub fn select_one(
+    trigger: SelectionTrigger,
+    input: &SelectionInput,
     eligible: &[&Candidate],
     dice: &mut SeededRandom,
-) -> Option<Choice> {
+) -> Option<SpeakerChoice> {
     match trigger {
-        Trigger::Human | Trigger::Auto => from_the_pool(scene, eligible, dice),
-        Trigger::Generate => activate(scene, eligible, dice),
+        SelectionTrigger::Human | SelectionTrigger::Auto => draw_from_pool(input, eligible, dice),
+        SelectionTrigger::Generate => select_round(input, eligible, dice),
     }
 }
 
 /// One of those who have not spoken in this epoch; when all have, anybody.
-pub fn activate(scene: &Scene, eligible: &[&Candidate], dice: &mut SeededRandom) -> Option<Choice> {
-    from_the_pool(scene, eligible, dice).or_else(|| {
+pub fn select_round(
+    input: &SelectionInput,
+    eligible: &[&Candidate],
+    dice: &mut SeededRandom,
+) -> Option<SpeakerChoice> {
+    draw_from_pool(input, eligible, dice).or_else(|| {
         let drawn = dice.choose(eligible)?;
-        Some(Choice::new(drawn.id, "drawn at random"))
+        Some(SpeakerChoice::new(drawn.id, "drawn at random"))
     })
 }
 
-fn from_the_pool(
-    scene: &Scene,
+fn draw_from_pool(
+    input: &SelectionInput,
     eligible: &[&Candidate],
     dice: &mut SeededRandom,
-) -> Option<Choice> {
+) -> Option<SpeakerChoice> {
     let eligible = eligible.iter().copied();
     let pool: Vec<&Candidate> = eligible
-        .filter(|it| !scene.spoken_in_epoch.contains(&it.id))
+        .filter(|it| !input.speakers_since_last_user_message.contains(&it.id))
         .collect();
     let drawn = dice.choose(&pool)?;
-    Some(Choice::new(
+    Some(SpeakerChoice::new(
         drawn.id,
         "drawn from those who have not spoken yet",
     ))

@@ -5,18 +5,18 @@
 
 use crate::ids::MembershipId;
 use crate::spaces::space::ReplyOrder;
-use crate::speakers::candidates::Choice;
-use crate::speakers::candidates::Scene;
-use crate::speakers::candidates::eligible;
 use crate::speakers::list;
 use crate::speakers::manual;
 use crate::speakers::natural;
 use crate::speakers::pooled;
 use crate::speakers::seeded_random::SeededRandom;
+use crate::speakers::selection::SelectionInput;
+use crate::speakers::selection::SpeakerChoice;
+use crate::speakers::selection::eligible_candidates;
 
 /// What asks for a speaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
+pub enum SelectionTrigger {
     /// A message written by, or for, a human.
     Human,
     /// Auto mode: an AI has spoken, another may follow.
@@ -30,49 +30,49 @@ pub enum Trigger {
 /// A human message bars nobody. Auto mode never chooses the author of the newest message, unless
 /// the space allows it, and rests if that leaves nobody. Generate always finds somebody as long as
 /// there is a candidate, and takes the last speaker only when nobody else can.
-pub fn select(
+pub fn select_one(
     order: ReplyOrder,
-    trigger: Trigger,
-    scene: &Scene,
+    trigger: SelectionTrigger,
+    input: &SelectionInput,
     dice: &mut SeededRandom,
-) -> Option<Choice> {
-    let eligible = eligible(&scene.candidates, barred(trigger, scene));
+) -> Option<SpeakerChoice> {
+    let eligible = eligible_candidates(&input.candidates, excluded_speaker(trigger, input));
     match order {
-        ReplyOrder::Manual => manual::choose(trigger, &eligible, dice),
-        ReplyOrder::Natural => natural::choose(scene, &eligible),
-        ReplyOrder::List => list::choose(scene, &eligible),
-        ReplyOrder::Pooled => pooled::choose(trigger, scene, &eligible, dice),
+        ReplyOrder::Manual => manual::select_one(trigger, &eligible, dice),
+        ReplyOrder::Natural => natural::select_one(input, &eligible),
+        ReplyOrder::List => list::select_one(input, &eligible),
+        ReplyOrder::Pooled => pooled::select_one(trigger, input, &eligible, dice),
     }
 }
 
 /// Who speaks one after the other, for a space where a trigger may wake several. A button without a
 /// speaker always wakes one: that is [`select`].
-pub fn activate(
+pub fn select_round(
     order: ReplyOrder,
-    trigger: Trigger,
-    scene: &Scene,
+    trigger: SelectionTrigger,
+    input: &SelectionInput,
     dice: &mut SeededRandom,
-) -> Vec<Choice> {
-    let eligible = eligible(&scene.candidates, barred(trigger, scene));
+) -> Vec<SpeakerChoice> {
+    let eligible = eligible_candidates(&input.candidates, excluded_speaker(trigger, input));
     match order {
         ReplyOrder::Manual => Vec::new(),
-        ReplyOrder::Natural => natural::activate(scene, &eligible, dice),
-        ReplyOrder::List => list::activate(&eligible),
-        ReplyOrder::Pooled => pooled::activate(scene, &eligible, dice)
+        ReplyOrder::Natural => natural::select_round(input, &eligible, dice),
+        ReplyOrder::List => list::select_round(&eligible),
+        ReplyOrder::Pooled => pooled::select_round(input, &eligible, dice)
             .into_iter()
             .collect(),
     }
 }
 
 /// The one seat, if any, that this trigger must not wake.
-fn barred(trigger: Trigger, scene: &Scene) -> Option<MembershipId> {
+fn excluded_speaker(trigger: SelectionTrigger, input: &SelectionInput) -> Option<MembershipId> {
     match trigger {
-        Trigger::Human => None,
-        Trigger::Auto if scene.allow_self_responses => None,
-        Trigger::Auto => scene.newest_author,
-        Trigger::Generate => {
-            let others = eligible(&scene.candidates, scene.last_speaker);
-            scene.last_speaker.filter(|_| !others.is_empty())
+        SelectionTrigger::Human => None,
+        SelectionTrigger::Auto if input.allow_self_responses => None,
+        SelectionTrigger::Auto => input.newest_author,
+        SelectionTrigger::Generate => {
+            let others = eligible_candidates(&input.candidates, input.last_speaker);
+            input.last_speaker.filter(|_| !others.is_empty())
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::Choice;
 use super::MembershipId;
 use super::ReplyOrder;
-use super::Scene;
 use super::SeededRandom;
-use super::Trigger;
-use super::select;
-use crate::speakers::candidates::Candidate;
+use super::SelectionInput;
+use super::SelectionTrigger;
+use super::SpeakerChoice;
+use super::select_one;
+use crate::speakers::selection::Candidate;
 
 const EVERY_ORDER: [ReplyOrder; 4] = [
     ReplyOrder::Manual,
@@ -19,75 +19,83 @@ const EVERY_ORDER: [ReplyOrder; 4] = [
 ];
 
 /// Ann 1, Bob 2, Cid 3, in this order at the table, but not in the list.
-fn scene() -> Scene {
+fn input() -> SelectionInput {
     let candidate = |id, name: &str| Candidate {
         id: MembershipId(id),
         position: id * 10,
         names: vec![name.into()],
         talkativeness: 0.5,
-        schedulable: true,
+        is_schedulable: true,
     };
-    Scene {
+    SelectionInput {
         candidates: vec![
             candidate(3, "Cid"),
             candidate(1, "Ann"),
             candidate(2, "Bob"),
         ],
-        ..Scene::default()
+        ..SelectionInput::default()
     }
 }
 
-impl Scene {
+impl SelectionInput {
     /// The AI with this id spoke last, with this text.
-    fn ai_said(mut self, id: i64, text: &str) -> Self {
+    fn after_ai_message(mut self, id: i64, text: &str) -> Self {
         self.last_speaker = Some(MembershipId(id));
         self.newest_author = Some(MembershipId(id));
         self.newest_text = text.into();
-        self.spoken_in_epoch.insert(MembershipId(id));
+        self.speakers_since_last_user_message
+            .insert(MembershipId(id));
         self
     }
 
     /// A human spoke last, with this text: an epoch begins.
-    fn human_said(mut self, text: &str) -> Self {
+    fn after_user_message(mut self, text: &str) -> Self {
         self.newest_author = Some(MembershipId(100));
         self.newest_text = text.into();
-        self.spoken_in_epoch.clear();
+        self.speakers_since_last_user_message.clear();
         self
     }
 
     fn muted(mut self, id: i64) -> Self {
         let mut them = self.candidates.iter_mut();
-        them.find(|it| it.id.0 == id).expect("a seat").schedulable = false;
+        them.find(|it| it.id.0 == id)
+            .expect("a seat")
+            .is_schedulable = false;
         self
     }
 
-    fn only(mut self, id: i64) -> Self {
+    fn with_only(mut self, id: i64) -> Self {
         self.candidates.retain(|it| it.id.0 == id);
         self
     }
 
-    fn self_responses(mut self) -> Self {
+    fn with_self_responses(mut self) -> Self {
         self.allow_self_responses = true;
         self
     }
 }
 
-fn speaker(order: ReplyOrder, trigger: Trigger, scene: &Scene) -> Option<i64> {
-    select(order, trigger, scene, &mut SeededRandom::from_seed(1)).map(|it| it.id.0)
+fn speaker(order: ReplyOrder, trigger: SelectionTrigger, scene: &SelectionInput) -> Option<i64> {
+    select_one(order, trigger, scene, &mut SeededRandom::from_seed(1)).map(|it| it.id.0)
 }
 
-fn because(order: ReplyOrder, trigger: Trigger, scene: &Scene) -> String {
-    select(order, trigger, scene, &mut SeededRandom::from_seed(1))
+fn reason(order: ReplyOrder, trigger: SelectionTrigger, scene: &SelectionInput) -> String {
+    select_one(order, trigger, scene, &mut SeededRandom::from_seed(1))
         .expect("somebody speaks")
-        .because
+        .reason
 }
 
 /// How often each was drawn in `n` draws with one pair of dice.
-fn draws(order: ReplyOrder, trigger: Trigger, scene: &Scene, n: usize) -> HashMap<i64, usize> {
+fn draws(
+    order: ReplyOrder,
+    trigger: SelectionTrigger,
+    scene: &SelectionInput,
+    n: usize,
+) -> HashMap<i64, usize> {
     let mut dice = SeededRandom::from_seed(2026);
     let mut drawn = HashMap::new();
     for _ in 0..n {
-        let choice = select(order, trigger, scene, &mut dice).expect("somebody speaks");
+        let choice = select_one(order, trigger, scene, &mut dice).expect("somebody speaks");
         *drawn.entry(choice.id.0).or_default() += 1;
     }
     drawn
@@ -95,151 +103,202 @@ fn draws(order: ReplyOrder, trigger: Trigger, scene: &Scene, n: usize) -> HashMa
 
 #[test]
 fn manual_stays_silent_after_a_human_message() {
-    let scene = scene().human_said("Bob?");
+    let scene = input().after_user_message("Bob?");
 
-    assert_eq!(speaker(ReplyOrder::Manual, Trigger::Human, &scene), None);
+    assert_eq!(
+        speaker(ReplyOrder::Manual, SelectionTrigger::Human, &scene),
+        None
+    );
 }
 
 #[test]
 fn manual_stays_silent_in_auto_mode() {
-    let scene = scene().ai_said(1, "Bob?").self_responses();
+    let scene = input().after_ai_message(1, "Bob?").with_self_responses();
 
-    assert_eq!(speaker(ReplyOrder::Manual, Trigger::Auto, &scene), None);
+    assert_eq!(
+        speaker(ReplyOrder::Manual, SelectionTrigger::Auto, &scene),
+        None
+    );
 }
 
 #[test]
 fn manual_generate_draws_any_but_the_last_speaker() {
-    let scene = scene().ai_said(2, "Hi.");
+    let scene = input().after_ai_message(2, "Hi.");
 
-    let drawn = draws(ReplyOrder::Manual, Trigger::Generate, &scene, 20_000);
+    let drawn = draws(
+        ReplyOrder::Manual,
+        SelectionTrigger::Generate,
+        &scene,
+        20_000,
+    );
 
     assert_eq!(drawn.len(), 2);
     assert!((9_700..10_300).contains(&drawn[&1]), "{drawn:?}");
     assert!((9_700..10_300).contains(&drawn[&3]), "{drawn:?}");
     assert_eq!(
-        because(ReplyOrder::Manual, Trigger::Generate, &scene),
+        reason(ReplyOrder::Manual, SelectionTrigger::Generate, &scene),
         "drawn at random"
     );
 }
 
 #[test]
-fn natural_wakes_the_first_mentioned() {
-    let scene = scene().ai_said(1, "Hi.").human_said("Cid or Bob?");
+fn natural_order_selects_the_first_mentioned_candidate() {
+    let scene = input()
+        .after_ai_message(1, "Hi.")
+        .after_user_message("Cid or Bob?");
 
     assert_eq!(
-        speaker(ReplyOrder::Natural, Trigger::Human, &scene),
+        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &scene),
         Some(3)
     );
     assert_eq!(
-        because(ReplyOrder::Natural, Trigger::Human, &scene),
+        reason(ReplyOrder::Natural, SelectionTrigger::Human, &scene),
         "mentioned \"Cid\""
     );
 }
 
 #[test]
-fn natural_wakes_who_is_mentioned_by_id() {
-    let mut scene = scene().ai_said(1, "Hi.").human_said("Bob?");
+fn natural_order_selects_a_candidate_mentioned_by_id() {
+    let mut scene = input()
+        .after_ai_message(1, "Hi.")
+        .after_user_message("Bob?");
     scene.mentions = vec![MembershipId(3)];
 
     assert_eq!(
-        speaker(ReplyOrder::Natural, Trigger::Human, &scene),
+        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &scene),
         Some(3)
     );
 }
 
 #[test]
-fn natural_without_a_mention_goes_round_from_the_last_speaker() {
+fn natural_order_without_a_mention_rotates_from_the_last_speaker() {
     let after = |id| {
-        let scene = scene().ai_said(id, "Hi.").human_said("Well?");
-        speaker(ReplyOrder::Natural, Trigger::Human, &scene)
+        let scene = input()
+            .after_ai_message(id, "Hi.")
+            .after_user_message("Well?");
+        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &scene)
     };
 
     assert_eq!([after(1), after(2), after(3)], [Some(2), Some(3), Some(1)]);
-    let first = scene().human_said("Hello.");
+    let first = input().after_user_message("Hello.");
     assert_eq!(
-        speaker(ReplyOrder::Natural, Trigger::Human, &first),
+        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &first),
         Some(1)
     );
     assert_eq!(
-        because(ReplyOrder::Natural, Trigger::Human, &first),
+        reason(ReplyOrder::Natural, SelectionTrigger::Human, &first),
         "next in rotation"
     );
 }
 
 #[test]
 fn natural_reads_mentions_in_the_text_of_an_ai() {
-    let scene = scene().ai_said(1, "Ann agrees with Cid.");
+    let scene = input().after_ai_message(1, "Ann agrees with Cid.");
 
-    assert_eq!(speaker(ReplyOrder::Natural, Trigger::Auto, &scene), Some(3));
     assert_eq!(
-        speaker(ReplyOrder::Natural, Trigger::Generate, &scene),
+        speaker(ReplyOrder::Natural, SelectionTrigger::Auto, &scene),
+        Some(3)
+    );
+    assert_eq!(
+        speaker(ReplyOrder::Natural, SelectionTrigger::Generate, &scene),
         Some(3)
     );
 }
 
 #[test]
-fn natural_passes_over_a_muted_one_who_is_mentioned() {
-    let scene = scene().ai_said(1, "Hi.").human_said("Cid?").muted(3);
+fn natural_order_skips_a_mentioned_muted_candidate() {
+    let scene = input()
+        .after_ai_message(1, "Hi.")
+        .after_user_message("Cid?")
+        .muted(3);
 
     assert_eq!(
-        speaker(ReplyOrder::Natural, Trigger::Human, &scene),
+        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &scene),
         Some(2)
     );
 }
 
 #[test]
-fn a_human_may_wake_the_last_speaker_again() {
-    let scene = scene().ai_said(2, "Hi.").human_said("Bob, again!");
+fn a_user_message_may_select_the_last_speaker_again() {
+    let scene = input()
+        .after_ai_message(2, "Hi.")
+        .after_user_message("Bob, again!");
 
     assert_eq!(
-        speaker(ReplyOrder::Natural, Trigger::Human, &scene),
+        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &scene),
         Some(2)
     );
 }
 
 #[test]
 fn list_goes_by_position_and_wraps_for_every_trigger() {
-    for trigger in [Trigger::Human, Trigger::Auto, Trigger::Generate] {
-        let after = |id| speaker(ReplyOrder::List, trigger, &scene().ai_said(id, "Cid!"));
+    for trigger in [
+        SelectionTrigger::Human,
+        SelectionTrigger::Auto,
+        SelectionTrigger::Generate,
+    ] {
+        let after = |id| {
+            speaker(
+                ReplyOrder::List,
+                trigger,
+                &input().after_ai_message(id, "Cid!"),
+            )
+        };
 
         assert_eq!([after(1), after(2), after(3)], [Some(2), Some(3), Some(1)]);
-        assert_eq!(speaker(ReplyOrder::List, trigger, &scene()), Some(1));
+        assert_eq!(speaker(ReplyOrder::List, trigger, &input()), Some(1));
     }
     assert_eq!(
-        because(ReplyOrder::List, Trigger::Human, &scene()),
+        reason(ReplyOrder::List, SelectionTrigger::Human, &input()),
         "next by position"
     );
 }
 
 #[test]
 fn equal_positions_are_ordered_by_id() {
-    let mut scene = scene().ai_said(1, "Hi.");
+    let mut scene = input().after_ai_message(1, "Hi.");
     for candidate in &mut scene.candidates {
         candidate.position = 0;
     }
 
-    assert_eq!(speaker(ReplyOrder::List, Trigger::Human, &scene), Some(2));
+    assert_eq!(
+        speaker(ReplyOrder::List, SelectionTrigger::Human, &scene),
+        Some(2)
+    );
 }
 
 #[test]
-fn the_circle_goes_on_from_the_seat_of_a_muted_speaker() {
-    let scene = scene().ai_said(2, "Hi.").human_said("Well?").muted(2);
+fn the_rotation_continues_after_a_muted_speaker() {
+    let scene = input()
+        .after_ai_message(2, "Hi.")
+        .after_user_message("Well?")
+        .muted(2);
 
-    assert_eq!(speaker(ReplyOrder::List, Trigger::Human, &scene), Some(3));
+    assert_eq!(
+        speaker(ReplyOrder::List, SelectionTrigger::Human, &scene),
+        Some(3)
+    );
 }
 
 #[test]
-fn the_circle_begins_anew_when_the_last_speaker_has_left() {
-    let scene = scene().ai_said(77, "Bye.").human_said("Well?");
+fn the_rotation_restarts_when_the_last_speaker_has_left() {
+    let scene = input()
+        .after_ai_message(77, "Bye.")
+        .after_user_message("Well?");
 
-    assert_eq!(speaker(ReplyOrder::List, Trigger::Human, &scene), Some(1));
+    assert_eq!(
+        speaker(ReplyOrder::List, SelectionTrigger::Human, &scene),
+        Some(1)
+    );
 }
 
 #[test]
 fn pooled_draws_uniformly_after_a_human_message() {
-    let scene = scene().ai_said(2, "Hi.").human_said("Bob?");
+    let scene = input()
+        .after_ai_message(2, "Hi.")
+        .after_user_message("Bob?");
 
-    let drawn = draws(ReplyOrder::Pooled, Trigger::Human, &scene, 20_000);
+    let drawn = draws(ReplyOrder::Pooled, SelectionTrigger::Human, &scene, 20_000);
 
     assert_eq!(drawn.len(), 3);
     assert!(
@@ -249,119 +308,165 @@ fn pooled_draws_uniformly_after_a_human_message() {
 }
 
 #[test]
-fn pooled_leaves_out_who_has_spoken_in_the_epoch() {
-    let scene = scene().ai_said(1, "Hi.").ai_said(3, "Hi.");
+fn pooled_order_skips_candidates_that_have_spoken() {
+    let scene = input()
+        .after_ai_message(1, "Hi.")
+        .after_ai_message(3, "Hi.");
 
-    for trigger in [Trigger::Auto, Trigger::Generate] {
+    for trigger in [SelectionTrigger::Auto, SelectionTrigger::Generate] {
         assert_eq!(speaker(ReplyOrder::Pooled, trigger, &scene), Some(2));
-        let because = because(ReplyOrder::Pooled, trigger, &scene);
+        let because = reason(ReplyOrder::Pooled, trigger, &scene);
         assert_eq!(because, "drawn from those who have not spoken yet");
     }
 }
 
 #[test]
 fn pooled_with_an_empty_pool_rests_in_auto_mode() {
-    let scene = scene()
-        .ai_said(1, "a")
-        .ai_said(2, "b")
-        .ai_said(3, "c")
-        .self_responses();
+    let scene = input()
+        .after_ai_message(1, "a")
+        .after_ai_message(2, "b")
+        .after_ai_message(3, "c")
+        .with_self_responses();
 
-    assert_eq!(speaker(ReplyOrder::Pooled, Trigger::Auto, &scene), None);
+    assert_eq!(
+        speaker(ReplyOrder::Pooled, SelectionTrigger::Auto, &scene),
+        None
+    );
 }
 
 #[test]
 fn pooled_with_an_empty_pool_draws_any_but_the_last_for_generate() {
-    let scene = scene().ai_said(1, "a").ai_said(2, "b").ai_said(3, "c");
+    let scene = input()
+        .after_ai_message(1, "a")
+        .after_ai_message(2, "b")
+        .after_ai_message(3, "c");
 
-    let drawn = draws(ReplyOrder::Pooled, Trigger::Generate, &scene, 20_000);
+    let drawn = draws(
+        ReplyOrder::Pooled,
+        SelectionTrigger::Generate,
+        &scene,
+        20_000,
+    );
 
     assert_eq!(drawn.len(), 2);
     assert!((9_700..10_300).contains(&drawn[&1]), "{drawn:?}");
     assert_eq!(
-        because(ReplyOrder::Pooled, Trigger::Generate, &scene),
+        reason(ReplyOrder::Pooled, SelectionTrigger::Generate, &scene),
         "drawn at random"
     );
 }
 
 #[test]
-fn auto_mode_never_lets_one_answer_itself() {
+fn auto_mode_never_lets_a_candidate_answer_itself() {
     for order in EVERY_ORDER {
-        let mut alone = scene().only(1).ai_said(1, "Ann?");
-        alone.spoken_in_epoch.clear();
+        let mut alone = input().with_only(1).after_ai_message(1, "Ann?");
+        alone.speakers_since_last_user_message.clear();
 
-        assert_eq!(speaker(order, Trigger::Auto, &alone), None, "{order:?}");
+        assert_eq!(
+            speaker(order, SelectionTrigger::Auto, &alone),
+            None,
+            "{order:?}"
+        );
     }
 }
 
 #[test]
-fn auto_mode_lets_one_answer_itself_where_the_space_allows_it() {
+fn auto_mode_lets_a_candidate_answer_itself_where_the_space_allows_it() {
     for order in [ReplyOrder::Natural, ReplyOrder::List, ReplyOrder::Pooled] {
-        let mut alone = scene().only(1).ai_said(1, "Hm.").self_responses();
-        alone.spoken_in_epoch.clear();
+        let mut alone = input()
+            .with_only(1)
+            .after_ai_message(1, "Hm.")
+            .with_self_responses();
+        alone.speakers_since_last_user_message.clear();
 
-        assert_eq!(speaker(order, Trigger::Auto, &alone), Some(1), "{order:?}");
+        assert_eq!(
+            speaker(order, SelectionTrigger::Auto, &alone),
+            Some(1),
+            "{order:?}"
+        );
     }
-    let named = scene().ai_said(1, "Ann thinks.").self_responses();
-    assert_eq!(speaker(ReplyOrder::Natural, Trigger::Auto, &named), Some(1));
+    let named = input()
+        .after_ai_message(1, "Ann thinks.")
+        .with_self_responses();
+    assert_eq!(
+        speaker(ReplyOrder::Natural, SelectionTrigger::Auto, &named),
+        Some(1)
+    );
 }
 
 #[test]
-fn auto_mode_skips_the_author_and_goes_on_round_the_circle() {
-    let scene = scene().ai_said(1, "Ann thinks.").muted(2);
+fn auto_mode_skips_the_author_and_continues_the_rotation() {
+    let scene = input().after_ai_message(1, "Ann thinks.").muted(2);
 
-    assert_eq!(speaker(ReplyOrder::Natural, Trigger::Auto, &scene), Some(3));
-    assert_eq!(speaker(ReplyOrder::List, Trigger::Auto, &scene), Some(3));
+    assert_eq!(
+        speaker(ReplyOrder::Natural, SelectionTrigger::Auto, &scene),
+        Some(3)
+    );
+    assert_eq!(
+        speaker(ReplyOrder::List, SelectionTrigger::Auto, &scene),
+        Some(3)
+    );
 }
 
 #[test]
-fn a_human_message_bars_nobody() {
+fn a_user_message_excludes_no_candidate() {
     for order in [ReplyOrder::Natural, ReplyOrder::List, ReplyOrder::Pooled] {
-        let alone = scene().only(1).ai_said(1, "Hi.").human_said("And?");
+        let alone = input()
+            .with_only(1)
+            .after_ai_message(1, "Hi.")
+            .after_user_message("And?");
 
-        assert_eq!(speaker(order, Trigger::Human, &alone), Some(1), "{order:?}");
+        assert_eq!(
+            speaker(order, SelectionTrigger::Human, &alone),
+            Some(1),
+            "{order:?}"
+        );
     }
 }
 
 #[test]
-fn generate_always_wakes_somebody_and_the_last_speaker_only_alone() {
+fn generate_always_selects_a_candidate_and_the_last_speaker_only_alone() {
     for order in EVERY_ORDER {
-        let named = scene().ai_said(2, "Bob!");
-        let alone = scene().only(2).ai_said(2, "Bob!");
+        let named = input().after_ai_message(2, "Bob!");
+        let alone = input().with_only(2).after_ai_message(2, "Bob!");
 
         assert_ne!(
-            speaker(order, Trigger::Generate, &named),
+            speaker(order, SelectionTrigger::Generate, &named),
             Some(2),
             "{order:?}"
         );
         assert_eq!(
-            speaker(order, Trigger::Generate, &alone),
+            speaker(order, SelectionTrigger::Generate, &alone),
             Some(2),
             "{order:?}"
         );
         assert!(
-            speaker(order, Trigger::Generate, &scene()).is_some(),
+            speaker(order, SelectionTrigger::Generate, &input()).is_some(),
             "{order:?}"
         );
     }
 }
 
 #[test]
-fn nobody_speaks_where_nobody_can() {
+fn without_eligible_candidates_none_is_selected() {
     for order in EVERY_ORDER {
-        for trigger in [Trigger::Human, Trigger::Auto, Trigger::Generate] {
-            let muted = scene().muted(1).muted(2).muted(3);
+        for trigger in [
+            SelectionTrigger::Human,
+            SelectionTrigger::Auto,
+            SelectionTrigger::Generate,
+        ] {
+            let muted = input().muted(1).muted(2).muted(3);
 
-            assert_eq!(speaker(order, trigger, &Scene::default()), None);
+            assert_eq!(speaker(order, trigger, &SelectionInput::default()), None);
             assert_eq!(speaker(order, trigger, &muted), None);
         }
     }
 }
 
 #[test]
-fn a_muted_one_is_never_drawn() {
+fn a_muted_candidate_is_never_drawn() {
     for order in [ReplyOrder::Manual, ReplyOrder::Pooled] {
-        let drawn = draws(order, Trigger::Generate, &scene().muted(2), 2_000);
+        let drawn = draws(order, SelectionTrigger::Generate, &input().muted(2), 2_000);
 
         assert!(!drawn.contains_key(&2), "{drawn:?}");
     }
@@ -372,7 +477,12 @@ fn the_same_seed_makes_the_same_choice() {
     for seed in 0..50 {
         let draw = || {
             let mut dice = SeededRandom::from_seed(seed);
-            select(ReplyOrder::Pooled, Trigger::Human, &scene(), &mut dice)
+            select_one(
+                ReplyOrder::Pooled,
+                SelectionTrigger::Human,
+                &input(),
+                &mut dice,
+            )
         };
 
         assert_eq!(draw(), draw());
@@ -380,9 +490,9 @@ fn the_same_seed_makes_the_same_choice() {
 }
 
 #[test]
-fn a_forced_choice_names_who_forced_it() {
+fn a_forced_choice_names_the_requesting_user() {
     assert_eq!(
-        Choice::forced(MembershipId(1), "Ann").because,
+        SpeakerChoice::forced(MembershipId(1), "Ann").reason,
         "forced by Ann"
     );
 }

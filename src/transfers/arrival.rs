@@ -2,10 +2,10 @@
 //! seen when it is whole.
 
 use crate::accounts::user;
-use crate::conversations::import;
-use crate::conversations::import::Tools;
+use crate::conversations::chat_import;
+use crate::conversations::chat_import::ImportServices;
 use crate::conversations::import_job;
-use crate::conversations::import_rows::ImportError;
+use crate::conversations::import_writer::ChatImportError;
 use crate::ids::ImportId;
 use crate::ids::SpaceId;
 use crate::transfers::assets;
@@ -45,11 +45,14 @@ pub struct Arrival {
 ///
 /// # Errors
 /// When nothing was brought in; nothing of it is left then.
-pub async fn bring_in(tools: &Tools, arrival: Arrival) -> Result<SpaceId, ImportError> {
+pub async fn bring_in(
+    tools: &ImportServices,
+    arrival: Arrival,
+) -> Result<SpaceId, ChatImportError> {
     let id = arrival.job.id;
     let result = read(tools, arrival).await;
     if let Err(error) = &result {
-        import::give_up(tools, id, error).await;
+        chat_import::abort(tools, id, error).await;
     }
     result
 }
@@ -66,8 +69,11 @@ struct Furnished {
     assets: Option<assets::Arrived>,
 }
 
-async fn read(tools: &Tools, arrival: Arrival) -> Result<SpaceId, ImportError> {
-    let hidden = arrival.job.hidden_space_id.ok_or(ImportError::Canceled)?;
+async fn read(tools: &ImportServices, arrival: Arrival) -> Result<SpaceId, ChatImportError> {
+    let hidden = arrival
+        .job
+        .hidden_space_id
+        .ok_or(ChatImportError::Canceled)?;
     let (send, mut steps) = mpsc::channel(WAITING_BATCHES);
     let (file, n_bytes, limits) = (arrival.file, arrival.n_bytes, arrival.limits);
     // It ends by itself when nobody takes what it reads.
@@ -79,7 +85,7 @@ async fn read(tools: &Tools, arrival: Arrival) -> Result<SpaceId, ImportError> {
     let mut furnished = None;
     while let Some(step) = steps.recv().await {
         if tools.shutdown.draining.is_cancelled() {
-            return Err(ImportError::Canceled);
+            return Err(ChatImportError::Canceled);
         }
         match (step, &mut furnished) {
             (Step::Head(head), _) => {
@@ -108,8 +114,8 @@ async fn read(tools: &Tools, arrival: Arrival) -> Result<SpaceId, ImportError> {
     }
     let ended = reading.await;
     let ended = ended.map_err(|_| std::io::Error::other("the reader ended"))?;
-    ended.map_err(|error| ImportError::NotASpace(error.to_string()))?;
-    let there = furnished.ok_or(ImportError::Canceled)?;
+    ended.map_err(|error| ChatImportError::NotASpace(error.to_string()))?;
+    let there = furnished.ok_or(ChatImportError::Canceled)?;
     let finished = Finished {
         import: arrival.job,
         hidden,
@@ -117,7 +123,7 @@ async fn read(tools: &Tools, arrival: Arrival) -> Result<SpaceId, ImportError> {
         limit: arrival.limit,
         head: there.head,
         known: there.known,
-        assets: Arc::new(there.assets.ok_or(ImportError::Canceled)?),
+        assets: Arc::new(there.assets.ok_or(ChatImportError::Canceled)?),
         n_messages: there.n_messages,
         now: tools.clock.now(),
     };
@@ -125,22 +131,26 @@ async fn read(tools: &Tools, arrival: Arrival) -> Result<SpaceId, ImportError> {
 }
 
 /// Tells that it still goes on, and hears whether it was canceled.
-async fn beat(tools: &Tools, import: ImportId, n_messages: i64) -> Result<(), ImportError> {
+async fn beat(
+    tools: &ImportServices,
+    import: ImportId,
+    n_messages: i64,
+) -> Result<(), ChatImportError> {
     let now = tools.clock.now();
     let goes_on = tools
         .db
-        .write(move |tx| Box::pin(import_job::beat(tx, import, 0, n_messages, now)))
+        .write(move |tx| Box::pin(import_job::heartbeat(tx, import, 0, n_messages, now)))
         .await?;
-    goes_on.then_some(()).ok_or(ImportError::Canceled)
+    goes_on.then_some(()).ok_or(ChatImportError::Canceled)
 }
 
 async fn write(
-    tools: &Tools,
+    tools: &ImportServices,
     import: ImportId,
     there: &mut Furnished,
     key: i64,
     batch: Vec<document::Message>,
-) -> Result<(), ImportError> {
+) -> Result<(), ChatImportError> {
     let conversations = &there.known.conversations;
     let parent = there.head.conversations.iter().find(|it| it.key == key);
     let parent = parent.and_then(|it| it.parent);
@@ -160,13 +170,13 @@ async fn write(
 }
 
 async fn write_past(
-    tools: &Tools,
+    tools: &ImportServices,
     import: ImportId,
     hidden: SpaceId,
     there: &mut Furnished,
     key: i64,
     batch: Vec<document::Past>,
-) -> Result<(), ImportError> {
+) -> Result<(), ChatImportError> {
     if there.rounds.0 != key {
         there.rounds = (key, Rounds::default());
     }

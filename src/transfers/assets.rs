@@ -12,7 +12,7 @@ use crate::characters::character_asset::AVATAR_PATH;
 use crate::characters::temp_assets::TempAssets;
 use crate::characters::zip_archive;
 use crate::clock::Timestamp;
-use crate::conversations::import_rows::ImportError;
+use crate::conversations::import_writer::ChatImportError;
 use crate::ids::AssetId;
 use crate::ids::CharacterId;
 use crate::spaces::membership;
@@ -138,7 +138,7 @@ impl Arrived {
         self.assets.push(asset);
     }
 
-    fn bytes(&self, name: &str) -> Result<Vec<u8>, ImportError> {
+    fn bytes(&self, name: &str) -> Result<Vec<u8>, ChatImportError> {
         let found = self
             .spool
             .lock()
@@ -156,7 +156,7 @@ impl Arrived {
         tx: &impl ConnectionTrait,
         cards: &HashMap<i64, CharacterId>,
         now: Timestamp,
-    ) -> Result<HashMap<CharacterId, String>, ImportError> {
+    ) -> Result<HashMap<CharacterId, String>, ChatImportError> {
         let mut pictures = HashMap::new();
         let mut all: Vec<&document::Asset> = self.assets.iter().collect();
         // Two spaces with the same pictures at once ask for them in the same order.

@@ -3,7 +3,7 @@
 use crate::accounts::names;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
-use crate::conversations::import_rows::ImportError;
+use crate::conversations::import_writer::ChatImportError;
 use crate::ids::CharacterId;
 use crate::ids::LorebookId;
 use crate::ids::SpaceId;
@@ -181,7 +181,7 @@ pub async fn shelve(
     known: &Known,
     cards: &HashMap<i64, CharacterId>,
     now: Timestamp,
-) -> Result<Keys, ImportError> {
+) -> Result<Keys, ChatImportError> {
     let mut books = HashMap::new();
     let mut keys = Keys::default();
     for it in &head.lorebooks {

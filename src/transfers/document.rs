@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::message;
 use crate::ids::RoundId;
-use crate::prompt::record::Record;
+use crate::prompt::prompt_record::SentPrompt;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::run;
@@ -294,7 +294,7 @@ pub struct Run {
 /// What a run sent. Where a piece names a message, it names its number.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Prompt {
-    pub record: Record,
+    pub record: SentPrompt,
     pub created_at: Timestamp,
 }
 

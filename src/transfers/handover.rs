@@ -8,10 +8,10 @@ use crate::characters::quota;
 use crate::characters::quota::StorageQuota;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
+use crate::conversations::deletion;
 use crate::conversations::import_job;
-use crate::conversations::import_rows::ImportError;
+use crate::conversations::import_writer::ChatImportError;
 use crate::conversations::message;
-use crate::conversations::removal;
 use crate::db::connect::Db;
 use crate::ids::CharacterId;
 use crate::ids::PresetId;
@@ -23,7 +23,7 @@ use crate::spaces::membership;
 use crate::spaces::membership::MembershipKind;
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership::MembershipStatus;
-use crate::spaces::roster;
+use crate::spaces::membership_changes;
 use crate::spaces::space;
 use crate::tools::tool_settings;
 use crate::transfers::assets;
@@ -65,18 +65,18 @@ pub struct Finished {
 }
 
 /// Puts cards, books and presets on the owner's shelf, seats everybody who is known here, and shows it all.
-pub async fn finish(db: &Db, it: Finished) -> Result<SpaceId, ImportError> {
+pub async fn finish(db: &Db, it: Finished) -> Result<SpaceId, ChatImportError> {
     db.write(move |tx| {
         Box::pin(async move {
-            if !import_job::beat(tx, it.import.id, 0, it.n_messages, it.now).await? {
-                return Err(ImportError::Canceled);
+            if !import_job::heartbeat(tx, it.import.id, 0, it.n_messages, it.now).await? {
+                return Err(ChatImportError::Canceled);
             }
             let (owner, limit) = (it.owner.id, it.limit);
             user::lock_row(tx, owner).await?;
             let cards = cards(tx, it.owner.id, &it.head).await?;
             let presets = presets(tx, it.owner.id, &it.head, it.now).await?;
             let pictures = it.assets.give(tx, &cards, it.now).await?;
-            let texts = removal::size_of_space(tx, it.hidden).await?.text_bytes;
+            let texts = deletion::measure_space(tx, it.hidden).await?.text_bytes;
             let texts = u64::try_from(texts).unwrap_or(0);
             quota::require_quota(tx, StorageQuota { owner, limit }, texts).await?;
             seat_all(tx, &it, &cards, &pictures, &presets).await?;
@@ -111,7 +111,7 @@ async fn cards(
     tx: &impl ConnectionTrait,
     owner: UserId,
     head: &Head,
-) -> Result<HashMap<i64, CharacterId>, ImportError> {
+) -> Result<HashMap<i64, CharacterId>, ChatImportError> {
     let mut known = HashMap::new();
     for it in &head.characters {
         let card = Card::from_document(it.card.clone());
@@ -128,7 +128,7 @@ async fn presets(
     owner: UserId,
     head: &Head,
     now: Timestamp,
-) -> Result<HashMap<i64, PresetId>, ImportError> {
+) -> Result<HashMap<i64, PresetId>, ChatImportError> {
     let mut known = HashMap::new();
     for it in &head.presets {
         let stated: Option<PartialPreset> = serde_json::from_value(it.document.clone()).ok();
@@ -170,7 +170,7 @@ async fn seat_all(
     cards: &HashMap<i64, CharacterId>,
     pictures: &HashMap<CharacterId, String>,
     presets: &HashMap<i64, PresetId>,
-) -> Result<(), ImportError> {
+) -> Result<(), ChatImportError> {
     let mut is_owner_seated = false;
     let mut seated = HashSet::new();
     for seat in &it.head.seats {
@@ -203,7 +203,7 @@ async fn seat_all(
         let last = it.head.seats.iter().map(|it| it.position).max();
         let position = last.map_or(0, |it| it.saturating_add(1));
         let (owner, name) = (it.owner.id, it.owner.display_name.clone());
-        let row = roster::blank_human(
+        let row = membership_changes::new_human_row(
             it.hidden,
             owner,
             MembershipRole::Owner,

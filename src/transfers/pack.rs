@@ -5,9 +5,9 @@
 use crate::characters::asset;
 use crate::characters::character_asset::AVATAR_PATH;
 use crate::clock::Timestamp;
+use crate::conversations::chat_export;
+use crate::conversations::chat_export::load_swipes;
 use crate::conversations::conversation;
-use crate::conversations::export;
-use crate::conversations::export::texts_of;
 use crate::conversations::message;
 use crate::conversations::pages;
 use crate::conversations::pages::Stub;
@@ -184,17 +184,17 @@ async fn all(
     out.document(document::MANIFEST, &manifest).await?;
     out.document(document::SPACE, &documents::space_document(space))
         .await?;
-    let seats = membership::in_space(db, space.id).await?;
+    let seats = membership::list_for_space(db, space.id).await?;
     let hidden = match reader {
         Reader::Admin => HiddenCards::default(),
         Reader::User(id) => {
             let ids = seats.iter().filter_map(|it| it.character_id);
-            HiddenCards::new(card_rights::hidden_from(db, id, ids).await?)
+            HiddenCards::new(card_rights::list_hidden_cards(db, id, ids).await?)
         }
     };
     // A hidden card may have written its text into variables.
     let variables = match hidden.is_empty() {
-        true => space_variable::of_space(db, space.id).await?,
+        true => space_variable::load_for_space(db, space.id).await?,
         false => VariableMap::default(),
     };
     out.document(document::VARIABLES, &variables).await?;
@@ -335,11 +335,11 @@ async fn messages(
             .limit(PAGE)
             .select_only()
             .column(Column::Seq)
-            .column_as(pages::bytes(), "bytes")
+            .column_as(pages::stored_bytes(), "bytes")
             .into_tuple()
             .all(db)
             .await?;
-        let stubs = export::fitting(db, conversation.id, stubs).await?;
+        let stubs = chat_export::take_fitting(db, conversation.id, stubs).await?;
         let Some((last, _)) = stubs.last() else {
             return Ok(());
         };
@@ -350,7 +350,7 @@ async fn messages(
             .order_by_asc(Column::Seq)
             .all(db)
             .await?;
-        let mut texts = texts_of(db, &page).await?;
+        let mut texts = load_swipes(db, &page).await?;
         let mut lines = Vec::new();
         for row in &page {
             let texts = texts.remove(&row.id).unwrap_or_default();

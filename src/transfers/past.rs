@@ -186,7 +186,7 @@ impl<'a> Leaving<'a> {
             named.extend(it.superseded_by_message_id);
         }
         for it in &prompts {
-            named.extend(it.record.said().into_iter().map(|it| it.message));
+            named.extend(it.record.recorded_texts().into_iter().map(|it| it.message));
         }
         let seqs = seqs(db, self.conversation, named).await?;
         let mut prompts: HashMap<_, _> = prompts.into_iter().map(|it| (it.run_id, it)).collect();
@@ -251,7 +251,7 @@ fn document_of(
     let prompt = prompt.map(|it| document::Prompt {
         record: it
             .record
-            .renumbered(|id| seqs.get(&id).copied().map(MessageId)),
+            .remap_messages(|id| seqs.get(&id).copied().map(MessageId)),
         created_at: it.created_at,
     });
     document::Run {

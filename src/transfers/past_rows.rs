@@ -3,7 +3,7 @@
 
 use crate::clock::Timestamp;
 use crate::conversations::import_job;
-use crate::conversations::import_rows::ImportError;
+use crate::conversations::import_writer::ChatImportError;
 use crate::conversations::message;
 use crate::conversations::swipe;
 use crate::db::connect::Db;
@@ -65,7 +65,7 @@ pub struct Place {
 impl Rounds {
     /// Gives the rounds of a batch ids of this house, and has its runs name those. A run of a round
     /// that is not in the file is of none.
-    fn rename(&mut self, batch: &mut [Past]) -> Result<(), ImportError> {
+    fn rename(&mut self, batch: &mut [Past]) -> Result<(), ChatImportError> {
         for it in batch {
             match it {
                 Past::Round(it) => {
@@ -96,12 +96,12 @@ pub async fn write(
     known: Arc<Known>,
     rounds: &mut Rounds,
     mut batch: Vec<Past>,
-) -> Result<(), ImportError> {
+) -> Result<(), ChatImportError> {
     rounds.rename(&mut batch)?;
     db.write(move |tx| {
         Box::pin(async move {
-            if !import_job::beat(tx, import, 0, place.n_messages, place.now).await? {
-                return Err(ImportError::Canceled);
+            if !import_job::heartbeat(tx, import, 0, place.n_messages, place.now).await? {
+                return Err(ChatImportError::Canceled);
             }
             let conversation = known.conversations[&place.conversation];
             let named = batch.iter().flat_map(named_by).collect();
@@ -137,7 +137,7 @@ fn named_by(past: &Past) -> Vec<i64> {
                 it.expected_last_seq,
                 it.superseded_by_seq,
             ];
-            let said = it.prompt.iter().flat_map(|it| it.record.said());
+            let said = it.prompt.iter().flat_map(|it| it.record.recorded_texts());
             let said = said.map(|it| it.message.0);
             debug.into_iter().flatten().chain(said).collect()
         }
@@ -153,7 +153,7 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn seat(&self, key: i64) -> Result<MembershipId, ImportError> {
+    fn seat(&self, key: i64) -> Result<MembershipId, ChatImportError> {
         let seat = self.seats.get(&key).copied();
         seat.ok_or_else(|| broken("the speaker of a run"))
     }
@@ -163,7 +163,7 @@ impl Scene<'_> {
     }
 }
 
-fn word(text: Option<String>) -> Result<Option<String>, ImportError> {
+fn word(text: Option<String>) -> Result<Option<String>, ChatImportError> {
     match text {
         Some(text) if text.chars().count() > MAX_WORD => Err(broken("the rounds")),
         text => Ok(text),
@@ -181,7 +181,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn add_round(&mut self, scene: &Scene, it: document::Round) -> Result<(), ImportError> {
+    fn add_round(&mut self, scene: &Scene, it: document::Round) -> Result<(), ChatImportError> {
         if it.status == round::RoundStatus::Active {
             return Err(broken("the rounds"));
         }
@@ -213,7 +213,7 @@ impl Rows {
         Ok(())
     }
 
-    fn add_run(&mut self, scene: &Scene, it: document::Run) -> Result<(), ImportError> {
+    fn add_run(&mut self, scene: &Scene, it: document::Run) -> Result<(), ChatImportError> {
         if !it.status.is_final() {
             return Err(broken("the runs"));
         }
@@ -222,7 +222,7 @@ impl Rows {
         self.signed.extend(wrote);
         if let Some(prompt) = it.prompt {
             let named = |seq: MessageId| scene.message(Some(seq.0));
-            let mut record = prompt.record.renumbered(named);
+            let mut record = prompt.record.remap_messages(named);
             // The characters have other ids here.
             record.cards = None;
             // The entries of the books have other numbers here.
@@ -301,7 +301,7 @@ async fn sign(
     tx: &impl ConnectionTrait,
     known: &Known,
     signed: Vec<(RunId, Wrote)>,
-) -> Result<(), ImportError> {
+) -> Result<(), ChatImportError> {
     let mut by_conversation: HashMap<i64, Vec<(RunId, Wrote)>> = HashMap::new();
     for it in signed {
         let of_conversation = by_conversation.entry(it.1.conversation).or_default();

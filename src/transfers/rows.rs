@@ -3,13 +3,13 @@
 
 use crate::accounts::names;
 use crate::clock::Timestamp;
+use crate::conversations::chat_import;
 use crate::conversations::conversation;
-use crate::conversations::import;
 use crate::conversations::import_job;
-use crate::conversations::import_rows;
-use crate::conversations::import_rows::ImportError;
+use crate::conversations::import_writer;
+use crate::conversations::import_writer::ChatImportError;
 use crate::conversations::message;
-use crate::conversations::newest;
+use crate::conversations::newest_messages;
 use crate::db::connect::Db;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
@@ -17,7 +17,7 @@ use crate::ids::MessageId;
 use crate::ids::SpaceId;
 use crate::prompt::space_variable;
 use crate::spaces::membership;
-use crate::spaces::roster;
+use crate::spaces::membership_changes;
 use crate::spaces::space;
 use crate::transfers::document;
 use crate::transfers::unpack::Head;
@@ -44,8 +44,8 @@ pub struct Known {
 }
 
 /// What a file says that cannot be.
-pub fn broken(what: &str) -> ImportError {
-    ImportError::NotASpace(format!("In {what} something is not as it should be."))
+pub fn broken(what: &str) -> ChatImportError {
+    ChatImportError::NotASpace(format!("In {what} something is not as it should be."))
 }
 
 /// Gives the hidden space its rules, its seats, all of them empty, and its conversations.
@@ -54,7 +54,7 @@ pub async fn furnish(
     hidden: SpaceId,
     head: Arc<Head>,
     now: Timestamp,
-) -> Result<Known, ImportError> {
+) -> Result<Known, ChatImportError> {
     db.write(move |tx| {
         Box::pin(async move {
             rules(hidden, &head.space)?.update(tx).await?;
@@ -81,7 +81,7 @@ pub async fn furnish(
                     variables: object(&it.variables),
                     created_at: it.created_at,
                     archived_at: it.archived_at,
-                    ..import::blank(hidden, now)
+                    ..chat_import::new_conversation(hidden, now)
                 };
                 let mut row = row.into_active_model();
                 row.id = NotSet;
@@ -93,7 +93,7 @@ pub async fn furnish(
     .await
 }
 
-fn rules(id: SpaceId, it: &document::Space) -> Result<space::ActiveModel, ImportError> {
+fn rules(id: SpaceId, it: &document::Space) -> Result<space::ActiveModel, ChatImportError> {
     let name =
         names::truncate_to_display_name(&it.name, 100).ok_or_else(|| broken(document::SPACE))?;
     Ok(space::ActiveModel {
@@ -120,7 +120,8 @@ fn rules(id: SpaceId, it: &document::Space) -> Result<space::ActiveModel, Import
 
 fn empty_seat(space: SpaceId, it: &document::Seat) -> membership::ActiveModel {
     let name = names::truncate_to_display_name(&it.name, 100).unwrap_or_else(|| "?".to_owned());
-    let mut row = roster::left(space, it.kind, name, it.position, it.created_at);
+    let mut row =
+        membership_changes::removed_member(space, it.kind, name, it.position, it.created_at);
     row.participation = Set(it.participation);
     row.aliases = Set(json!(it.aliases));
     row.persona = Set(it.persona.clone());
@@ -156,11 +157,11 @@ pub async fn write(
     place: Place,
     seats: Arc<Known>,
     batch: Vec<document::Message>,
-) -> Result<i64, ImportError> {
+) -> Result<i64, ChatImportError> {
     db.write(move |tx| {
         Box::pin(async move {
-            if !import_job::beat(tx, import, 0, place.n_messages, place.now).await? {
-                return Err(ImportError::Canceled);
+            if !import_job::heartbeat(tx, import, 0, place.n_messages, place.now).await? {
+                return Err(ChatImportError::Canceled);
             }
             let origins = origins(tx, place, &batch).await?;
             let mut last = place.after;
@@ -173,8 +174,8 @@ pub async fn write(
                 let origin = origins.get(&line.seq).copied();
                 lines.push(row(place.conversation, &seats, origin, line)?);
             }
-            import_rows::insert(tx, place.conversation, place.after, lines).await?;
-            newest::store(tx, place.conversation).await?;
+            import_writer::insert_messages(tx, place.conversation, place.after, lines).await?;
+            newest_messages::refresh(tx, place.conversation).await?;
             Ok(last)
         })
     })
@@ -209,7 +210,7 @@ fn row(
     known: &Known,
     origin: Option<MessageId>,
     line: document::Message,
-) -> Result<import_rows::Line, ImportError> {
+) -> Result<import_writer::MessageRow, ChatImportError> {
     let seat = |key: i64| known.seats.get(&key).copied();
     let author = seat(line.seat).ok_or_else(|| broken("the author of a message"))?;
     let active = usize::try_from(line.active_swipe).unwrap_or(usize::MAX);
@@ -234,14 +235,14 @@ fn row(
         edited_at: line.edited_at,
         edited_by: line.edited_by.and_then(seat),
         version: line.version.max(1),
-        rev: import_rows::FIRST_REV,
+        rev: import_writer::FIRST_REV,
         token_count: line.token_count.max(0),
         metadata: object(&line.metadata),
     };
     let texts = line
         .texts
         .into_iter()
-        .map(|it| crate::conversations::swipe::Text {
+        .map(|it| crate::conversations::swipe::SwipeText {
             content: it.content,
             token_count: it.token_count.max(0),
             run: None,
@@ -249,7 +250,7 @@ fn row(
             edited_at: it.edited_at,
             edited_by: it.edited_by.and_then(seat),
         });
-    Ok(import_rows::Line {
+    Ok(import_writer::MessageRow {
         message,
         texts: texts.collect(),
     })

@@ -12,7 +12,7 @@ use troupe::conversations::conversation;
 use troupe::conversations::message::MessageRole;
 use troupe::conversations::timeline;
 use troupe::ids::ConversationId;
-use troupe::prompt::blocks::Kind;
+use troupe::prompt::blocks::BlockKind;
 use troupe::runs::preparation;
 
 use crate::support::backends::TestBackend;
@@ -29,7 +29,7 @@ async fn write_history(room: &EngineRoom, n_messages: i64) {
             Box::pin(async move {
                 for seq in 1..=n_messages {
                     let mut row =
-                        timeline::blank(id, seat, MessageRole::User, seq.to_string(), now);
+                        timeline::new_model(id, seat, MessageRole::User, seq.to_string(), now);
                     (row.seq, row.rev, row.token_count) = (seq, seq, 1);
                     timeline::append(tx, row).await?;
                 }
@@ -56,7 +56,7 @@ on_both! {
         let (_, built) = preview.await.unwrap().unwrap();
 
         let built = built.unwrap();
-        let history: Vec<_> = built.blocks.iter().filter(|it| it.kind == Kind::History).collect();
+        let history: Vec<_> = built.blocks.iter().filter(|it| it.kind == BlockKind::History).collect();
         let sent = history.iter().filter(|it| !it.dropped).count();
         assert!(built.limit_tokens - built.total_tokens < 20, "the window is full");
         assert!(sent > 400, "{sent} messages are sent");
@@ -123,7 +123,10 @@ async fn cost_of_prompt(
         make().await;
         fastest = fastest.min(began.elapsed());
     }
-    let history = built.blocks.iter().filter(|it| it.kind == Kind::History);
+    let history = built
+        .blocks
+        .iter()
+        .filter(|it| it.kind == BlockKind::History);
     let bytes: Vec<usize> = history.map(|it| it.text.len()).collect();
     (n_statements, bytes.len(), bytes.iter().sum(), fastest)
 }

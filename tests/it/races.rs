@@ -210,10 +210,10 @@ async fn take_use(db: &Db, id: InviteId, how: Use, now: Timestamp) -> bool {
     let taken = db.write(move |tx| {
         Box::pin(async move {
             if let Use::Right = how {
-                return invite::take_use(tx, id, now).await;
+                return invite::consume_use(tx, id, now).await;
             }
             let found = invite::Entity::find_by_id(id).one(tx).await?;
-            if found.is_none_or(|it| it.is_spent(now)) {
+            if found.is_none_or(|it| it.is_used_up(now)) {
                 return Ok(false);
             }
             let count = Expr::col(invite::Column::Uses).add(1);

@@ -85,7 +85,7 @@ async fn append_in(tx: &DatabaseTransaction, new: NewText, how: Number) -> Resul
     };
     let role = message::MessageRole::User;
     let text = "Hi.".to_owned();
-    let mut row = timeline::blank(new.conversation, new.author, role, text, new.now);
+    let mut row = timeline::new_model(new.conversation, new.author, role, text, new.now);
     row.seq = seq;
     timeline::append(tx, row).await.map(|it| it.seq)
 }

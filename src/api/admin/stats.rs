@@ -151,7 +151,7 @@ async fn totals(app: &App, now: Timestamp) -> ApiResult<Totals> {
     let spaces = space::Entity::find().filter(space::Column::IsHidden.eq(false));
     let conversations =
         conversation::Entity::find().filter(conversation::Column::IsHidden.eq(false));
-    let hidden = conversation::hidden();
+    let hidden = conversation::hidden_ids();
     let messages =
         message::Entity::find().filter(message::Column::ConversationId.not_in_subquery(hidden));
     Ok(Totals {

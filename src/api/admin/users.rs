@@ -27,7 +27,7 @@ use crate::realtime::event::Envelope;
 use crate::realtime::event::SocketControl;
 use crate::spaces::events;
 use crate::spaces::membership;
-use crate::spaces::roster;
+use crate::spaces::membership_changes;
 use actix_web::HttpRequest;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -173,7 +173,7 @@ async fn apply(
     if changed.before.display_name == changed.after.display_name {
         return Ok((changed, Vec::new()));
     }
-    let seats = roster::rename_person(tx, id, &changed.after.display_name).await?;
+    let seats = membership_changes::rename_user(tx, id, &changed.after.display_name).await?;
     Ok((changed, seats.ok_or_else(users::name_taken_here)?))
 }
 
@@ -209,7 +209,7 @@ async fn views(app: &App, users: Vec<user::Model>) -> ApiResult<Vec<View>> {
     let db = app.db.reader();
     let ids: Vec<UserId> = users.iter().map(|it| it.id).collect();
     let visits = user_directory::load_sign_in_summaries(db, &ids, app.clock.now()).await?;
-    let n_spaces = membership::n_spaces_of(db, &ids).await?;
+    let n_spaces = membership::count_spaces_by_user(db, &ids).await?;
     let view = |user: user::Model| {
         let SignInSummary {
             n_sessions,

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 use serde_json::json;
-use troupe::spaces::leftovers;
-use troupe::spaces::leftovers::Report;
+use troupe::spaces::garbage_collection;
+use troupe::spaces::garbage_collection::GcReport;
 
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
@@ -40,7 +40,7 @@ on_both! {
 
         assert_eq!((later.characters, later.assets), (0, 3));
         assert_eq!(stored(&app).await, (before.0 - 1, 0));
-        assert_eq!(sweep(&app).await, Report::default());
+        assert_eq!(sweep(&app).await, GcReport::default());
         app.close().await;
     }
 
@@ -54,7 +54,7 @@ on_both! {
         expect(204, admin.delete(&path_of(&card)).await);
         app.app.clock.advance_ms(2 * HOUR_MS);
 
-        assert_eq!(sweep(&app).await, Report::default(), "its words are there, and have a face");
+        assert_eq!(sweep(&app).await, GcReport::default(), "its words are there, and have a face");
         assert_eq!(face(&admin, &card).await.status(), 200);
         expect(204, admin.delete(&format!("/api/spaces/{}", space["id"])).await);
         let gone = sweep(&app).await;
@@ -198,8 +198,8 @@ async fn a_picture_is_shown_without_reading_its_card() {
     app.close().await;
 }
 
-async fn sweep(app: &TestApp) -> Report {
-    let swept = leftovers::sweep(&app.app.db, app.app.clock.now()).await;
+async fn sweep(app: &TestApp) -> GcReport {
+    let swept = garbage_collection::collect_once(&app.app.db, app.app.clock.now()).await;
     swept.expect("the database answers")
 }
 

@@ -166,13 +166,13 @@ on_both! {
     async fn who_has_read_the_origin_has_read_as_much_of_the_branch(backend) {
         let room = talked(backend).await;
         let eve = UserId(1);
-        read_mark::set(&room.db, eve, room.conversation, 3).await.unwrap();
+        read_mark::advance(&room.db, eve, room.conversation, 3).await.unwrap();
         let origins = room.messages().await;
 
         let short = branch(&room, room.conversation, &origins[1]).await.unwrap();
         let long = branch(&room, room.conversation, &origins[3]).await.unwrap();
 
-        let marks = read_mark::of_user(room.db.reader(), eve, &[short.id, long.id]).await.unwrap();
+        let marks = read_mark::list_for_user(room.db.reader(), eve, &[short.id, long.id]).await.unwrap();
         assert_eq!((marks[&short.id], marks[&long.id]), (2, 3));
         room.close().await;
     }

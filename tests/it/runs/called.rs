@@ -9,12 +9,12 @@ use troupe::spaces::membership;
 use troupe::spaces::space::Model as Space;
 use troupe::spaces::space::RepliesPerTurn;
 use troupe::spaces::space::ReplyOrder;
-use troupe::speakers::candidates::Candidate;
-use troupe::speakers::candidates::Choice;
-use troupe::speakers::candidates::Scene;
 use troupe::speakers::seeded_random::SeededRandom;
+use troupe::speakers::selection::Candidate;
+use troupe::speakers::selection::SelectionInput;
+use troupe::speakers::selection::SpeakerChoice;
 use troupe::speakers::selector;
-use troupe::speakers::selector::Trigger;
+use troupe::speakers::selector::SelectionTrigger;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
@@ -41,7 +41,7 @@ impl EngineRoom {
         let run = posted.await.expect("the post is taken").run;
         self.settle().await;
         let speaker = run.expect("somebody answers").speaker_space_membership_id;
-        let seats = membership::in_space(self.db.reader(), self.space).await;
+        let seats = membership::list_for_space(self.db.reader(), self.space).await;
         let seats = seats.expect("the database answers");
         let seat = seats.into_iter().find(|it| it.id == speaker);
         seat.expect("a seat").cached_display_name
@@ -57,22 +57,27 @@ impl EngineRoom {
 }
 
 /// What the dice of a seed say about a cast of even talkers.
-fn drawn_again(seats: &[membership::Model], seed: i64) -> Vec<Choice> {
+fn drawn_again(seats: &[membership::Model], seed: i64) -> Vec<SpeakerChoice> {
     let candidates = seats.iter().filter(|it| it.can_be_scheduled());
-    let scene = Scene {
+    let scene = SelectionInput {
         candidates: candidates
             .map(|it| Candidate {
                 id: it.id,
                 position: it.position,
                 names: vec![it.cached_display_name.clone()],
                 talkativeness: 0.5,
-                schedulable: true,
+                is_schedulable: true,
             })
             .collect(),
-        ..Scene::default()
+        ..SelectionInput::default()
     };
     let mut dice = SeededRandom::from_seed(seed);
-    selector::activate(ReplyOrder::Natural, Trigger::Human, &scene, &mut dice)
+    selector::select_round(
+        ReplyOrder::Natural,
+        SelectionTrigger::Human,
+        &scene,
+        &mut dice,
+    )
 }
 
 on_both! {
@@ -86,10 +91,10 @@ on_both! {
 
         let round = situation::active_round(room.db.reader(), room.conversation).await;
         let round = round.expect("the database answers").expect("a round");
-        let seats = membership::in_space(room.db.reader(), room.space).await;
+        let seats = membership::list_for_space(room.db.reader(), room.space).await;
         let drawn = drawn_again(&seats.expect("the database answers"), round.row.seed);
-        let of = |it: slot::Model| Choice::new(it.space_membership_id, it.chosen_because);
-        let stored: Vec<Choice> = round.slots.into_iter().map(of).collect();
+        let of = |it: slot::Model| SpeakerChoice::new(it.space_membership_id, it.chosen_because);
+        let stored: Vec<SpeakerChoice> = round.slots.into_iter().map(of).collect();
         assert_eq!(stored, drawn);
         gate.open();
         room.settle().await;

@@ -2,7 +2,7 @@
 //! nobody asked to keep.
 
 use serde_json::json;
-use troupe::prompt::sent;
+use troupe::prompt::sent_prompt;
 use troupe::rounds::round;
 use troupe::runs::command::Refusal;
 use troupe::runs::error::EngineError;
@@ -131,8 +131,8 @@ on_both! {
         room.is_idle().await;
 
         let db = room.db.reader();
-        let (record, texts) = sent::by_run(db, id).await.unwrap().expect("it was sent");
-        let told: Vec<_> = record.blocks(|it| texts.of(it)).into_iter().map(|it| it.text).collect();
+        let (record, texts) = sent_prompt::load_for_run(db, id).await.unwrap().expect("it was sent");
+        let told: Vec<_> = record.into_blocks(|it| texts.get(it)).into_iter().map(|it| it.text).collect();
         assert!(told.iter().any(|it| it == "Count."), "{told:?}");
         let run = room.only_run().await;
         assert_eq!(run.status, RunStatus::Canceled);
@@ -156,7 +156,7 @@ on_both! {
         assert_eq!(run.status, RunStatus::Canceled);
         assert!(room.answers().await.is_empty());
         assert!(run.debug.prompt.is_some());
-        assert!(sent::by_run(room.db.reader(), run.id).await.unwrap().is_some());
+        assert!(sent_prompt::load_for_run(room.db.reader(), run.id).await.unwrap().is_some());
         room.close().await;
     }
 

@@ -1,7 +1,7 @@
 //! Two transactions that wait for each other: the one that the database undoes is repeated, and the
 //! locks are taken in one order, so that this is rare.
 
-use troupe::spaces::tenancy;
+use troupe::spaces::lifecycle;
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_room::EngineRoom;
@@ -79,7 +79,7 @@ async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_s
     ))
     .await;
     let (db, space) = (room.db.clone(), room.space);
-    let deletion = tokio::spawn(async move { tenancy::delete(&db, space).await });
+    let deletion = tokio::spawn(async move { lifecycle::delete(&db, space).await });
     wait::until("the deletion waits for the conversation", async || {
         let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
         (!waiting.is_empty()).then_some(())

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use troupe::conversations::conversation;
-use troupe::prompt::blocks::Kind;
+use troupe::prompt::blocks::BlockKind;
 use troupe::prompt::run_prompt;
-use troupe::prompt::sent;
+use troupe::prompt::sent_prompt;
 use troupe::prompt::space_variable;
 use troupe::runs::beginnings::NewConversation;
 use troupe::runs::preparation;
@@ -29,7 +29,7 @@ async fn counting(backend: TestBackend) -> EngineRoom {
 }
 
 async fn counted(room: &EngineRoom) -> (serde_json::Value, Option<String>) {
-    let of_space = space_variable::of_space(room.db.reader(), room.space).await;
+    let of_space = space_variable::load_for_space(room.db.reader(), room.space).await;
     let of_space = of_space.unwrap().remove("all");
     (room.row().await.variables["macros"].clone(), of_space)
 }
@@ -76,14 +76,14 @@ on_both! {
         room.engine.create_conversation(room.space, new()).await.unwrap();
 
         assert_eq!((made.last_seq, &made.variables["macros"]), (1, &json!({"hat": "red"})));
-        let of_space = space_variable::of_space(room.db.reader(), room.space).await.unwrap();
+        let of_space = space_variable::load_for_space(room.db.reader(), room.space).await.unwrap();
         assert_eq!(of_space.get("rooms").map(String::as_str), Some("2"), "once for each greeting");
         let ada = room.seat("Ada").await.id;
         room.engine.greet(ada).await.unwrap();
-        let of_space = space_variable::of_space(room.db.reader(), room.space).await.unwrap();
+        let of_space = space_variable::load_for_space(room.db.reader(), room.space).await.unwrap();
         assert_eq!(of_space["rooms"], "3", "she had not greeted in the first conversation");
         room.engine.greet(ada).await.unwrap();
-        let of_space = space_variable::of_space(room.db.reader(), room.space).await.unwrap();
+        let of_space = space_variable::load_for_space(room.db.reader(), room.space).await.unwrap();
         assert_eq!(of_space["rooms"], "3", "who has greeted sets nothing again");
         room.close().await;
     }
@@ -105,24 +105,24 @@ on_both! {
         let run = room.only_run().await.id;
         let message = room.messages().await[0].id;
 
-        let (record, texts) = sent::by_run(room.db.reader(), run).await.unwrap().unwrap();
-        let blocks = record.blocks(|it| texts.of(it));
-        let said: Vec<_> = blocks.iter().filter(|it| it.kind == Kind::History).collect();
+        let (record, texts) = sent_prompt::load_for_run(room.db.reader(), run).await.unwrap().unwrap();
+        let blocks = record.into_blocks(|it| texts.get(it));
+        let said: Vec<_> = blocks.iter().filter(|it| it.kind == BlockKind::History).collect();
         assert_eq!((said.len(), said[0].text.as_str(), said[0].is_changed), (1, "Hi.", false));
         assert!(blocks.iter().any(|it| it.text.contains("1 of Ada")));
 
         let hidden = troupe::conversations::message::Visibility::Hidden;
         room.engine.set_visibility(room.conversation, message, hidden).await.unwrap();
-        let (record, texts) = sent::by_run(room.db.reader(), run).await.unwrap().unwrap();
-        let blocks = record.blocks(|it| texts.of(it));
-        let said = blocks.iter().find(|it| it.kind == Kind::History).unwrap();
+        let (record, texts) = sent_prompt::load_for_run(room.db.reader(), run).await.unwrap().unwrap();
+        let blocks = record.into_blocks(|it| texts.get(it));
+        let said = blocks.iter().find(|it| it.kind == BlockKind::History).unwrap();
         assert_eq!((said.text.as_str(), said.is_changed), ("", true));
         room.close().await;
     }
 
     async fn of_a_conversation_the_newest_prompts_are_kept(backend) {
         let room = counting(backend).await;
-        let n_turns = run_prompt::KEPT + 3;
+        let n_turns = run_prompt::MAX_KEPT + 3;
         for _ in 0..n_turns {
             room.human.says("On.").await;
             room.settle().await;
@@ -130,10 +130,10 @@ on_both! {
 
         let kept = run_prompt::Entity::find().count(room.db.reader()).await.unwrap();
         let runs = room.runs().await;
-        assert_eq!((kept, runs.len() as u64), (run_prompt::KEPT, n_turns));
-        let oldest = sent::by_run(room.db.reader(), runs[0].id).await.unwrap();
+        assert_eq!((kept, runs.len() as u64), (run_prompt::MAX_KEPT, n_turns));
+        let oldest = sent_prompt::load_for_run(room.db.reader(), runs[0].id).await.unwrap();
         assert!(oldest.is_none());
-        assert!(sent::by_run(room.db.reader(), runs[3].id).await.unwrap().is_some());
+        assert!(sent_prompt::load_for_run(room.db.reader(), runs[3].id).await.unwrap().is_some());
         room.close().await;
     }
 }

@@ -65,7 +65,7 @@ async fn title_of(tx: &sea_orm::DatabaseTransaction, id: ConversationId) -> Resu
 }
 
 async fn rename(db: &Db, id: ConversationId, title: &str) {
-    let renamed = conversation::change(db, id, Some(title.to_owned()), None).await;
+    let renamed = conversation::update(db, id, Some(title.to_owned()), None).await;
     renamed
         .expect("the database answers")
         .expect("a conversation");

@@ -5,10 +5,10 @@ use sea_orm::ConnectionTrait;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
 use troupe::accounts::session;
-use troupe::conversations::newest;
+use troupe::conversations::newest_messages;
 use troupe::conversations::pages;
 use troupe::conversations::timeline;
-use troupe::conversations::timeline::Page;
+use troupe::conversations::timeline::TimelinePage;
 use troupe::ids::ConversationId;
 use troupe::ids::SpaceId;
 use troupe::ids::UserId;
@@ -22,7 +22,7 @@ use troupe::runs::reaper;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
 use troupe::runs::tool_approval;
-use troupe::spaces::guests;
+use troupe::spaces::guest_cleanup;
 use troupe::spaces::membership;
 
 use crate::support::backends::TestBackend;
@@ -107,19 +107,19 @@ on_both! {
         let db = Explained::new(room.db.heartbeat_connection());
         let row = room.row().await;
 
-        newest::find(&db, row.id).await.expect("the database answers");
+        newest_messages::find(&db, row.id).await.expect("the database answers");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
-        timeline::last_of_users(&db, row.id, 2_000).await.expect("the database answers");
+        timeline::last_user_message(&db, row.id, 2_000).await.expect("the database answers");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
         timeline::last_speaker(&db, row.id, 2_000).await.expect("the database answers");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
-        timeline::spoken_in_epoch(&db, &row).await.expect("the database answers");
+        timeline::speakers_since_last_user_message(&db, &row).await.expect("the database answers");
         db.assert_uses_one_of(&["visible_messages_by_role"]);
         timeline::tail(&db, row.id).await.expect("the database answers");
         db.assert_uses_one_of(&["visible_messages"]);
-        pages::stubs(&db, row.id, Page::Newest, 50).await.expect("the database answers");
+        pages::load_stubs(&db, row.id, TimelinePage::Newest, 50).await.expect("the database answers");
         db.assert_uses_one_of(&["visible_messages"]);
-        pages::stubs(&db, row.id, Page::After(1_000), 50).await.expect("the database answers");
+        pages::load_stubs(&db, row.id, TimelinePage::After(1_000), 50).await.expect("the database answers");
         db.assert_uses_one_of(&["visible_messages"]);
 
         room.close_broken().await;
@@ -129,11 +129,11 @@ on_both! {
         let room = room_with_a_past(backend).await;
         let db = Explained::new(room.db.heartbeat_connection());
 
-        membership::active_in(&db, room.space).await.expect("the database answers");
+        membership::list_active(&db, room.space).await.expect("the database answers");
         db.assert_uses_one_of(&["active_memberships"]);
         membership::next_position(&db, room.space).await.expect("the database answers");
         db.assert_uses_one_of(&["active_memberships"]);
-        guests::silent(&db, 50).await.expect("the database answers");
+        guest_cleanup::find_unreferenced(&db, 50).await.expect("the database answers");
         let plan = db.take();
         assert!(plan.contains("removed_guests"), "{plan}");
 
@@ -243,7 +243,7 @@ async fn room_with_a_past(backend: TestBackend) -> EngineRoom {
     let pulse = room.db.heartbeat_connection();
     let inserted = pulse.execute_unprepared(&past).await;
     inserted.expect("a past can be inserted");
-    newest::store(pulse, room.conversation)
+    newest_messages::refresh(pulse, room.conversation)
         .await
         .expect("the database answers");
     if backend == TestBackend::Postgres {

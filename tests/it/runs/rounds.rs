@@ -52,7 +52,7 @@ async fn in_the_middle(backend: TestBackend) -> (EngineRoom, Gate) {
 impl EngineRoom {
     /// The names behind the messages, in order.
     pub async fn speakers(&self) -> Vec<String> {
-        let seats = membership::in_space(self.db.reader(), self.space).await;
+        let seats = membership::list_for_space(self.db.reader(), self.space).await;
         let seats = seats.expect("the database answers");
         let name = |id| {
             let seat = seats.iter().find(|it| it.id == id);

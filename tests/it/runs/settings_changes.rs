@@ -8,13 +8,13 @@ use troupe::runs::marked;
 use troupe::runs::run::RunCancelReason;
 use troupe::runs::run::RunStatus;
 use troupe::runs::situation;
+use troupe::spaces::lifecycle;
+use troupe::spaces::lifecycle::SpaceRules;
 use troupe::spaces::membership;
-use troupe::spaces::roster;
-use troupe::spaces::seat_change;
-use troupe::spaces::seat_change::SeatChange;
+use troupe::spaces::membership_changes;
+use troupe::spaces::membership_update;
+use troupe::spaces::membership_update::MembershipUpdate;
 use troupe::spaces::space::ReplyOrder;
-use troupe::spaces::tenancy;
-use troupe::spaces::tenancy::Rules;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
@@ -76,8 +76,8 @@ on_both! {
     async fn a_marked_conversation_applies_the_change_before_its_next_step(backend) {
         let room = EngineRoom::on(backend).rules(|it| it.user_turn_debounce_ms = 500).open().await;
         room.human.says("Hi.").await;
-        let manual = Rules { reply_order: Some(ReplyOrder::Manual), ..Rules::default() };
-        tenancy::update(&room.db, room.space, manual, None).await.unwrap();
+        let manual = SpaceRules { reply_order: Some(ReplyOrder::Manual), ..SpaceRules::default() };
+        lifecycle::update(&room.db, room.space, manual, None).await.unwrap();
 
         room.clock.advance_ms(500);
         room.settle().await;
@@ -91,13 +91,13 @@ on_both! {
 
     async fn a_change_that_leaves_the_schedule_alone_marks_nothing(backend) {
         let room = EngineRoom::on(backend).not_started().open().await;
-        let renamed = Rules {
+        let renamed = SpaceRules {
             name: Some("Inn".to_owned()),
             reply_order: Some(ReplyOrder::List),
-            ..Rules::default()
+            ..SpaceRules::default()
         };
 
-        tenancy::update(&room.db, room.space, renamed, None).await.unwrap();
+        lifecycle::update(&room.db, room.space, renamed, None).await.unwrap();
 
         assert_eq!(n_marked(&room).await, 0);
         room.close().await;
@@ -107,7 +107,7 @@ on_both! {
         let (room, gate) = speaking(backend).await;
         let ada = room.seat("Ada").await.id;
         let now = room.clock.now();
-        roster::leave(&room.db, ada, now).await.unwrap();
+        membership_changes::remove_member(&room.db, ada, now).await.unwrap();
 
         gate.open();
         room.settle().await;
@@ -178,12 +178,12 @@ async fn assert_discarded(room: &EngineRoom) {
 
 /// The change alone, as a node makes it that crashes afterwards.
 async fn mute_ada(room: &EngineRoom) {
-    let muted = SeatChange {
+    let muted = MembershipUpdate {
         participation: Some(membership::Participation::Muted),
-        ..SeatChange::default()
+        ..MembershipUpdate::default()
     };
     let ada = room.seat("Ada").await.id;
-    let changed = seat_change::change(&room.db, ada, muted, None).await;
+    let changed = membership_update::update(&room.db, ada, muted, None).await;
     changed.expect("Ada is a member");
 }
 

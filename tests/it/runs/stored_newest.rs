@@ -7,8 +7,8 @@ use sea_orm::EntityTrait;
 use troupe::conversations::conversation;
 use troupe::conversations::message::MessageRole;
 use troupe::conversations::message::Visibility;
-use troupe::conversations::newest;
-use troupe::conversations::newest::Newest;
+use troupe::conversations::newest_messages;
+use troupe::conversations::newest_messages::NewestMessages;
 use troupe::ids::ConversationId;
 use troupe::spaces::space::GroupRegenerateMode;
 
@@ -47,7 +47,7 @@ on_both! {
 
         assert_stored(&room, branch.id, 0).await;
         let row = row(&room, branch.id).await;
-        assert_eq!(Newest::stored(&row), Newest {
+        assert_eq!(NewestMessages::from_row(&row), NewestMessages {
             last_speaker: Some(fork.space_membership_id),
             last_assistant_seq: Some(2),
             last_user_seq: Some(1),
@@ -107,8 +107,8 @@ async fn change(room: &EngineRoom, dice: &mut ChaCha8Rng) {
 }
 
 async fn assert_stored(room: &EngineRoom, id: ConversationId, n: usize) {
-    let stored = Newest::stored(&row(room, id).await);
-    let found = newest::find(room.db.reader(), id).await;
+    let stored = NewestMessages::from_row(&row(room, id).await);
+    let found = newest_messages::find(room.db.reader(), id).await;
     assert_eq!(
         stored,
         found.expect("the database answers"),

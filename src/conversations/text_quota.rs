@@ -23,28 +23,28 @@ use std::time::Duration;
 
 /// An owner with so much room is not measured again for [`ROOMY_FOR`]: far more than can be posted
 /// in that time.
-const ROOMY_BYTES: u64 = 16 * 1024 * 1024;
-const ROOMY_FOR: Duration = Duration::from_secs(5);
+const SKIP_CHECK_FREE_BYTES: u64 = 16 * 1024 * 1024;
+const SKIP_CHECK_FOR: Duration = Duration::from_secs(5);
 /// The most conversations that are remembered.
-const MAX_KNOWN: u64 = 10_000;
+const MAX_CACHED: u64 = 10_000;
 
 /// The limit, and the conversations whose owners are known to be far from it. Cloning gives another
 /// handle on the same one.
 #[derive(Clone)]
-pub struct Quota {
+pub struct TextQuota {
     limit: u64,
-    roomy: Cache<ConversationId, ()>,
+    far_below_limit: Cache<ConversationId, ()>,
 }
 
-impl Quota {
+impl TextQuota {
     /// A limit in bytes; 0 is none.
     pub fn new(limit: u64) -> Self {
-        let roomy = Cache::builder();
+        let cache = Cache::builder();
         Self {
             limit,
-            roomy: roomy
-                .max_capacity(MAX_KNOWN)
-                .time_to_live(ROOMY_FOR)
+            far_below_limit: cache
+                .max_capacity(MAX_CACHED)
+                .time_to_live(SKIP_CHECK_FOR)
                 .build(),
         }
     }
@@ -59,19 +59,22 @@ impl Quota {
         id: ConversationId,
         text: &str,
     ) -> Result<(), QuotaError> {
-        if self.limit == 0 || self.roomy.contains_key(&id) {
+        if self.limit == 0 || self.far_below_limit.contains_key(&id) {
             return Ok(());
         }
-        let Some(owner) = owner_of(db, id).await? else {
+        let Some(owner) = find_owner(db, id).await? else {
             return Ok(());
         };
-        let shelf = self.shelf(owner);
+        let quota = self.storage_quota(owner);
         let more = u64::try_from(text.len()).unwrap_or(u64::MAX);
-        if quota::require_quota(db, shelf, ROOMY_BYTES).await.is_ok() {
-            self.roomy.insert(id, ());
+        if quota::require_quota(db, quota, SKIP_CHECK_FREE_BYTES)
+            .await
+            .is_ok()
+        {
+            self.far_below_limit.insert(id, ());
             return Ok(());
         }
-        quota::require_quota(db, shelf, more).await
+        quota::require_quota(db, quota, more).await
     }
 
     /// Whether so many bytes fit for this owner of a space.
@@ -87,13 +90,13 @@ impl Quota {
         match owner {
             Some(owner) => {
                 let more = u64::try_from(bytes).unwrap_or(0);
-                quota::require_quota(db, self.shelf(owner), more).await
+                quota::require_quota(db, self.storage_quota(owner), more).await
             }
             None => Ok(()),
         }
     }
 
-    fn shelf(&self, owner: UserId) -> StorageQuota {
+    fn storage_quota(&self, owner: UserId) -> StorageQuota {
         StorageQuota {
             owner,
             limit: self.limit,
@@ -101,7 +104,10 @@ impl Quota {
     }
 }
 
-async fn owner_of(db: &impl ConnectionTrait, id: ConversationId) -> Result<Option<UserId>, DbErr> {
+async fn find_owner(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+) -> Result<Option<UserId>, DbErr> {
     let owner: Option<Option<UserId>> = conversation::Entity::find()
         .join(JoinType::InnerJoin, conversation::Relation::Space.def())
         .filter(conversation::Column::Id.eq(id))

@@ -4,16 +4,16 @@ use crate::ids::CharacterId;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipKind;
 use crate::spaces::membership::MembershipStatus;
-use crate::speakers::candidates::Candidate;
+use crate::speakers::selection::Candidate;
 use std::collections::HashMap;
 
 /// Of a character whose seat and card do not say.
-const USUAL_TALKATIVENESS: f64 = 0.5;
+const DEFAULT_TALKATIVENESS: f64 = 0.5;
 
 /// The characters that are still here, muted ones too, in the order of the seats. `talkativeness`:
 /// what the cards say.
 pub fn candidates(
-    seats: &[membership::Model],
+    memberships: &[membership::Model],
     talkativeness: &HashMap<CharacterId, f64>,
 ) -> Vec<Candidate> {
     let is_here = |it: &&membership::Model| {
@@ -26,13 +26,13 @@ pub fn candidates(
             .chain(it.alias_list())
             .collect(),
         talkativeness: talkativeness_of(it, talkativeness),
-        schedulable: it.can_be_scheduled(),
+        is_schedulable: it.can_be_scheduled(),
     };
-    seats.iter().filter(is_here).map(candidate).collect()
+    memberships.iter().filter(is_here).map(candidate).collect()
 }
 
-fn talkativeness_of(seat: &membership::Model, of_cards: &HashMap<CharacterId, f64>) -> f64 {
-    let of_card = seat.character_id.and_then(|it| of_cards.get(&it));
-    let stated = seat.talkativeness.or(of_card.copied());
-    stated.unwrap_or(USUAL_TALKATIVENESS)
+fn talkativeness_of(membership: &membership::Model, of_cards: &HashMap<CharacterId, f64>) -> f64 {
+    let of_card = membership.character_id.and_then(|it| of_cards.get(&it));
+    let stated = membership.talkativeness.or(of_card.copied());
+    stated.unwrap_or(DEFAULT_TALKATIVENESS)
 }

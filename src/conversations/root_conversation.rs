@@ -14,7 +14,7 @@ use sea_orm::QuerySelect;
 use std::collections::HashMap;
 
 /// The oldest root conversation of each of these spaces.
-pub async fn roots_of(
+pub async fn list_for_spaces(
     db: &impl ConnectionTrait,
     spaces: impl IntoIterator<Item = SpaceId>,
 ) -> Result<HashMap<SpaceId, ConversationId>, DbErr> {
@@ -32,9 +32,9 @@ pub async fn roots_of(
 }
 
 /// The oldest root conversation of a space.
-pub async fn root_of(
+pub async fn find_for_space(
     db: &impl ConnectionTrait,
     space: SpaceId,
 ) -> Result<Option<ConversationId>, DbErr> {
-    Ok(roots_of(db, [space]).await?.remove(&space))
+    Ok(list_for_spaces(db, [space]).await?.remove(&space))
 }

@@ -30,34 +30,34 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 /// Between two looks; below the ten seconds that somebody may go on listening who may not.
-pub const EVERY: Duration = Duration::from_secs(5);
+pub const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Ids in one statement.
-const AT_ONCE: usize = 1000;
+const BATCH_SIZE: usize = 1000;
 
 /// What a person may hear, as far as the database tells: a role, and seats.
-type Rights = (String, Vec<(SpaceId, String, String)>);
+type AccessSnapshot = (String, Vec<(SpaceId, String, String)>);
 
 /// Looks after the sockets of one node.
-pub struct Watch {
+pub struct AccessReviewer {
     pub db: Db,
     pub hub: Hub,
     pub clock: Clock,
     /// What each person had at the last look.
-    known: HashMap<UserId, Rights>,
+    previous: HashMap<UserId, AccessSnapshot>,
     /// How often something of other nodes had been missed by then.
-    n_missed: u64,
+    n_gaps: u64,
 }
 
-impl Watch {
+impl AccessReviewer {
     /// Nothing is known yet.
     pub fn new(db: Db, hub: Hub, clock: Clock) -> Self {
         Self {
             db,
             hub,
             clock,
-            known: HashMap::new(),
-            n_missed: 0,
+            previous: HashMap::new(),
+            n_gaps: 0,
         }
     }
 
@@ -65,11 +65,11 @@ impl Watch {
     ///
     /// # Errors
     /// When the database fails: then nobody is told anything.
-    pub async fn look(&mut self, sockets: &SocketLimit) -> Result<(), DbErr> {
-        let shown = sockets.credentials();
-        let sessions = self.open_sessions(&shown).await?;
-        let keys = self.open_keys(&shown).await?;
-        for (it, user) in shown {
+    pub async fn review_once(&mut self, sockets: &SocketLimit) -> Result<(), DbErr> {
+        let credentials = sockets.credentials();
+        let sessions = self.list_valid_sessions(&credentials).await?;
+        let keys = self.list_valid_keys(&credentials).await?;
+        for (it, user) in credentials {
             let order = match it {
                 CredentialId::Session(id) if !sessions.contains(&id) => {
                     SocketControl::SessionEnded(id)
@@ -79,16 +79,19 @@ impl Watch {
             };
             self.hub.publish_local(Envelope::control(user, order));
         }
-        self.look_at_rights().await
+        self.review_access().await
     }
 
-    async fn open_sessions(
+    async fn list_valid_sessions(
         &self,
-        of: &[(CredentialId, UserId)],
+        credentials: &[(CredentialId, UserId)],
     ) -> Result<HashSet<SessionId>, DbErr> {
-        let ids: Vec<SessionId> = of.iter().filter_map(|(it, _)| it.session()).collect();
+        let ids: Vec<SessionId> = credentials
+            .iter()
+            .filter_map(|(it, _)| it.session())
+            .collect();
         let mut open = HashSet::new();
-        for some in ids.chunks(AT_ONCE) {
+        for some in ids.chunks(BATCH_SIZE) {
             let found: Vec<SessionId> = session::Entity::find()
                 .inner_join(user::Entity)
                 .filter(session::Column::Id.is_in(some.iter().copied()))
@@ -104,10 +107,13 @@ impl Watch {
         Ok(open)
     }
 
-    async fn open_keys(&self, of: &[(CredentialId, UserId)]) -> Result<HashSet<ApiKeyId>, DbErr> {
-        let ids: Vec<ApiKeyId> = of.iter().filter_map(|(it, _)| it.key()).collect();
+    async fn list_valid_keys(
+        &self,
+        credentials: &[(CredentialId, UserId)],
+    ) -> Result<HashSet<ApiKeyId>, DbErr> {
+        let ids: Vec<ApiKeyId> = credentials.iter().filter_map(|(it, _)| it.key()).collect();
         let mut open = HashSet::new();
-        for some in ids.chunks(AT_ONCE) {
+        for some in ids.chunks(BATCH_SIZE) {
             let found: Vec<ApiKeyId> = api_key::Entity::find()
                 .inner_join(user::Entity)
                 .filter(api_key::Column::Id.is_in(some.iter().copied()))
@@ -125,44 +131,44 @@ impl Watch {
 
     /// Whose rights are not those of the last look is to look again at what they hear. So is who
     /// is new here while other nodes are not heard, or not all of it: nobody would have told of a change since.
-    async fn look_at_rights(&mut self) -> Result<(), DbErr> {
-        let people = self.hub.subscribed_users();
+    async fn review_access(&mut self) -> Result<(), DbErr> {
+        let user_ids = self.hub.subscribed_users();
         let mut found = HashMap::new();
-        for some in people.chunks(AT_ONCE) {
-            self.read_rights(some, &mut found).await?;
+        for some in user_ids.chunks(BATCH_SIZE) {
+            self.load_access(some, &mut found).await?;
         }
         let n_missed = self.hub.bus().n_gaps();
-        let is_deaf = !self.hub.bus().is_connected() || n_missed != self.n_missed;
+        let may_have_missed_events = !self.hub.bus().is_connected() || n_missed != self.n_gaps;
         for (user, rights) in &found {
-            let is_as_before = match self.known.get(user) {
+            let is_unchanged = match self.previous.get(user) {
                 Some(known) => known == rights,
-                None => !is_deaf,
+                None => !may_have_missed_events,
             };
-            if !is_as_before {
+            if !is_unchanged {
                 let order = Envelope::control(*user, SocketControl::RoleLost);
                 self.hub.publish_local(order);
             }
         }
-        self.known = found;
-        self.n_missed = n_missed;
+        self.previous = found;
+        self.n_gaps = n_missed;
         Ok(())
     }
 
-    async fn read_rights(
+    async fn load_access(
         &self,
-        of: &[UserId],
-        found: &mut HashMap<UserId, Rights>,
+        user_ids: &[UserId],
+        found: &mut HashMap<UserId, AccessSnapshot>,
     ) -> Result<(), DbErr> {
         let users: Vec<(UserId, String)> = user::Entity::find()
-            .filter(user::Column::Id.is_in(of.iter().copied()))
+            .filter(user::Column::Id.is_in(user_ids.iter().copied()))
             .select_only()
             .columns([user::Column::Id, user::Column::Role])
             .into_tuple()
             .all(self.db.reader())
             .await?;
         found.extend(users.into_iter().map(|(id, role)| (id, (role, Vec::new()))));
-        let seats: Vec<(UserId, SpaceId, String, String)> = membership::Entity::find()
-            .filter(membership::Column::UserId.is_in(of.iter().copied()))
+        let memberships: Vec<(UserId, SpaceId, String, String)> = membership::Entity::find()
+            .filter(membership::Column::UserId.is_in(user_ids.iter().copied()))
             .order_by_asc(membership::Column::Id)
             .select_only()
             .columns([
@@ -174,7 +180,7 @@ impl Watch {
             .into_tuple()
             .all(self.db.reader())
             .await?;
-        for (user, space, role, status) in seats {
+        for (user, space, role, status) in memberships {
             if let Some((_, all)) = found.get_mut(&user) {
                 all.push((space, role, status));
             }

@@ -17,7 +17,7 @@ use crate::db::connect::Db;
 use crate::ids::AssetId;
 use crate::ids::CharacterId;
 use crate::shutdown::Shutdown;
-use crate::spaces::guests;
+use crate::spaces::guest_cleanup;
 use crate::spaces::membership;
 use sea_orm::ColumnTrait;
 use sea_orm::Condition;
@@ -36,11 +36,11 @@ use std::time::Duration;
 /// How often a node looks.
 const INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// How much goes in one transaction: others want to write too.
-const AT_ONCE: u64 = 20;
+const BATCH_SIZE: u64 = 20;
 
 /// What a sweep let go of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct GcReport {
     pub characters: u64,
     pub assets: u64,
     /// Removed guests who never wrote.
@@ -50,7 +50,7 @@ pub struct Report {
 }
 
 /// Sweeps every ten minutes until the node has put everything down.
-pub async fn keep_sweeping(db: Db, clock: Clock, shutdown: Shutdown) {
+pub async fn run(db: Db, clock: Clock, shutdown: Shutdown) {
     let first = tokio::time::Instant::now() + INTERVAL;
     let mut tick = tokio::time::interval_at(first, INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -59,8 +59,8 @@ pub async fn keep_sweeping(db: Db, clock: Clock, shutdown: Shutdown) {
             () = shutdown.draining.cancelled() => return,
             _ = tick.tick() => {}
         }
-        match sweep(&db, clock.now()).await {
-            Ok(it) if it == Report::default() => {}
+        match collect_once(&db, clock.now()).await {
+            Ok(it) if it == GcReport::default() => {}
             Ok(it) => tracing::info!(
                 characters = it.characters,
                 assets = it.assets,
@@ -77,20 +77,20 @@ pub async fn keep_sweeping(db: Db, clock: Clock, shutdown: Shutdown) {
 ///
 /// # Errors
 /// When the database fails.
-pub async fn sweep(db: &Db, now: Timestamp) -> Result<Report, DbErr> {
-    let (guests, accounts) = guests::sweep(db, now).await?;
-    let mut report = Report {
+pub async fn collect_once(db: &Db, now: Timestamp) -> Result<GcReport, DbErr> {
+    let (guests, accounts) = guest_cleanup::delete_unused_guests(db, now).await?;
+    let mut report = GcReport {
         guests,
         accounts,
-        ..Report::default()
+        ..GcReport::default()
     };
     loop {
-        let found = unseated(db.reader()).await?;
+        let found = find_unused_characters(db.reader()).await?;
         if found.is_empty() {
             break;
         }
         let gone = db
-            .write(move |tx| Box::pin(async move { delete_unseated(tx, found).await }))
+            .write(move |tx| Box::pin(async move { delete_unused_characters(tx, found).await }))
             .await?;
         report.characters += gone;
         if gone == 0 {
@@ -99,12 +99,12 @@ pub async fn sweep(db: &Db, now: Timestamp) -> Result<Report, DbErr> {
     }
     let before = now.plus_ms(-UNREFERENCED_GRACE_MS);
     loop {
-        let found = unused(db.reader(), before).await?;
+        let found = find_unused_assets(db.reader(), before).await?;
         if found.is_empty() {
             break;
         }
         let gone = db
-            .write(move |tx| Box::pin(async move { delete_unused(tx, found, before).await }))
+            .write(move |tx| Box::pin(async move { delete_unused_assets(tx, found, before).await }))
             .await?;
         report.assets += gone;
         if gone == 0 {
@@ -114,7 +114,7 @@ pub async fn sweep(db: &Db, now: Timestamp) -> Result<Report, DbErr> {
     Ok(report)
 }
 
-fn is_unseated() -> Condition {
+fn is_unused_character() -> Condition {
     let of_card = (character::Entity, character::Column::Id);
     let seats = Query::select()
         .column(membership::Column::Id)
@@ -126,16 +126,19 @@ fn is_unseated() -> Condition {
         .add(Expr::exists(seats).not())
 }
 
-async fn unseated(db: &impl ConnectionTrait) -> Result<Vec<CharacterId>, DbErr> {
+async fn find_unused_characters(db: &impl ConnectionTrait) -> Result<Vec<CharacterId>, DbErr> {
     let found = character::Entity::find()
         .select_only()
         .column(character::Column::Id)
-        .filter(is_unseated())
-        .limit(AT_ONCE);
+        .filter(is_unused_character())
+        .limit(BATCH_SIZE);
     found.into_tuple().all(db).await
 }
 
-async fn delete_unseated(tx: &impl ConnectionTrait, found: Vec<CharacterId>) -> Result<u64, DbErr> {
+async fn delete_unused_characters(
+    tx: &impl ConnectionTrait,
+    found: Vec<CharacterId>,
+) -> Result<u64, DbErr> {
     // Whoever is taking a seat with one of them holds its row; who comes after finds it gone.
     let locked: Vec<CharacterId> = character::Entity::find()
         .select_only()
@@ -148,11 +151,11 @@ async fn delete_unseated(tx: &impl ConnectionTrait, found: Vec<CharacterId>) -> 
         .await?;
     let gone = character::Entity::delete_many()
         .filter(character::Column::Id.is_in(locked))
-        .filter(is_unseated());
+        .filter(is_unused_character());
     Ok(gone.exec(tx).await?.rows_affected)
 }
 
-fn is_unused(before: Timestamp) -> Condition {
+fn is_unused_asset(before: Timestamp) -> Condition {
     let of_asset = (asset::Entity, asset::Column::Id);
     let attached = Query::select()
         .column(character_asset::Column::AssetId)
@@ -172,22 +175,25 @@ fn is_unused(before: Timestamp) -> Condition {
         .add(Expr::exists(shown).not())
 }
 
-async fn unused(db: &impl ConnectionTrait, before: Timestamp) -> Result<Vec<AssetId>, DbErr> {
+async fn find_unused_assets(
+    db: &impl ConnectionTrait,
+    before: Timestamp,
+) -> Result<Vec<AssetId>, DbErr> {
     let found = asset::Entity::find()
         .select_only()
         .column(asset::Column::Id)
-        .filter(is_unused(before))
-        .limit(AT_ONCE);
+        .filter(is_unused_asset(before))
+        .limit(BATCH_SIZE);
     found.into_tuple().all(db).await
 }
 
-async fn delete_unused(
+async fn delete_unused_assets(
     tx: &impl ConnectionTrait,
     found: Vec<AssetId>,
     before: Timestamp,
 ) -> Result<u64, DbErr> {
     let gone = asset::Entity::delete_many()
         .filter(asset::Column::Id.is_in(found))
-        .filter(is_unused(before));
+        .filter(is_unused_asset(before));
     Ok(gone.exec(tx).await?.rows_affected)
 }

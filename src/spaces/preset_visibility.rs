@@ -3,9 +3,9 @@
 use crate::db::connect::Backend;
 use crate::ids::PresetId;
 use crate::ids::UserId;
+use crate::spaces::lifecycle;
 use crate::spaces::membership;
 use crate::spaces::space;
-use crate::spaces::tenancy;
 use sea_orm::ColumnTrait;
 use sea_orm::Condition;
 use sea_orm::ConnectionTrait;
@@ -19,7 +19,7 @@ use sea_orm::sea_query::ExprTrait;
 use sea_orm::sea_query::SimpleExpr;
 
 /// Does a space in which this user sits go by this preset, or one of its seats?
-pub async fn is_met(
+pub async fn is_visible_to(
     db: &impl ConnectionTrait,
     dialect: Backend,
     user: UserId,
@@ -32,13 +32,13 @@ pub async fn is_met(
         .filter(membership::Column::Status.eq(membership::MembershipStatus::Active));
     let used = Condition::any()
         .add(space::Column::Id.in_subquery(seats.into_query()))
-        .add(of_settings(dialect).eq(preset.to_string()));
-    let met = tenancy::of_user(user).filter(used).one(db).await?;
+        .add(preset_id_in_settings(dialect).eq(preset.to_string()));
+    let met = lifecycle::list_for_user(user).filter(used).one(db).await?;
     Ok(met.is_some())
 }
 
 /// `settings.preset.preset_id` of a space, as text: in old settings anything may stand there.
-fn of_settings(dialect: Backend) -> SimpleExpr {
+fn preset_id_in_settings(dialect: Backend) -> SimpleExpr {
     let column = Expr::col((space::Entity, space::Column::Settings));
     match dialect {
         Backend::Sqlite => {

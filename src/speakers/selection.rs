@@ -18,12 +18,12 @@ pub struct Candidate {
     /// How readily it joins in unasked, 0.0 to 1.0.
     pub talkativeness: f64,
     /// `false` for a muted one: never chosen, but known, so that its name is nobody else's.
-    pub schedulable: bool,
+    pub is_schedulable: bool,
 }
 
 /// One moment of a conversation, as far as it matters for who speaks next.
 #[derive(Clone, Debug, Default)]
-pub struct Scene {
+pub struct SelectionInput {
     /// The characters of the space, muted ones too, in any order.
     pub candidates: Vec<Candidate>,
     /// The author of the newest assistant message that is not hidden. A greeting counts.
@@ -35,28 +35,28 @@ pub struct Scene {
     /// Whom that message names by id beside its text, in the order given.
     pub mentions: Vec<MembershipId>,
     /// Who has spoken since the newest message of role user.
-    pub spoken_in_epoch: HashSet<MembershipId>,
+    pub speakers_since_last_user_message: HashSet<MembershipId>,
     /// May one AI speak twice in a row without a human between?
     pub allow_self_responses: bool,
 }
 
 /// Who speaks, and why: the reason is shown to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct SpeakerChoice {
     /// The seat that speaks.
     pub id: MembershipId,
     /// The reason, as a person reads it: `mentioned "Bob"`, `next by position`.
-    pub because: String,
+    pub reason: String,
     /// A person forced it: the member may speak although it is muted.
     pub is_forced: bool,
 }
 
-impl Choice {
+impl SpeakerChoice {
     /// A choice with its reason.
-    pub fn new(id: MembershipId, because: impl Into<String>) -> Self {
+    pub fn new(id: MembershipId, reason: impl Into<String>) -> Self {
         Self {
             id,
-            because: because.into(),
+            reason: reason.into(),
             is_forced: false,
         }
     }
@@ -71,10 +71,13 @@ impl Choice {
 }
 
 /// The candidates that may be chosen, without the one who is `barred`, in the order of the roster.
-pub fn eligible(candidates: &[Candidate], barred: Option<MembershipId>) -> Vec<&Candidate> {
+pub fn eligible_candidates(
+    candidates: &[Candidate],
+    excluded: Option<MembershipId>,
+) -> Vec<&Candidate> {
     let mut eligible: Vec<&Candidate> = candidates
         .iter()
-        .filter(|it| it.schedulable && Some(it.id) != barred)
+        .filter(|it| it.is_schedulable && Some(it.id) != excluded)
         .collect();
     eligible.sort_by_key(|it| (it.position, it.id));
     eligible
@@ -84,11 +87,14 @@ pub fn eligible(candidates: &[Candidate], barred: Option<MembershipId>) -> Vec<&
 ///
 /// A muted last speaker keeps its place in the circle; one who has left has none, and the circle
 /// begins anew.
-pub fn next_in_circle<'a>(scene: &Scene, eligible: &[&'a Candidate]) -> Option<&'a Candidate> {
-    let last = scene
+pub fn next_in_rotation<'a>(
+    input: &SelectionInput,
+    eligible: &[&'a Candidate],
+) -> Option<&'a Candidate> {
+    let last = input
         .candidates
         .iter()
-        .find(|it| Some(it.id) == scene.last_speaker);
+        .find(|it| Some(it.id) == input.last_speaker);
     let after = last.and_then(|last| {
         eligible
             .iter()

@@ -9,14 +9,14 @@ use crate::ids::MembershipId;
 use crate::presets::document::GenerationTrigger;
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
-use crate::prompt::context::Context;
-use crate::prompt::context::Line;
-use crate::prompt::context::Member;
-use crate::prompt::context::User;
-use crate::prompt::load;
-use crate::prompt::load::Speaking;
-use crate::prompt::shelf;
-use crate::prompt::shelf::Shelf;
+use crate::prompt::context::HistoryLine;
+use crate::prompt::context::PromptContext;
+use crate::prompt::context::PromptMember;
+use crate::prompt::context::PromptUser;
+use crate::prompt::loader;
+use crate::prompt::loader::SpeakerContext;
+use crate::prompt::lore_loader;
+use crate::prompt::lore_loader::LoreLoader;
 use crate::providers::provider;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipKind;
@@ -28,17 +28,17 @@ use sea_orm::DbErr;
 use serde_json::Value;
 
 /// The seat of a person who is alone with a character.
-pub const PERSON: MembershipId = MembershipId(1);
+pub const USER_MEMBERSHIP: MembershipId = MembershipId(1);
 /// The seat of that character.
-pub const CHARACTER: MembershipId = MembershipId(2);
+pub const CHARACTER_MEMBERSHIP: MembershipId = MembershipId(2);
 
 /// A turn, but for who speaks in it.
 #[derive(Clone, Debug)]
-pub struct Chain<'a> {
+pub struct ExternalHistory<'a> {
     /// What has been said, oldest first.
-    pub lines: Vec<Line>,
+    pub lines: Vec<HistoryLine>,
     /// What a program says beside the cards.
-    pub directions: Option<String>,
+    pub instructions: Option<String>,
     /// The most tokens of the answer, where the program says so.
     pub max_tokens: Option<u32>,
     pub provider: &'a provider::Model,
@@ -49,38 +49,42 @@ pub struct Chain<'a> {
 ///
 /// # Errors
 /// When the database fails.
-pub async fn alone(
+pub async fn for_character(
     db: &impl ConnectionTrait,
     character: &character::Model,
     user: &str,
-    chain: Chain<'_>,
-) -> Result<Context, DbErr> {
+    history: ExternalHistory<'_>,
+) -> Result<PromptContext, DbErr> {
     let nothing = Value::Null;
     let layers = PresetLayers {
         membership: &nothing,
         membership_preset: None,
         space: &nothing,
-        provider: &chain.provider.settings,
+        provider: &history.provider.settings,
     };
     let preset = resolve::resolve(db, layers).await?;
-    let blank = load::blank(&speaking(&chain, CHARACTER), preset);
-    let person = member(PERSON, user, MembershipKind::Human);
-    let own = Member {
+    let blank = loader::empty_context(&speaker_context(&history, CHARACTER_MEMBERSHIP), preset);
+    let person = new_member(USER_MEMBERSHIP, user, MembershipKind::Human);
+    let own = PromptMember {
         // A stored card was read before it was stored.
         card: character.card().ok(),
         character: Some(character.id),
-        ..member(CHARACTER, &character.name, MembershipKind::Character)
+        ..new_member(
+            CHARACTER_MEMBERSHIP,
+            &character.name,
+            MembershipKind::Character,
+        )
     };
-    let mut context = Context {
-        cast: vec![person, own],
-        user: User {
+    let mut context = PromptContext {
+        members: vec![person, own],
+        user: PromptUser {
             name: user.to_owned(),
             persona: String::new(),
         },
         ..blank
     };
-    goes_on(&mut context, chain);
-    let shelf = Shelf {
+    apply_history(&mut context, history);
+    let loader = LoreLoader {
         conversation: None,
         space: None,
         settings: &nothing,
@@ -88,7 +92,7 @@ pub async fn alone(
         user: None,
         speaker: Some((character.id, character.owner_id)),
     };
-    context.lore = shelf::load(db, &context, shelf).await?;
+    context.lore = lore_loader::load(db, &context, loader).await?;
     Ok(context)
 }
 
@@ -97,54 +101,57 @@ pub async fn alone(
 ///
 /// # Errors
 /// When the database fails.
-pub async fn in_space(
+pub async fn for_space(
     db: &impl ConnectionTrait,
     speaker: MembershipId,
     space: &space::Model,
-    seats: &[membership::Model],
+    memberships: &[membership::Model],
     user: &membership::Model,
-    chain: Chain<'_>,
-) -> Result<Context, DbErr> {
-    let speaking = speaking(&chain, speaker);
-    let (mut context, owners) = load::of_space(db, &speaking, space, seats).await?;
-    context.note = load::note_of(&Value::Null, speaker, space, seats);
-    context.user = load::user(Some(user));
-    goes_on(&mut context, chain);
-    let shelf = Shelf {
+    history: ExternalHistory<'_>,
+) -> Result<PromptContext, DbErr> {
+    let speaking = speaker_context(&history, speaker);
+    let (mut context, owners) = loader::space_settings(db, &speaking, space, memberships).await?;
+    context.note = loader::author_note_of(&Value::Null, speaker, space, memberships);
+    context.user = loader::to_prompt_user(Some(user));
+    apply_history(&mut context, history);
+    let loader = LoreLoader {
         conversation: None,
         space: Some(space.id),
         settings: &space.settings,
         variables: &Value::Null,
         user: Some(user.id),
-        speaker: load::character_of(&context, seats, &owners),
+        speaker: loader::find_character(&context, memberships, &owners),
     };
-    context.lore = shelf::load(db, &context, shelf).await?;
+    context.lore = lore_loader::load(db, &context, loader).await?;
     Ok(context)
 }
 
-fn speaking<'a>(chain: &Chain<'a>, speaker: MembershipId) -> Speaking<'a> {
-    Speaking {
+fn speaker_context<'a>(history: &ExternalHistory<'a>, speaker: MembershipId) -> SpeakerContext<'a> {
+    SpeakerContext {
         speaker,
-        provider: chain.provider,
+        provider: history.provider,
         kind: GenerationTrigger::Normal,
-        now: chain.now,
+        now: history.now,
     }
 }
 
 /// Puts in what was said.
-fn goes_on(context: &mut Context, chain: Chain<'_>) {
-    let by_user = chain.lines.iter().filter(|it| it.role == MessageRole::User);
-    let n_user_turns = by_user.filter(|it| it.carried.answers.is_none()).count();
+fn apply_history(context: &mut PromptContext, history: ExternalHistory<'_>) {
+    let by_user = history
+        .lines
+        .iter()
+        .filter(|it| it.role == MessageRole::User);
+    let n_user_turns = by_user.filter(|it| it.payload.answers.is_none()).count();
     context.n_user_turns = i64::try_from(n_user_turns).unwrap_or(i64::MAX).max(1);
-    context.history = chain.lines;
-    context.directions = chain.directions;
-    if chain.max_tokens.is_some() {
-        context.preset.max_tokens = chain.max_tokens;
+    context.history = history.lines;
+    context.instructions = history.instructions;
+    if history.max_tokens.is_some() {
+        context.preset.max_tokens = history.max_tokens;
     }
 }
 
-fn member(id: MembershipId, name: &str, kind: MembershipKind) -> Member {
-    Member {
+fn new_member(id: MembershipId, name: &str, kind: MembershipKind) -> PromptMember {
+    PromptMember {
         id,
         name: name.to_owned(),
         aliases: Vec::new(),

@@ -20,7 +20,7 @@ use sea_orm::sea_query::Expr;
 
 /// What a conversation stores about its newest messages that are not hidden.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Newest {
+pub struct NewestMessages {
     /// The author of the newest assistant message.
     pub last_speaker: Option<MembershipId>,
     /// Its `seq`.
@@ -29,9 +29,9 @@ pub struct Newest {
     pub last_user_seq: Option<i64>,
 }
 
-impl Newest {
+impl NewestMessages {
     /// Returns what the row stores.
-    pub fn stored(row: &conversation::Model) -> Self {
+    pub fn from_row(row: &conversation::Model) -> Self {
         Self {
             last_speaker: row.last_speaker_membership_id,
             last_assistant_seq: row.last_assistant_seq,
@@ -40,7 +40,7 @@ impl Newest {
     }
 
     /// Sets the columns of a row; they are saved with its numbers.
-    pub fn set_on(self, row: &mut conversation::Model) {
+    pub fn apply_to(self, row: &mut conversation::Model) {
         row.last_speaker_membership_id = self.last_speaker;
         row.last_assistant_seq = self.last_assistant_seq;
         row.last_user_seq = self.last_user_seq;
@@ -48,22 +48,22 @@ impl Newest {
 }
 
 /// Finds the newest visible messages by the index of role.
-pub async fn find(db: &impl ConnectionTrait, id: ConversationId) -> Result<Newest, DbErr> {
-    let assistant = newest_of(db, id, MessageRole::Assistant).await?;
-    let user = newest_of(db, id, MessageRole::User).await?;
-    Ok(Newest {
+pub async fn find(db: &impl ConnectionTrait, id: ConversationId) -> Result<NewestMessages, DbErr> {
+    let assistant = find_newest(db, id, MessageRole::Assistant).await?;
+    let user = find_newest(db, id, MessageRole::User).await?;
+    Ok(NewestMessages {
         last_speaker: assistant.map(|(_, author)| author),
         last_assistant_seq: assistant.map(|(seq, _)| seq),
         last_user_seq: user.map(|(seq, _)| seq),
     })
 }
 
-async fn newest_of(
+async fn find_newest(
     db: &impl ConnectionTrait,
     id: ConversationId,
     role: MessageRole,
 ) -> Result<Option<(i64, MembershipId)>, DbErr> {
-    timeline::shown(id)
+    timeline::visible(id)
         .select_only()
         .columns([Column::Seq, Column::SpaceMembershipId])
         .filter(Column::Role.eq(role))
@@ -75,7 +75,7 @@ async fn newest_of(
 }
 
 /// Finds and saves them, for a conversation whose messages were inserted by an import or a branch.
-pub async fn store(tx: &impl ConnectionTrait, id: ConversationId) -> Result<(), DbErr> {
+pub async fn refresh(tx: &impl ConnectionTrait, id: ConversationId) -> Result<(), DbErr> {
     let newest = find(tx, id).await?;
     conversation::Entity::update_many()
         .col_expr(

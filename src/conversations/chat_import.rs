@@ -15,11 +15,11 @@ use crate::conversations::chat_line::ChatHeader;
 use crate::conversations::chat_line::ChatMessage;
 use crate::conversations::conversation;
 use crate::conversations::import_job;
-use crate::conversations::import_rows;
-use crate::conversations::import_rows::Entry;
-use crate::conversations::import_rows::Finished;
-use crate::conversations::import_rows::ImportError;
-use crate::conversations::import_rows::Place;
+use crate::conversations::import_writer;
+use crate::conversations::import_writer::ChatImportError;
+use crate::conversations::import_writer::ChatImportResult;
+use crate::conversations::import_writer::ImportTarget;
+use crate::conversations::import_writer::ImportedMessage;
 use crate::db::connect::Db;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
@@ -32,11 +32,11 @@ use std::io::BufReader;
 use tokio::sync::mpsc;
 
 /// The reader waits when so many batches are not written yet.
-const WAITING_BATCHES: usize = 2;
+const MAX_QUEUED_BATCHES: usize = 2;
 
 /// What an import works with.
 #[derive(Clone)]
-pub struct Tools {
+pub struct ImportServices {
     pub db: Db,
     pub clock: Clock,
     pub shutdown: Shutdown,
@@ -44,7 +44,7 @@ pub struct Tools {
 
 /// A chat that is to be brought in.
 #[derive(Debug)]
-pub struct Chat {
+pub struct ChatImport {
     pub job: import_job::Model,
     pub target: SpaceId,
     pub title: Option<String>,
@@ -55,157 +55,163 @@ pub struct Chat {
 ///
 /// # Errors
 /// When nothing was brought in; nothing of it is left then.
-pub async fn bring_in(
-    tools: &Tools,
-    chat: Chat,
+pub async fn run(
+    services: &ImportServices,
+    chat: ChatImport,
     file: File,
-) -> Result<conversation::Model, ImportError> {
+) -> Result<conversation::Model, ChatImportError> {
     let id = chat.job.id;
-    let result = Importer::begin(tools, chat).await;
+    let result = ChatImporter::start(services, chat).await;
     let result = match result {
-        Ok(importer) => importer.read(file).await,
+        Ok(importer) => importer.read_file(file).await,
         Err(error) => Err(error),
     };
     if let Err(error) = &result {
-        give_up(tools, id, error).await;
+        abort(services, id, error).await;
     }
     result
 }
 
 /// Ends an import that failed.
-pub async fn give_up(tools: &Tools, id: crate::ids::ImportId, error: &ImportError) {
+pub async fn abort(services: &ImportServices, id: crate::ids::ImportId, error: &ChatImportError) {
     let code = match error {
         // Whoever canceled it has ended it.
-        ImportError::Canceled => "canceled",
-        ImportError::Busy => "import_running",
-        ImportError::Gone => "not_found",
-        ImportError::NotAChat => "not_a_chat",
-        ImportError::NotASpace(_) => "not_a_space",
-        ImportError::Full(_) => "storage_full",
-        ImportError::Io(_) | ImportError::Db(_) => {
+        ChatImportError::Canceled => "canceled",
+        ChatImportError::AlreadyRunning => "import_running",
+        ChatImportError::SpaceNotFound => "not_found",
+        ChatImportError::NotAChat => "not_a_chat",
+        ChatImportError::NotASpace(_) => "not_a_space",
+        ChatImportError::QuotaExceeded(_) => "storage_full",
+        ChatImportError::Io(_) | ChatImportError::Db(_) => {
             tracing::error!(%error, import.id = %id, "an import failed: {error:?}");
             "internal"
         }
     };
     let status = match error {
-        ImportError::Canceled => import_job::ImportStatus::Canceled,
+        ChatImportError::Canceled => import_job::ImportStatus::Canceled,
         _ => import_job::ImportStatus::Failed,
     };
-    let report = import_job::trouble(code, &error.to_string());
-    let now = tools.clock.now();
-    if let Err(error) = import_job::give_up(&tools.db, id, status, report, now).await {
+    let report = import_job::error_report(code, &error.to_string());
+    let now = services.clock.now();
+    if let Err(error) = import_job::abort(&services.db, id, status, report, now).await {
         // The next start sweeps it away.
         tracing::error!(%error, import.id = %id, "an import could not be ended");
     }
 }
 
-struct Importer<'a> {
-    tools: &'a Tools,
-    chat: Chat,
-    hidden: SpaceId,
+struct ChatImporter<'a> {
+    services: &'a ImportServices,
+    chat: ChatImport,
+    hidden_space: SpaceId,
     conversation: ConversationId,
     header: ChatHeader,
     next_seq: i64,
     bytes_read: u64,
     /// When the message before was sent: where one does not say, it was then.
-    latest: Timestamp,
+    last_sent_at: Timestamp,
 }
 
-impl<'a> Importer<'a> {
-    async fn begin(tools: &'a Tools, chat: Chat) -> Result<Self, ImportError> {
-        let hidden = chat.job.hidden_space_id.ok_or(ImportError::Canceled)?;
-        let now = tools.clock.now();
-        let row = blank(hidden, now);
-        let conversation = import_rows::begin_conversation(&tools.db, row).await?;
+impl<'a> ChatImporter<'a> {
+    async fn start(
+        services: &'a ImportServices,
+        chat: ChatImport,
+    ) -> Result<Self, ChatImportError> {
+        let hidden_space = chat.job.hidden_space_id.ok_or(ChatImportError::Canceled)?;
+        let now = services.clock.now();
+        let row = new_conversation(hidden_space, now);
+        let conversation = import_writer::insert_conversation(&services.db, row).await?;
         Ok(Self {
-            tools,
+            services,
             chat,
-            hidden,
+            hidden_space,
             conversation,
             header: ChatHeader::default(),
             next_seq: 1,
             bytes_read: 0,
-            latest: now,
+            last_sent_at: now,
         })
     }
 
-    async fn read(mut self, file: File) -> Result<conversation::Model, ImportError> {
-        let (send, mut steps) = mpsc::channel(WAITING_BATCHES);
+    async fn read_file(mut self, file: File) -> Result<conversation::Model, ChatImportError> {
+        let (send, mut steps) = mpsc::channel(MAX_QUEUED_BATCHES);
         // Parsing and counting are CPU work. It ends by itself when nobody takes what it reads.
-        let reading = self.tools.shutdown.main().spawn_blocking(move || {
+        let reading = self.services.shutdown.main().spawn_blocking(move || {
             let file = BufReader::with_capacity(64 * 1024, file);
             chat_batches::read(file, &tokens::count, &mut |step| {
                 send.blocking_send(step).is_ok()
             })
         });
         while let Some(step) = steps.recv().await {
-            if self.tools.shutdown.draining.is_cancelled() {
-                return Err(ImportError::Canceled);
+            if self.services.shutdown.draining.is_cancelled() {
+                return Err(ChatImportError::Canceled);
             }
             match step {
                 BatchEvent::Header(header) => {
-                    self.latest = header.created_at.unwrap_or(self.latest);
+                    self.last_sent_at = header.created_at.unwrap_or(self.last_sent_at);
                     self.header = header;
                 }
-                BatchEvent::Batch(batch) => self.write(batch).await?,
+                BatchEvent::Batch(batch) => self.write_batch(batch).await?,
             }
         }
         let report = reading
             .await
             .map_err(|_| std::io::Error::other("the reader ended"))??;
         match self.next_seq {
-            1 => Err(ImportError::NotAChat),
+            1 => Err(ChatImportError::NotAChat),
             _ => self.finish(report).await,
         }
     }
 
-    async fn write(&mut self, batch: MessageBatch) -> Result<(), ImportError> {
+    async fn write_batch(&mut self, batch: MessageBatch) -> Result<(), ChatImportError> {
         self.bytes_read = batch.bytes_read;
-        let place = Place {
+        let target = ImportTarget {
             import: self.chat.job.id,
-            hidden: self.hidden,
+            hidden_space: self.hidden_space,
             conversation: self.conversation,
             first_seq: self.next_seq,
             bytes_read: batch.bytes_read,
-            now: self.tools.clock.now(),
+            now: self.services.clock.now(),
         };
-        let entries: Vec<Entry> = batch
+        let messages: Vec<ImportedMessage> = batch
             .messages
             .into_iter()
-            .map(|it| self.entry(it))
+            .map(|it| self.convert_message(it))
             .collect();
-        self.next_seq += i64::try_from(entries.len()).unwrap_or(0);
-        let seats = import_rows::write(&self.tools.db, place, entries).await?;
-        self.tools.db.merge_segments().await;
-        for (name, seat) in seats {
+        self.next_seq += i64::try_from(messages.len()).unwrap_or(0);
+        let memberships = import_writer::write_batch(&self.services.db, target, messages).await?;
+        self.services.db.merge_segments().await;
+        for (name, seat) in memberships {
             self.chat.authors.set_membership(&name, seat);
         }
         Ok(())
     }
 
-    fn entry(&mut self, message: ChatMessage) -> Entry {
+    fn convert_message(&mut self, message: ChatMessage) -> ImportedMessage {
         let is_user = message.is_user;
-        let said = match is_user {
+        let default_name = match is_user {
             true => self.header.user_name.as_deref().unwrap_or("User"),
             false => self.header.character_name.as_deref().unwrap_or("Character"),
         };
-        let name = message.name.clone().unwrap_or_else(|| said.to_owned());
+        let name = message
+            .name
+            .clone()
+            .unwrap_or_else(|| default_name.to_owned());
         let author: AuthorTarget = self.chat.authors.resolve(AuthorName { name, is_user });
-        self.latest = message.sent_at.unwrap_or(self.latest);
-        Entry {
+        self.last_sent_at = message.sent_at.unwrap_or(self.last_sent_at);
+        ImportedMessage {
             author,
-            created_at: self.latest,
+            created_at: self.last_sent_at,
             message,
         }
     }
 
-    async fn finish(self, report: LineReport) -> Result<conversation::Model, ImportError> {
+    async fn finish(self, report: LineReport) -> Result<conversation::Model, ChatImportError> {
         let named = [self.chat.title, self.header.character_name];
         let title = named
             .into_iter()
             .flatten()
             .find_map(|it| names::truncate_to_display_name(&it, 200));
-        let finished = Finished {
+        let result = ChatImportResult {
             target: self.chat.target,
             conversation: self.conversation,
             last_seq: self.next_seq - 1,
@@ -213,15 +219,15 @@ impl<'a> Importer<'a> {
             title: title.unwrap_or_default(),
             settings: Value::Object(self.header.settings),
             report: json!({ "report": report }),
-            now: self.tools.clock.now(),
+            now: self.services.clock.now(),
             import: self.chat.job,
         };
-        import_rows::finish(&self.tools.db, finished).await
+        import_writer::finish(&self.services.db, result).await
     }
 }
 
 /// A conversation as it is before anything is in it.
-pub fn blank(space: SpaceId, now: Timestamp) -> conversation::Model {
+pub fn new_conversation(space: SpaceId, now: Timestamp) -> conversation::Model {
     conversation::Model {
         id: ConversationId(0), // given by the database
         space_id: space,
@@ -229,7 +235,7 @@ pub fn blank(space: SpaceId, now: Timestamp) -> conversation::Model {
         title: String::new(),
         parent_conversation_id: None,
         forked_from_message_id: None,
-        rev: import_rows::FIRST_REV,
+        rev: import_writer::FIRST_REV,
         last_seq: 0,
         last_speaker_membership_id: None,
         last_assistant_seq: None,

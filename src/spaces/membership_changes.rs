@@ -11,7 +11,8 @@ use crate::db::connect::Db;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
-use crate::spaces::guests;
+use crate::spaces::guest_cleanup;
+use crate::spaces::lifecycle;
 use crate::spaces::membership;
 use crate::spaces::membership::ActiveModel;
 use crate::spaces::membership::Column;
@@ -23,7 +24,6 @@ use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Model;
 use crate::spaces::membership::Participation;
 use crate::spaces::needs_step;
-use crate::spaces::tenancy;
 use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
@@ -42,11 +42,11 @@ use sea_orm::sea_query::SimpleExpr;
 
 /// Why a seat was not taken.
 #[derive(Debug, thiserror::Error)]
-pub enum SeatError {
+pub enum AddMemberError {
     #[error("They sit in this space already.")]
     AlreadyMember,
     #[error("the space is gone")]
-    Gone,
+    SpaceNotFound,
     #[error("Another member of this space has a name that looks like this one. Choose another.")]
     NameTaken,
     #[error(transparent)]
@@ -55,23 +55,23 @@ pub enum SeatError {
 
 /// Who is to be seated.
 #[derive(Clone, Debug)]
-pub enum Newcomer {
-    User(Person),
+pub enum NewMember {
+    User(NewUserMember),
     Character(character::Model),
 }
 
 /// A person who is to be seated.
 #[derive(Clone, Debug)]
-pub struct Person {
+pub struct NewUserMember {
     pub user: user::Model,
     pub role: MembershipRole,
     /// The name for this space; `None`: the one of an earlier membership, else the account's.
     pub display_name: Option<String>,
 }
 
-impl Person {
+impl NewUserMember {
     /// The name that is shown in the space, and the part of it that was chosen for this space.
-    fn names(&self, earlier: Option<&Model>) -> (String, Option<String>) {
+    fn display_names(&self, earlier: Option<&Model>) -> (String, Option<String>) {
         let earlier = earlier.and_then(|it| it.own_display_name.clone());
         let own = self.display_name.clone().or(earlier);
         let own = own.filter(|it| *it != self.user.display_name);
@@ -84,84 +84,88 @@ impl Person {
 }
 
 /// Gives a seat in a space; who sat there before gets the old one back.
-pub async fn seat(
+pub async fn add_member(
     db: &Db,
     space: SpaceId,
-    newcomer: Newcomer,
+    new_member: NewMember,
     now: Timestamp,
-) -> Result<Model, SeatError> {
-    db.write(move |tx| Box::pin(async move { take_seat(tx, space, newcomer, now).await }))
-        .await
+) -> Result<Model, AddMemberError> {
+    db.write(move |tx| {
+        Box::pin(async move { insert_or_reactivate(tx, space, new_member, now).await })
+    })
+    .await
 }
 
 /// The same inside of a transaction.
 ///
 /// # Errors
 /// [`SeatError::NameTaken`] if a person's name looks like that of another active member.
-pub async fn take_seat(
+pub async fn insert_or_reactivate(
     tx: &impl ConnectionTrait,
     space: SpaceId,
-    newcomer: Newcomer,
+    new_member: NewMember,
     now: Timestamp,
-) -> Result<Model, SeatError> {
-    tenancy::locked(tx, space).await?.ok_or(SeatError::Gone)?;
-    let theirs = match &newcomer {
-        Newcomer::User(person) => Column::UserId.eq(person.user.id),
-        Newcomer::Character(card) => Column::CharacterId.eq(card.id),
+) -> Result<Model, AddMemberError> {
+    lifecycle::lock(tx, space)
+        .await?
+        .ok_or(AddMemberError::SpaceNotFound)?;
+    let is_same_member = match &new_member {
+        NewMember::User(person) => Column::UserId.eq(person.user.id),
+        NewMember::Character(card) => Column::CharacterId.eq(card.id),
     };
     let earlier = Entity::find()
         .filter(Column::SpaceId.eq(space))
-        .filter(theirs)
+        .filter(is_same_member)
         .one(tx)
         .await?;
     if earlier
         .as_ref()
         .is_some_and(|it| it.status == MembershipStatus::Active)
     {
-        return Err(SeatError::AlreadyMember);
+        return Err(AddMemberError::AlreadyMember);
     }
-    if let Newcomer::User(person) = &newcomer {
-        let (name, _) = person.names(earlier.as_ref());
-        if is_mistaken_for_another(tx, &[space], Some(person.user.id), &name).await? {
-            return Err(SeatError::NameTaken);
+    if let NewMember::User(person) = &new_member {
+        let (name, _) = person.display_names(earlier.as_ref());
+        if has_confusable_name(tx, &[space], Some(person.user.id), &name).await? {
+            return Err(AddMemberError::NameTaken);
         }
     }
     match earlier {
-        Some(seat) => Ok(revive(tx, seat, &newcomer).await?),
+        Some(seat) => Ok(reactivate(tx, seat, &new_member).await?),
         None => {
             let position = membership::next_position(tx, space).await?;
-            let row = match newcomer {
-                Newcomer::User(person) => {
-                    let (name, own) = person.names(None);
+            let row = match new_member {
+                NewMember::User(person) => {
+                    let (name, own) = person.display_names(None);
                     let (id, role) = (person.user.id, person.role);
                     ActiveModel {
                         own_display_name: Set(own),
-                        ..blank_human(space, id, role, name, position, now)
+                        ..new_human_row(space, id, role, name, position, now)
                     }
                 }
-                Newcomer::Character(card) => blank_character(space, card, position, now),
+                NewMember::Character(card) => new_character_row(space, card, position, now),
             };
             Ok(row.insert(tx).await?)
         }
     }
 }
 
-async fn revive(
+async fn reactivate(
     tx: &impl ConnectionTrait,
-    seat: Model,
-    newcomer: &Newcomer,
+    membership: Model,
+    new_member: &NewMember,
 ) -> Result<Model, DbErr> {
-    let mut row = seat.clone().into_active_model();
+    let mut row = membership.clone().into_active_model();
     row.status = Set(MembershipStatus::Active);
-    match newcomer {
+    match new_member {
         // Who was made an observer stays one: to leave and come back is no way around it.
-        Newcomer::User(person) => {
-            let (name, own) = person.names(Some(&seat));
+        NewMember::User(person) => {
+            let (name, own) = person.display_names(Some(&membership));
             row.role = Set(person.role);
             row.cached_display_name = Set(name);
             row.own_display_name = Set(own);
         }
-        Newcomer::Character(card) => {
+        NewMember::Character(card) => {
             row.participation = Set(Participation::Active);
             row.cached_display_name = Set(card.name.clone());
             row.avatar_hash = Set(card.avatar_hash.clone());
@@ -171,7 +175,7 @@ async fn revive(
 }
 
 /// A person's seat as it is in the beginning.
-pub fn blank_human(
+pub fn new_human_row(
     space: SpaceId,
     user: UserId,
     role: MembershipRole,
@@ -182,11 +186,11 @@ pub fn blank_human(
     ActiveModel {
         user_id: Set(Some(user)),
         role: Set(role),
-        ..blank(space, MembershipKind::Human, name, position, now)
+        ..new_row(space, MembershipKind::Human, name, position, now)
     }
 }
 
-fn blank_character(
+fn new_character_row(
     space: SpaceId,
     card: character::Model,
     position: i64,
@@ -195,12 +199,12 @@ fn blank_character(
     ActiveModel {
         character_id: Set(Some(card.id)),
         avatar_hash: Set(card.avatar_hash),
-        ..blank(space, MembershipKind::Character, card.name, position, now)
+        ..new_row(space, MembershipKind::Character, card.name, position, now)
     }
 }
 
 /// A seat of somebody who is not here: history keeps the name, nobody speaks from it.
-pub fn left(
+pub fn removed_member(
     space: SpaceId,
     kind: MembershipKind,
     name: String,
@@ -209,11 +213,11 @@ pub fn left(
 ) -> ActiveModel {
     ActiveModel {
         status: Set(MembershipStatus::Removed),
-        ..blank(space, kind, name, position, now)
+        ..new_row(space, kind, name, position, now)
     }
 }
 
-fn blank(
+fn new_row(
     space: SpaceId,
     kind: MembershipKind,
     name: String,
@@ -249,35 +253,41 @@ fn blank(
 
 /// Why a seat was not left.
 #[derive(Debug, thiserror::Error)]
-pub enum LeaveError {
+pub enum RemoveMemberError {
     #[error("The owner cannot leave: hand the space over first.")]
-    Owner,
+    IsOwner,
     #[error("it is left already, or gone")]
-    Gone,
+    NotFound,
     #[error(transparent)]
     Db(#[from] DbErr),
 }
 
 /// Empties a seat. A guest's is deleted if they never wrote.
-pub async fn leave(db: &Db, id: MembershipId, now: Timestamp) -> Result<Model, LeaveError> {
+pub async fn remove_member(
+    db: &Db,
+    id: MembershipId,
+    now: Timestamp,
+) -> Result<Model, RemoveMemberError> {
     db.write(move |tx| {
         Box::pin(async move {
             let seat = Entity::find_by_id(id).one(tx).await?;
-            let seat = seat.ok_or(LeaveError::Gone)?;
+            let seat = seat.ok_or(RemoveMemberError::NotFound)?;
             let space = seat.space_id;
-            if seat.may_be_scheduled() {
+            if seat.can_have_runs() {
                 needs_step::mark_all(tx, space).await?;
             }
             // Looked at again under the lock: the space may have been handed to them just now.
-            tenancy::locked(tx, space).await?.ok_or(LeaveError::Gone)?;
+            lifecycle::lock(tx, space)
+                .await?
+                .ok_or(RemoveMemberError::NotFound)?;
             let seat = Entity::find_by_id(id).one(tx).await?;
             let seat = seat.filter(|it| it.status == MembershipStatus::Active);
-            let seat = seat.ok_or(LeaveError::Gone)?;
+            let seat = seat.ok_or(RemoveMemberError::NotFound)?;
             match seat.role {
-                MembershipRole::Owner => Err(LeaveError::Owner),
+                MembershipRole::Owner => Err(RemoveMemberError::IsOwner),
                 _ => {
-                    let left = emptied(seat).update(tx).await?;
-                    guests::delete_if_silent(tx, &left, now).await?;
+                    let left = mark_removed(seat).update(tx).await?;
+                    guest_cleanup::delete_if_unreferenced(tx, &left, now).await?;
                     Ok(left)
                 }
             }
@@ -286,8 +296,8 @@ pub async fn leave(db: &Db, id: MembershipId, now: Timestamp) -> Result<Model, L
     .await
 }
 
-fn emptied(seat: Model) -> ActiveModel {
-    let mut row = seat.into_active_model();
+fn mark_removed(membership: Model) -> ActiveModel {
+    let mut row = membership.into_active_model();
     row.status = Set(MembershipStatus::Removed);
     row.copilot_mode = Set(CopilotMode::None);
     row.copilot_remaining_steps = Set(None);
@@ -296,7 +306,10 @@ fn emptied(seat: Model) -> ActiveModel {
 }
 
 /// Every seat that a person has now.
-pub async fn taken_by(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Model>, DbErr> {
+pub async fn list_active_for_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(Column::UserId.eq(user))
         .filter(Column::Status.eq(MembershipStatus::Active))
@@ -306,62 +319,69 @@ pub async fn taken_by(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Mod
 }
 
 /// Whether somebody else who sits in one of these spaces could be taken for a person of this name.
-pub async fn is_mistaken_for_another(
+pub async fn has_confusable_name(
     tx: &impl ConnectionTrait,
     spaces: &[SpaceId],
-    who: Option<UserId>,
+    excluded_user: Option<UserId>,
     name: &str,
 ) -> Result<bool, DbErr> {
-    let seats = Entity::find()
+    let memberships = Entity::find()
         .filter(Column::SpaceId.is_in(spaces.iter().copied()))
         .filter(membership::is_active())
         .all(tx)
         .await?;
-    let likeness = NameSkeleton::from_name(name);
-    let mut others = seats.iter().filter(|it| who.is_none() || it.user_id != who);
+    let skeleton = NameSkeleton::from_name(name);
+    let mut others = memberships
+        .iter()
+        .filter(|it| excluded_user.is_none() || it.user_id != excluded_user);
     Ok(others
-        .any(|it| NameSkeleton::from_name(&it.cached_display_name).is_confusable_with(&likeness)))
+        .any(|it| NameSkeleton::from_name(&it.cached_display_name).is_confusable_with(&skeleton)))
 }
 
 /// Writes an account's new name on the person's active memberships, and returns those. Memberships
 /// with a name of their own keep it, and so do those that were left. `None`: in one of the spaces the
 /// name looks like that of another active member.
-pub async fn rename_person(
+pub async fn rename_user(
     tx: &impl ConnectionTrait,
     user: UserId,
     name: &str,
 ) -> Result<Option<Vec<Model>>, DbErr> {
-    let mut seats = taken_by(tx, user).await?;
-    seats.retain(|it| it.own_display_name.is_none());
-    let spaces: Vec<SpaceId> = seats.iter().map(|it| it.space_id).collect();
-    tenancy::lock_all(tx, &spaces).await?;
-    if is_mistaken_for_another(tx, &spaces, Some(user), name).await? {
+    let mut memberships = list_active_for_user(tx, user).await?;
+    memberships.retain(|it| it.own_display_name.is_none());
+    let spaces: Vec<SpaceId> = memberships.iter().map(|it| it.space_id).collect();
+    lifecycle::lock_all(tx, &spaces).await?;
+    if has_confusable_name(tx, &spaces, Some(user), name).await? {
         return Ok(None);
     }
-    let theirs = Column::UserId
+    let without_own_name = Column::UserId
         .eq(user)
         .and(Column::OwnDisplayName.is_null());
     let name = (Column::CachedDisplayName, Expr::value(name));
-    write(tx, theirs, vec![name]).await.map(Some)
+    update_active(tx, without_own_name, vec![name])
+        .await
+        .map(Some)
 }
 
 /// Writes a character's name and picture on the seats it has now, and tells which they are.
-pub async fn show_character(db: &Db, card: &character::Model) -> Result<Vec<Model>, DbErr> {
-    let its = Column::CharacterId.eq(card.id);
-    let shown = vec![
+pub async fn update_character_display(
+    db: &Db,
+    card: &character::Model,
+) -> Result<Vec<Model>, DbErr> {
+    let is_of_character = Column::CharacterId.eq(card.id);
+    let columns = vec![
         (Column::CachedDisplayName, Expr::value(card.name.as_str())),
         (Column::AvatarHash, Expr::value(card.avatar_hash.clone())),
     ];
-    db.write(move |tx| Box::pin(async move { write(tx, its, shown).await }))
+    db.write(move |tx| Box::pin(async move { update_active(tx, is_of_character, columns).await }))
         .await
 }
 
-async fn write(
+async fn update_active(
     tx: &impl ConnectionTrait,
-    whose: SimpleExpr,
+    condition: SimpleExpr,
     columns: Vec<(Column, SimpleExpr)>,
 ) -> Result<Vec<Model>, DbErr> {
-    let seats = whose.and(Column::Status.eq(MembershipStatus::Active));
+    let seats = condition.and(Column::Status.eq(MembershipStatus::Active));
     // In one order: two who lock many rows in different orders wait for each other.
     let in_order = Entity::find().filter(seats.clone());
     let in_order = in_order.order_by_asc(Column::Id).lock(LockType::Update);

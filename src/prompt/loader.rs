@@ -15,19 +15,19 @@ use crate::presets::document::GenerationTrigger;
 use crate::presets::document::Preset;
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
-use crate::prompt::blocks::Carried;
-use crate::prompt::context::Context;
-use crate::prompt::context::Line;
-use crate::prompt::context::Member;
-use crate::prompt::context::User;
-use crate::prompt::lore::Library;
+use crate::prompt::author_note;
+use crate::prompt::author_note::AuthorNote;
+use crate::prompt::blocks::BlockPayload;
+use crate::prompt::context::HistoryLine;
+use crate::prompt::context::PromptContext;
+use crate::prompt::context::PromptMember;
+use crate::prompt::context::PromptUser;
+use crate::prompt::history_query;
+use crate::prompt::lore::LoreInput;
+use crate::prompt::lore_loader;
+use crate::prompt::lore_loader::LoreLoader;
 use crate::prompt::macros::variables::VariableMap;
 use crate::prompt::macros::variables::Variables;
-use crate::prompt::note;
-use crate::prompt::note::Note;
-use crate::prompt::read;
-use crate::prompt::shelf;
-use crate::prompt::shelf::Shelf;
 use crate::prompt::space_variable;
 use crate::providers::provider;
 use crate::spaces::membership;
@@ -43,13 +43,13 @@ use std::collections::HashMap;
 
 /// Whose turn is to be put into words.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'a> {
+pub struct PromptRequest<'a> {
     pub conversation: ConversationId,
     pub speaker: MembershipId,
     /// The newest message it may contain.
     pub cutoff_seq: i64,
     /// What it answers: its author is the user.
-    pub trigger: Option<MessageId>,
+    pub reply_to: Option<MessageId>,
     pub provider: &'a provider::Model,
     /// What kind of turn it is; for a human the model always writes as one.
     pub kind: GenerationTrigger,
@@ -58,97 +58,101 @@ pub struct Turn<'a> {
 
 /// Where a turn is taken.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct PromptScope {
     pub conversation: conversation::Model,
     pub space: space::Model,
     /// The active ones in the order of the roster, and the speaker.
-    pub seats: Vec<membership::Model>,
+    pub memberships: Vec<membership::Model>,
 }
 
 /// The context of a turn. `None`: the conversation is gone.
-pub async fn load(db: &impl ConnectionTrait, turn: Turn<'_>) -> Result<Option<Context>, DbErr> {
-    let found = conversation::Entity::find_by_id(turn.conversation)
+pub async fn load(
+    db: &impl ConnectionTrait,
+    request: PromptRequest<'_>,
+) -> Result<Option<PromptContext>, DbErr> {
+    let found = conversation::Entity::find_by_id(request.conversation)
         .find_also_related(space::Entity)
         .one(db)
         .await?;
     let Some((conversation, Some(space))) = found else {
         return Ok(None);
     };
-    let mut seats = membership::active_in(db, space.id).await?;
-    seats.extend(membership::missing(db, space.id, &seats, [turn.speaker]).await?);
-    let place = Place {
+    let mut memberships = membership::list_active(db, space.id).await?;
+    memberships
+        .extend(membership::load_missing(db, space.id, &memberships, [request.speaker]).await?);
+    let scope = PromptScope {
         conversation,
         space,
-        seats,
+        memberships,
     };
-    load_in(db, turn, place).await.map(Some)
+    load_in_scope(db, request, scope).await.map(Some)
 }
 
 /// The context of a turn at a place that is known.
-pub async fn load_in(
+pub async fn load_in_scope(
     db: &impl ConnectionTrait,
-    turn: Turn<'_>,
-    place: Place,
-) -> Result<Context, DbErr> {
-    let Place {
+    request: PromptRequest<'_>,
+    scope: PromptScope,
+) -> Result<PromptContext, DbErr> {
+    let PromptScope {
         conversation,
         space,
-        mut seats,
-    } = place;
-    let speaking = Speaking {
-        speaker: turn.speaker,
-        provider: turn.provider,
-        kind: turn.kind,
-        now: turn.now,
+        memberships: mut seats,
+    } = scope;
+    let speaking = SpeakerContext {
+        speaker: request.speaker,
+        provider: request.provider,
+        kind: request.kind,
+        now: request.now,
     };
-    let (mut context, mut owners) = of_space(db, &speaking, &space, &seats).await?;
+    let (mut context, mut owners) = space_settings(db, &speaking, &space, &seats).await?;
     let id = conversation.id;
-    let history = read::history(db, id, turn.cutoff_seq, context.limits()).await?;
+    let history = history_query::load_history(db, id, request.cutoff_seq, context.limits()).await?;
     let authors = history.iter().map(|it| it.space_membership_id);
-    let removed = membership::missing(db, space.id, &seats, authors).await?;
+    let removed = membership::load_missing(db, space.id, &seats, authors).await?;
     if !removed.is_empty() {
-        let (cards, more) = cards(db, &removed).await?;
+        let (cards, more) = load_cards(db, &removed).await?;
         owners.extend(more);
         context
-            .cast
-            .extend(removed.iter().map(|it| member(it, &cards)));
+            .members
+            .extend(removed.iter().map(|it| to_prompt_member(it, &cards)));
         seats.extend(removed);
     }
     let cutoff_seq = history.last().map_or(0, |it| it.seq);
-    let user_seat = user_seat(&seats, &history, &turn);
+    let user_seat = find_user_membership(&seats, &history, &request);
     context.conversation = id;
-    context.note = note_of(&conversation.settings, turn.speaker, &space, &seats);
+    context.note = author_note_of(&conversation.settings, request.speaker, &space, &seats);
     context.n_user_turns = match context.note.interval {
         ..=1 => 1,
-        _ => read::n_by(db, id, MessageRole::User, cutoff_seq)
+        _ => history_query::count_by_role(db, id, MessageRole::User, cutoff_seq)
             .await?
             .max(1),
     };
-    let own_scenario = text_of(&conversation.settings, "scenario_override");
+    let own_scenario = non_blank_text(&conversation.settings, "scenario_override");
     context.scenario_override = own_scenario.or(context.scenario_override);
-    context.user = user(user_seat);
-    context.history = lines(history, &seats);
+    context.user = to_prompt_user(user_seat);
+    context.history = to_history_lines(history, &seats);
     context.variables = Variables {
-        space: space_variable::of_space(db, space.id).await?,
+        space: space_variable::load_for_space(db, space.id).await?,
         conversation: VariableMap::deserialize(&conversation.variables["macros"])
             .unwrap_or_default(),
         ..Variables::default()
     };
-    let shelf = Shelf {
+    let loader = LoreLoader {
         conversation: Some(id),
         space: Some(space.id),
         settings: &space.settings,
         variables: &conversation.variables,
         user: user_seat.map(|it| it.id),
-        speaker: character_of(&context, &seats, &owners),
+        speaker: find_character(&context, &seats, &owners),
     };
-    context.lore = shelf::load(db, &context, shelf).await?;
+    context.lore = lore_loader::load(db, &context, loader).await?;
     Ok(context)
 }
 
 /// Who is about to speak, and how.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Speaking<'a> {
+pub(super) struct SpeakerContext<'a> {
     pub speaker: MembershipId,
     pub provider: &'a provider::Model,
     pub kind: GenerationTrigger,
@@ -157,55 +161,58 @@ pub(super) struct Speaking<'a> {
 
 /// What of a context is the space's: nothing has been said in it yet, and no lore is loaded. With it
 /// whose the characters are.
-pub(super) async fn of_space(
+pub(super) async fn space_settings(
     db: &impl ConnectionTrait,
-    speaking: &Speaking<'_>,
+    speaking: &SpeakerContext<'_>,
     space: &space::Model,
-    seats: &[membership::Model],
-) -> Result<(Context, HashMap<CharacterId, UserId>), DbErr> {
-    let (cards, owners) = cards(db, seats).await?;
-    let speaker = seats.iter().find(|it| it.id == speaking.speaker);
+    memberships: &[membership::Model],
+) -> Result<(PromptContext, HashMap<CharacterId, UserId>), DbErr> {
+    let (cards, owners) = load_cards(db, memberships).await?;
+    let speaker = memberships.iter().find(|it| it.id == speaking.speaker);
     let is_human = speaker.is_some_and(|it| it.kind == membership::MembershipKind::Human);
-    let mut preset = preset(db, speaking.provider, space, speaker).await?;
+    let mut preset = resolve_preset(db, speaking.provider, space, speaker).await?;
     if let Some(nudge) = space.settings["group_nudge_prompt"].as_str() {
         preset.texts.group_nudge_prompt = nudge.to_owned();
     }
-    let text = |key| text_of(&space.settings, key).unwrap_or_default();
-    let context = Context {
+    let text = |key| non_blank_text(&space.settings, key).unwrap_or_default();
+    let context = PromptContext {
         space_name: space.name.clone(),
-        cast: seats.iter().map(|it| member(it, &cards)).collect(),
+        members: memberships
+            .iter()
+            .map(|it| to_prompt_member(it, &cards))
+            .collect(),
         card_handling: space.card_handling_mode,
-        join: (text("join_prefix"), text("join_suffix")),
-        scenario_override: text_of(&space.settings, "scenario_override"),
+        field_affixes: (text("join_prefix"), text("join_suffix")),
+        scenario_override: non_blank_text(&space.settings, "scenario_override"),
         trigger: match is_human {
             true => GenerationTrigger::Impersonate,
             false => speaking.kind,
         },
-        lets_others_speak: space.settings["relax_message_trim"] == Value::Bool(true),
-        ..blank(speaking, preset)
+        allows_other_speakers: space.settings["relax_message_trim"] == Value::Bool(true),
+        ..empty_context(speaking, preset)
     };
     Ok((context, owners))
 }
 
 /// A context of which nothing is known but who speaks, and how.
-pub(super) fn blank(speaking: &Speaking<'_>, preset: Preset) -> Context {
-    Context {
+pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> PromptContext {
+    PromptContext {
         conversation: ConversationId(0),
         space_name: String::new(),
         speaker: speaking.speaker,
-        cast: Vec::new(),
-        user: user(None),
+        members: Vec::new(),
+        user: to_prompt_user(None),
         card_handling: space::CardHandlingMode::Swap,
-        join: Default::default(),
+        field_affixes: Default::default(),
         scenario_override: None,
         preset,
         trigger: speaking.kind,
-        note: Note::default(),
-        lore: Library::default(),
+        note: AuthorNote::default(),
+        lore: LoreInput::default(),
         n_user_turns: 1,
-        lets_others_speak: false,
-        instruction: None,
-        directions: None,
+        allows_other_speakers: false,
+        impersonation_request: None,
+        instructions: None,
         history: Vec::new(),
         variables: Variables::default(),
         model: speaking.provider.model.clone(),
@@ -214,34 +221,34 @@ pub(super) fn blank(speaking: &Speaking<'_>, preset: Preset) -> Context {
 }
 
 /// The note of a turn of this seat.
-pub(super) fn note_of(
+pub(super) fn author_note_of(
     conversation: &Value,
     speaker: MembershipId,
     space: &space::Model,
-    seats: &[membership::Model],
-) -> Note {
-    let seat = seats.iter().find(|it| it.id == speaker);
-    let of_speaker = seat.map_or(&Value::Null, |it| &it.settings);
-    note::resolve(conversation, of_speaker, &space.settings)
+    memberships: &[membership::Model],
+) -> AuthorNote {
+    let membership = memberships.iter().find(|it| it.id == speaker);
+    let of_speaker = membership.map_or(&Value::Null, |it| &it.settings);
+    author_note::resolve(conversation, of_speaker, &space.settings)
 }
 
 /// The character of a context, and whose it is.
-pub(super) fn character_of(
-    context: &Context,
-    seats: &[membership::Model],
+pub(super) fn find_character(
+    context: &PromptContext,
+    memberships: &[membership::Model],
     owners: &HashMap<CharacterId, UserId>,
 ) -> Option<(CharacterId, Option<UserId>)> {
     let character = context.character()?.id;
-    let seat = seats.iter().find(|it| it.id == character)?;
-    let id = seat.character_id?;
+    let membership = memberships.iter().find(|it| it.id == character)?;
+    let id = membership.character_id?;
     Some((id, owners.get(&id).copied()))
 }
 
-async fn cards(
+async fn load_cards(
     db: &impl ConnectionTrait,
-    seats: &[membership::Model],
+    memberships: &[membership::Model],
 ) -> Result<(HashMap<CharacterId, Card>, HashMap<CharacterId, UserId>), DbErr> {
-    let ids = seats.iter().filter_map(|it| it.character_id);
+    let ids = memberships.iter().filter_map(|it| it.character_id);
     let rows = character::Entity::find()
         .filter(character::Column::Id.is_in(ids))
         .all(db)
@@ -253,22 +260,28 @@ async fn cards(
     Ok((rows.into_iter().filter_map(read).collect(), owners))
 }
 
-fn member(seat: &membership::Model, cards: &HashMap<CharacterId, Card>) -> Member {
-    Member {
-        id: seat.id,
-        name: seat.cached_display_name.clone(),
-        aliases: seat.alias_list(),
-        kind: seat.kind,
-        participation: seat.participation,
-        status: seat.status,
-        character: seat.character_id,
-        card: seat.character_id.and_then(|it| cards.get(&it)).cloned(),
-        persona: seat.persona.clone(),
+fn to_prompt_member(
+    membership: &membership::Model,
+    cards: &HashMap<CharacterId, Card>,
+) -> PromptMember {
+    PromptMember {
+        id: membership.id,
+        name: membership.cached_display_name.clone(),
+        aliases: membership.alias_list(),
+        kind: membership.kind,
+        participation: membership.participation,
+        status: membership.status,
+        character: membership.character_id,
+        card: membership
+            .character_id
+            .and_then(|it| cards.get(&it))
+            .cloned(),
+        persona: membership.persona.clone(),
     }
 }
 
 /// What this turn goes by.
-async fn preset(
+async fn resolve_preset(
     db: &impl ConnectionTrait,
     provider: &provider::Model,
     space: &space::Model,
@@ -291,44 +304,54 @@ async fn preset(
 
 /// The seat of whom the prompt calls the user: the human for whom the model writes, else the author
 /// of what is answered, else the first human by position.
-fn user_seat<'a>(
-    seats: &'a [membership::Model],
+fn find_user_membership<'a>(
+    memberships: &'a [membership::Model],
     history: &[message::Model],
-    turn: &Turn<'_>,
+    request: &PromptRequest<'_>,
 ) -> Option<&'a membership::Model> {
     let human = |it: &&membership::Model| it.kind == membership::MembershipKind::Human;
-    let speaker = seats.iter().find(|it| it.id == turn.speaker).filter(human);
+    let speaker = memberships
+        .iter()
+        .find(|it| it.id == request.speaker)
+        .filter(human);
     let author = history
         .iter()
-        .find(|it| Some(it.id) == turn.trigger)
-        .and_then(|it| seats.iter().find(|seat| seat.id == it.space_membership_id))
+        .find(|it| Some(it.id) == request.reply_to)
+        .and_then(|it| {
+            memberships
+                .iter()
+                .find(|seat| seat.id == it.space_membership_id)
+        })
         .filter(human);
     let here = |it: &&membership::Model| it.status == membership::MembershipStatus::Active;
-    let first = || seats.iter().filter(human).find(here);
+    let first = || memberships.iter().filter(human).find(here);
     speaker.or(author).or_else(first)
 }
 
-pub(super) fn user(seat: Option<&membership::Model>) -> User {
-    seat.map_or_else(
-        || User {
+pub(super) fn to_prompt_user(membership: Option<&membership::Model>) -> PromptUser {
+    membership.map_or_else(
+        || PromptUser {
             name: "User".to_owned(),
             persona: String::new(),
         },
-        |it| User {
+        |it| PromptUser {
             name: it.cached_display_name.clone(),
             persona: it.persona.clone().unwrap_or_default(),
         },
     )
 }
 
-fn lines(history: Vec<message::Model>, seats: &[membership::Model]) -> Vec<Line> {
+fn to_history_lines(
+    history: Vec<message::Model>,
+    memberships: &[membership::Model],
+) -> Vec<HistoryLine> {
     let name = |id: MembershipId| {
-        let seat = seats.iter().find(|it| it.id == id);
+        let seat = memberships.iter().find(|it| it.id == id);
         seat.map_or_else(String::new, |it| it.cached_display_name.clone())
     };
     history
         .into_iter()
-        .map(|it| Line {
+        .map(|it| HistoryLine {
             seq: it.seq,
             message_id: it.id,
             swipe: it.active_swipe,
@@ -337,14 +360,14 @@ fn lines(history: Vec<message::Model>, seats: &[membership::Model]) -> Vec<Line>
             role: it.role,
             text: it.content,
             tokens: it.token_count,
-            at: it.created_at,
-            carried: Carried::default(),
-            stays: false,
+            created_at: it.created_at,
+            payload: BlockPayload::default(),
+            is_required: false,
         })
         .collect()
 }
 
-fn text_of(settings: &Value, key: &str) -> Option<String> {
+fn non_blank_text(settings: &Value, key: &str) -> Option<String> {
     settings[key]
         .as_str()
         .filter(|it| !it.trim().is_empty())

@@ -11,7 +11,7 @@ use unicode_script::UnicodeScript;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// `text` as it is compared.
-pub fn fold(text: &str) -> String {
+pub fn fold_text(text: &str) -> String {
     let composed: String = text.nfkc().filter(|it| !is_invisible(*it)).collect();
     let caseless: String = caseless::default_case_fold_str(&composed).nfkc().collect();
     let mut folded = String::with_capacity(caseless.len());
@@ -33,35 +33,35 @@ pub fn fold(text: &str) -> String {
 }
 
 /// Folded text and the places in it where a name may begin or end.
-pub struct Folded {
+pub struct FoldedText {
     /// The text as it is compared.
     pub text: String,
     /// For each byte: may a word begin or end before it?
     edges: Vec<bool>,
 }
 
-impl Folded {
+impl FoldedText {
     /// Folds `text` and finds its edges.
     pub fn new(text: &str) -> Self {
-        let text = fold(text);
+        let text = fold_text(text);
         let edges = edges(&text);
         Self { text, edges }
     }
 
     /// May a name begin at this byte?
-    pub fn begins_at(&self, at: usize) -> bool {
+    pub fn can_begin_at(&self, at: usize) -> bool {
         self.edges[at]
     }
 
     /// May a name end at this byte? A possessive ending does not hide it.
-    pub fn ends_at(&self, at: usize) -> bool {
+    pub fn can_end_at(&self, at: usize) -> bool {
         self.edges[at] || (self.text[at..].starts_with("'s") && self.edges[at + 2])
     }
 }
 
 /// Does this letter belong to a script whose words are not set apart by spaces, or take their
 /// particles without one?
-pub fn runs_on(letter: char) -> bool {
+pub fn continues_word(letter: char) -> bool {
     const LONG_VOWEL: char = 'ー'; // shared by both kana, so its own script is "common"
     letter == LONG_VOWEL
         || matches!(
@@ -88,7 +88,7 @@ fn edges(text: &str) -> Vec<bool> {
     let mut before = None;
     for (at, grapheme) in text.grapheme_indices(true) {
         let first = grapheme.chars().next();
-        if [before, first].into_iter().flatten().any(runs_on) {
+        if [before, first].into_iter().flatten().any(continues_word) {
             edges[at] = true;
         }
         before = grapheme.chars().next();

@@ -5,8 +5,8 @@
 use crate::characters::card::Card;
 use crate::characters::card::DepthPrompt;
 use crate::ids::CharacterId;
-use crate::prompt::context::Context;
-use crate::prompt::context::Member;
+use crate::prompt::context::PromptContext;
+use crate::prompt::context::PromptMember;
 use crate::prompt::macros::bindings::Bindings;
 use crate::prompt::macros::bindings::BoundText;
 use crate::prompt::macros::environment::MacroEnvironment;
@@ -22,57 +22,60 @@ const FIELD_NAME: &str = "<FIELDNAME>";
 pub const EXAMPLE_MARK: &str = "<START>";
 
 /// A field that several cards may fill.
-struct Part {
+struct CardFieldSpec {
     /// As people know it.
     name: &'static str,
-    of: fn(&Card) -> &str,
+    text: fn(&Card) -> &str,
 }
 
-const DESCRIPTION: Part = Part {
+const DESCRIPTION: CardFieldSpec = CardFieldSpec {
     name: "Description",
-    of: Card::description,
+    text: Card::description,
 };
-const PERSONALITY: Part = Part {
+const PERSONALITY: CardFieldSpec = CardFieldSpec {
     name: "Personality",
-    of: Card::personality,
+    text: Card::personality,
 };
-const SCENARIO: Part = Part {
+const SCENARIO: CardFieldSpec = CardFieldSpec {
     name: "Scenario",
-    of: Card::scenario,
+    text: Card::scenario,
 };
-const EXAMPLES: Part = Part {
+const EXAMPLES: CardFieldSpec = CardFieldSpec {
     name: "Example Messages",
-    of: Card::mes_example,
+    text: Card::mes_example,
 };
 
 /// The cards of a prompt, read: their macros are run.
-pub struct Cards {
+pub struct CardTexts {
     /// What the macros mean while the speaker speaks.
-    pub meanings: Bindings,
+    pub bindings: Bindings,
     /// Each personality by itself, with what the macros mean for its owner.
     pub personalities: Vec<(Bindings, String)>,
     /// What each card wants inside the history.
-    pub depth_prompts: Vec<Depth>,
+    pub depth_prompts: Vec<DepthText>,
 }
 
 /// Text that a card wants inside the history, its macros run.
-pub struct Depth {
+pub struct DepthText {
     /// The display name of the character of this card.
     pub owner: String,
     pub prompt: DepthPrompt,
 }
 
 /// Reads the cards of a context.
-pub fn read(context: &Context, world: &MacroEnvironment) -> Cards {
-    let names = names(context);
-    let description = joined(context, world, &DESCRIPTION);
-    let personalities = each(context, world, &PERSONALITY);
+pub fn expand_cards(context: &PromptContext, environment: &MacroEnvironment) -> CardTexts {
+    let names = name_bindings(context);
+    let description = join_field(context, environment, &DESCRIPTION);
+    let personalities = expand_field(context, environment, &PERSONALITY);
     let scenario = match context.scenario_override.as_deref().map(str::trim) {
-        None | Some("") => joined(context, world, &SCENARIO),
-        Some(instead) => world.without_variables(|| expand(instead, &names, world)),
+        None | Some("") => join_field(context, environment, &SCENARIO),
+        Some(replacement) => {
+            environment.without_variables(|| expand(replacement, &names, environment))
+        }
     };
-    let examples = joined(context, world, &EXAMPLES);
-    let persona = world.without_variables(|| expand(&context.user.persona, &names, world));
+    let examples = join_field(context, environment, &EXAMPLES);
+    let persona =
+        environment.without_variables(|| expand(&context.user.persona, &names, environment));
     let texts: Vec<&str> = personalities.iter().map(|(_, it)| it.as_str()).collect();
     let speaker = context.character().and_then(|it| it.card.as_ref());
     let meanings = Bindings {
@@ -86,49 +89,53 @@ pub fn read(context: &Context, world: &MacroEnvironment) -> Cards {
         version: speaker.map_or("", Card::character_version).to_owned(),
         ..names
     };
-    Cards {
-        meanings,
+    CardTexts {
+        bindings: meanings,
         personalities,
-        depth_prompts: depth_prompts(context, world),
+        depth_prompts: depth_prompts(context, environment),
     }
 }
 
 /// The characters whose cards enter, by position.
-pub fn entered(context: &Context) -> Vec<CharacterId> {
-    let owners = owners(context).into_iter();
+pub fn included_characters(context: &PromptContext) -> Vec<CharacterId> {
+    let owners = included_members(context).into_iter();
     owners.filter_map(|it| it.character).collect()
 }
 
 /// Whose cards enter, by position. Who is muted may still be made to speak, and then knows itself.
-fn owners(context: &Context) -> Vec<&Member> {
+fn included_members(context: &PromptContext) -> Vec<&PromptMember> {
     let Some(speaker) = context.character() else {
         return Vec::new();
     };
-    let enters = |it: &&Member| match context.card_handling {
+    let enters = |it: &&PromptMember| match context.card_handling {
         CardHandlingMode::Swap => false,
         CardHandlingMode::Append => it.participation == Participation::Active,
         CardHandlingMode::AppendDisabled => true,
     };
-    let all = context.cast.iter();
+    let all = context.members.iter();
     all.filter(|it| it.id == speaker.id || it.is_character() && enters(it))
         .collect()
 }
 
 /// One field of all cards that enter, one below the other.
-fn joined(context: &Context, world: &MacroEnvironment, part: &Part) -> String {
-    let all = each(context, world, part).into_iter();
+fn join_field(context: &PromptContext, world: &MacroEnvironment, field: &CardFieldSpec) -> String {
+    let all = expand_field(context, world, field).into_iter();
     all.map(|(_, text)| text).collect::<Vec<_>>().join("\n")
 }
 
 /// One field of each card that enters, if it says anything.
-fn each(context: &Context, world: &MacroEnvironment, part: &Part) -> Vec<(Bindings, String)> {
-    let all = owners(context).into_iter();
+fn expand_field(
+    context: &PromptContext,
+    world: &MacroEnvironment,
+    field: &CardFieldSpec,
+) -> Vec<(Bindings, String)> {
+    let all = included_members(context).into_iter();
     all.filter_map(|owner| {
-        let own = meanings_of(context, owner);
-        let body = expand((part.of)(owner.card.as_ref()?), &own, world);
+        let own = member_bindings(context, owner);
+        let body = expand((field.text)(owner.card.as_ref()?), &own, world);
         let body = body.trim();
         (!body.is_empty()).then(|| {
-            let text = between_affixes(context, world, part, &own, body);
+            let text = add_affixes(context, world, field, &own, body);
             (own, text)
         })
     })
@@ -137,26 +144,26 @@ fn each(context: &Context, world: &MacroEnvironment, part: &Part) -> Vec<(Bindin
 
 /// A field between what the space wants around it. Examples keep their mark in front of it all:
 /// several cards' are told apart by it, so none may be missing.
-fn between_affixes(
-    context: &Context,
+fn add_affixes(
+    context: &PromptContext,
     world: &MacroEnvironment,
-    part: &Part,
+    field: &CardFieldSpec,
     own: &Bindings,
     body: &str,
 ) -> String {
     if context.card_handling == CardHandlingMode::Swap {
         return body.to_owned();
     }
-    let (mark, body) = match part.name == EXAMPLES.name {
-        true => (format!("{EXAMPLE_MARK}\n"), without_mark(body)),
+    let (mark, body) = match field.name == EXAMPLES.name {
+        true => (format!("{EXAMPLE_MARK}\n"), strip_example_mark(body)),
         false => (String::new(), body),
     };
-    let affix = |text: &str| expand(&text.replace(FIELD_NAME, part.name), own, world);
-    let (prefix, suffix) = &context.join;
+    let affix = |text: &str| expand(&text.replace(FIELD_NAME, field.name), own, world);
+    let (prefix, suffix) = &context.field_affixes;
     world.without_variables(|| mark + &affix(prefix) + body + &affix(suffix))
 }
 
-fn without_mark(body: &str) -> &str {
+fn strip_example_mark(body: &str) -> &str {
     match body.get(..EXAMPLE_MARK.len()) {
         Some(mark) if mark.eq_ignore_ascii_case(EXAMPLE_MARK) => {
             body[EXAMPLE_MARK.len()..].trim_start()
@@ -166,28 +173,28 @@ fn without_mark(body: &str) -> &str {
 }
 
 /// The speaker's card always has its say; in a mode that joins, those of all who take part too.
-fn depth_prompts(context: &Context, world: &MacroEnvironment) -> Vec<Depth> {
+fn depth_prompts(context: &PromptContext, world: &MacroEnvironment) -> Vec<DepthText> {
     let speaker = context.character().map(|it| it.id);
-    let owners = owners(context).into_iter();
-    let heard =
+    let owners = included_members(context).into_iter();
+    let included =
         owners.filter(|it| Some(it.id) == speaker || it.participation == Participation::Active);
-    let depths = heard.filter_map(|owner| {
+    let depths = included.filter_map(|owner| {
         let mut prompt = owner.card.as_ref()?.depth_prompt()?;
-        let own = meanings_of(context, owner);
+        let own = member_bindings(context, owner);
         prompt.prompt = expand(&prompt.prompt, &own, world).trim().to_owned();
         let owner = owner.name.clone();
-        (!prompt.prompt.is_empty()).then_some(Depth { owner, prompt })
+        (!prompt.prompt.is_empty()).then_some(DepthText { owner, prompt })
     });
     depths.collect()
 }
 
 /// What the macros mean in the card of `owner`.
-fn meanings_of(context: &Context, owner: &Member) -> Bindings {
+fn member_bindings(context: &PromptContext, owner: &PromptMember) -> Bindings {
     let text = |of: fn(&Card) -> &str| owner.card.as_ref().map_or("", of);
-    let others = listed(others(context, Some(owner)), &context.user.name);
+    let others = join_names(other_members(context, Some(owner)), &context.user.name);
     Bindings {
-        character: owner.called().to_owned(),
-        is_nicknamed: owner.called() != owner.name,
+        character: owner.display_name().to_owned(),
+        is_nicknamed: owner.display_name() != owner.name,
         not_character: others,
         persona: context.user.persona.as_str().into(),
         description: text(Card::description).into(),
@@ -197,46 +204,46 @@ fn meanings_of(context: &Context, owner: &Member) -> Bindings {
         system_prompt: text(Card::system_prompt).into(),
         post_history: text(Card::post_history_instructions).into(),
         version: text(Card::character_version).to_owned(),
-        ..names(context)
+        ..name_bindings(context)
     }
 }
 
 /// What the names mean while the speaker of this context speaks.
-fn names(context: &Context) -> Bindings {
+fn name_bindings(context: &PromptContext) -> Bindings {
     let character = context.character();
-    let called = character.map_or(context.user.name.as_str(), Member::called);
+    let character_name = character.map_or(context.user.name.as_str(), PromptMember::display_name);
     let not_muted = context.characters();
     let not_muted = not_muted.filter(|it| it.participation == Participation::Active);
-    let people = context.cast.iter();
+    let people = context.members.iter();
     let people = people
         .filter(|it| it.kind == MembershipKind::Human && it.status == MembershipStatus::Active);
     Bindings {
-        character: called.to_owned(),
-        is_nicknamed: character.is_some_and(|it| it.called() != it.name),
+        character: character_name.to_owned(),
+        is_nicknamed: character.is_some_and(|it| it.display_name() != it.name),
         user: context.user.name.clone(),
-        users: listed(people, &context.user.name),
-        group: listed(context.characters(), called),
-        group_not_muted: listed(not_muted, called),
-        not_character: listed(others(context, character), &context.user.name),
+        users: join_names(people, &context.user.name),
+        group: join_names(context.characters(), character_name),
+        group_not_muted: join_names(not_muted, character_name),
+        not_character: join_names(other_members(context, character), &context.user.name),
         ..Bindings::default()
     }
 }
 
 /// Everybody who is here but this one.
-fn others<'a>(
-    context: &'a Context,
-    one: Option<&Member>,
-) -> impl Iterator<Item = &'a Member> + use<'a> {
+fn other_members<'a>(
+    context: &'a PromptContext,
+    one: Option<&PromptMember>,
+) -> impl Iterator<Item = &'a PromptMember> + use<'a> {
     let one = one.map(|it| it.id);
-    let here = context.cast.iter();
+    let here = context.members.iter();
     here.filter(move |it| it.status == MembershipStatus::Active && Some(it.id) != one)
 }
 
 /// Display names, separated by commas; `nobody` when there are none.
-fn listed<'a>(members: impl Iterator<Item = &'a Member>, nobody: &str) -> String {
+fn join_names<'a>(members: impl Iterator<Item = &'a PromptMember>, fallback: &str) -> String {
     let names: Vec<&str> = members.map(|it| it.name.as_str()).collect();
     match names.is_empty() {
-        true => nobody.to_owned(),
+        true => fallback.to_owned(),
         false => names.join(", "),
     }
 }

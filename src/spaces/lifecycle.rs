@@ -6,8 +6,8 @@ use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipRole;
+use crate::spaces::membership_changes;
 use crate::spaces::needs_step;
-use crate::spaces::roster;
 use crate::spaces::space;
 use crate::spaces::space::ActiveModel;
 use crate::spaces::space::Column;
@@ -35,7 +35,7 @@ use serde_json::Value;
 
 /// What one sets of a space; `None` leaves it as it is, or as it is by default.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct SpaceRules {
     pub name: Option<String>,
     pub description: Option<String>,
     pub status: Option<space::SpaceStatus>,
@@ -53,9 +53,9 @@ pub struct Rules {
     pub token_limit: Option<i64>,
 }
 
-impl Rules {
+impl SpaceRules {
     /// Whether they forbid, in this space, what may be planned in its conversations.
-    fn change_the_schedule(&self, present: &Model) -> bool {
+    fn affects_scheduling(&self, present: &Model) -> bool {
         self.status.is_some_and(|it| it != present.status)
             || self.reply_order.is_some_and(|it| it != present.reply_order)
             || self
@@ -66,9 +66,9 @@ impl Rules {
 
 /// Why a space or a seat was not changed.
 #[derive(Debug, thiserror::Error)]
-pub enum ChangeError<M: std::fmt::Debug> {
+pub enum SpaceUpdateError<M: std::fmt::Debug> {
     #[error("it is gone")]
-    Gone,
+    NotFound,
     #[error("the settings have been changed since they were read")]
     Stale(Box<M>),
     #[error("another active member of the space has a name that looks alike")]
@@ -82,16 +82,22 @@ pub async fn create(
     db: &Db,
     owner: UserId,
     owner_name: String,
-    rules: Rules,
+    rules: SpaceRules,
     now: Timestamp,
 ) -> Result<Model, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
-            let mut row = blank(Some(owner), now).into_active_model();
+            let mut row = new_model(Some(owner), now).into_active_model();
             row.id = NotSet;
-            let space = with_rules(row, rules).insert(tx).await?;
-            let seat =
-                roster::blank_human(space.id, owner, MembershipRole::Owner, owner_name, 0, now);
+            let space = apply_rules(row, rules).insert(tx).await?;
+            let seat = membership_changes::new_human_row(
+                space.id,
+                owner,
+                MembershipRole::Owner,
+                owner_name,
+                0,
+                now,
+            );
             membership::Entity::insert(seat).exec(tx).await?;
             Ok(space)
         })
@@ -100,13 +106,13 @@ pub async fn create(
 }
 
 /// A space of nobody's, in which something is put together before anybody sees it.
-pub fn hidden(now: Timestamp) -> ActiveModel {
-    let mut row = blank(None, now).into_active_model();
+pub fn create_hidden(now: Timestamp) -> ActiveModel {
+    let mut row = new_model(None, now).into_active_model();
     row.id = NotSet;
     row
 }
 
-fn blank(owner: Option<UserId>, now: Timestamp) -> Model {
+fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
     Model {
         id: SpaceId(0), // given by the database
         name: String::new(),
@@ -136,30 +142,30 @@ fn blank(owner: Option<UserId>, now: Timestamp) -> Model {
 pub async fn update(
     db: &Db,
     id: SpaceId,
-    rules: Rules,
+    rules: SpaceRules,
     version: Option<i64>,
-) -> Result<Model, ChangeError<Model>> {
+) -> Result<Model, SpaceUpdateError<Model>> {
     db.write(move |tx| {
         Box::pin(async move {
             let before = Entity::find_by_id(id).one(tx).await?;
-            let before = before.ok_or(ChangeError::Gone)?;
-            let is_marked = rules.change_the_schedule(&before);
+            let before = before.ok_or(SpaceUpdateError::NotFound)?;
+            let is_marked = rules.affects_scheduling(&before);
             if is_marked {
                 needs_step::mark_all(tx, id).await?;
             }
-            let present = locked(tx, id).await?.ok_or(ChangeError::Gone)?;
-            if !is_marked && rules.change_the_schedule(&present) {
+            let present = lock(tx, id).await?.ok_or(SpaceUpdateError::NotFound)?;
+            if !is_marked && rules.affects_scheduling(&present) {
                 needs_step::mark_all(tx, id).await?; // it was changed back in between
             }
             if version.is_some_and(|it| it != present.settings_version) {
-                return Err(ChangeError::Stale(Box::new(present)));
+                return Err(SpaceUpdateError::Stale(Box::new(present)));
             }
             let changes_settings = rules
                 .settings
                 .as_ref()
                 .is_some_and(|it| *it != present.settings);
             let next_version = present.settings_version + i64::from(changes_settings);
-            let mut row = with_rules(present.clone().into_active_model(), rules);
+            let mut row = apply_rules(present.clone().into_active_model(), rules);
             if changes_settings {
                 row.settings_version = Set(next_version);
             }
@@ -173,7 +179,7 @@ pub async fn update(
 }
 
 /// Locks a space for this transaction.
-pub async fn locked(tx: &impl ConnectionTrait, id: SpaceId) -> Result<Option<Model>, DbErr> {
+pub async fn lock(tx: &impl ConnectionTrait, id: SpaceId) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id(id).lock(LockType::Update).one(tx).await
 }
 
@@ -210,7 +216,7 @@ pub async fn delete(db: &Db, id: SpaceId) -> Result<bool, DbErr> {
 }
 
 /// The spaces in which a user sits.
-pub fn of_user(user: UserId) -> Select<Entity> {
+pub fn list_for_user(user: UserId) -> Select<Entity> {
     let seats = membership::Entity::find()
         .select_only()
         .column(membership::Column::SpaceId)
@@ -221,7 +227,7 @@ pub fn of_user(user: UserId) -> Select<Entity> {
         .filter(Column::IsHidden.eq(false))
 }
 
-fn with_rules(mut row: ActiveModel, rules: Rules) -> ActiveModel {
+fn apply_rules(mut row: ActiveModel, rules: SpaceRules) -> ActiveModel {
     fn put<T: Into<sea_orm::Value> + PartialEq>(
         column: &mut sea_orm::ActiveValue<T>,
         value: Option<T>,

@@ -10,7 +10,7 @@ use crate::conversations::chat_line::ChatMessage;
 use crate::conversations::conversation;
 use crate::conversations::import_job;
 use crate::conversations::message;
-use crate::conversations::newest;
+use crate::conversations::newest_messages;
 use crate::conversations::swipe;
 use crate::conversations::timeline;
 use crate::db::connect::Db;
@@ -20,10 +20,10 @@ use crate::ids::MembershipId;
 use crate::ids::MessageId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
+use crate::spaces::lifecycle;
 use crate::spaces::membership;
-use crate::spaces::roster;
+use crate::spaces::membership_changes;
 use crate::spaces::space;
-use crate::spaces::tenancy;
 use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::ActiveValue::Set;
@@ -48,49 +48,49 @@ const MAX_ROWS: usize = 500;
 
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
-pub enum ImportError {
+pub enum ChatImportError {
     #[error("One import at a time: wait for the other, or cancel it.")]
-    Busy,
+    AlreadyRunning,
     #[error("It was canceled.")]
     Canceled,
     #[error("The space is gone.")]
-    Gone,
+    SpaceNotFound,
     #[error("There is no message in this file that could be read.")]
     NotAChat,
     #[error("{0}")]
     NotASpace(String),
     #[error(transparent)]
-    Full(#[from] QuotaExceeded),
+    QuotaExceeded(#[from] QuotaExceeded),
     #[error("The file could not be read.")]
     Io(#[from] std::io::Error),
     #[error("The database could not take it.")]
     Db(#[from] DbErr),
 }
 
-impl From<QuotaError> for ImportError {
+impl From<QuotaError> for ChatImportError {
     fn from(error: QuotaError) -> Self {
         match error {
-            QuotaError::Exceeded(full) => Self::Full(full),
+            QuotaError::Exceeded(full) => Self::QuotaExceeded(full),
             QuotaError::Db(error) => Self::Db(error),
         }
     }
 }
 
 /// Begins an import: a row that tells of it, and a hidden space.
-pub async fn begin(
+pub async fn start(
     db: &Db,
     user: UserId,
     kind: import_job::ImportKind,
     target: Option<SpaceId>,
     bytes_total: u64,
     now: Timestamp,
-) -> Result<import_job::Model, ImportError> {
+) -> Result<import_job::Model, ChatImportError> {
     db.write(move |tx| {
         Box::pin(async move {
-            if import_job::runs_for(tx, user).await? {
-                return Err(ImportError::Busy);
+            if import_job::has_running(tx, user).await? {
+                return Err(ChatImportError::AlreadyRunning);
             }
-            let hidden = tenancy::hidden(now).insert(tx).await?;
+            let hidden = lifecycle::create_hidden(now).insert(tx).await?;
             let row = import_job::ActiveModel {
                 id: NotSet,
                 user_id: Set(user),
@@ -114,10 +114,10 @@ pub async fn begin(
 }
 
 /// Begins a conversation in the hidden space.
-pub async fn begin_conversation(
+pub async fn insert_conversation(
     db: &Db,
     row: conversation::Model,
-) -> Result<ConversationId, ImportError> {
+) -> Result<ConversationId, ChatImportError> {
     let mut row = row.into_active_model();
     row.id = NotSet;
     let made = db
@@ -129,14 +129,14 @@ pub async fn begin_conversation(
             })
         })
         .await?;
-    Ok::<_, DbErr>(made.id).map_err(ImportError::from)
+    Ok::<_, DbErr>(made.id).map_err(ChatImportError::from)
 }
 
 /// Where a batch is written.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct ImportTarget {
     pub import: ImportId,
-    pub hidden: SpaceId,
+    pub hidden_space: SpaceId,
     pub conversation: ConversationId,
     /// The number of the first message of the batch.
     pub first_seq: i64,
@@ -146,83 +146,84 @@ pub struct Place {
 
 /// A message of a batch, whole but for its number.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ImportedMessage {
     pub author: AuthorTarget,
     pub created_at: Timestamp,
     pub message: ChatMessage,
 }
 
 /// Writes a batch; answers the seats that were made.
-pub async fn write(
+pub async fn write_batch(
     db: &Db,
-    place: Place,
-    entries: Vec<Entry>,
-) -> Result<HashMap<AuthorName, MembershipId>, ImportError> {
+    target: ImportTarget,
+    messages: Vec<ImportedMessage>,
+) -> Result<HashMap<AuthorName, MembershipId>, ChatImportError> {
     db.write(move |tx| {
         Box::pin(async move {
-            let n_messages = place.first_seq - 1 + i64::try_from(entries.len()).unwrap_or(0);
-            let bytes_read = i64::try_from(place.bytes_read).unwrap_or(i64::MAX);
-            let beat = import_job::beat(tx, place.import, bytes_read, n_messages, place.now);
-            if !beat.await? {
-                return Err(ImportError::Canceled);
+            let n_messages = target.first_seq - 1 + i64::try_from(messages.len()).unwrap_or(0);
+            let bytes_read = i64::try_from(target.bytes_read).unwrap_or(i64::MAX);
+            let heartbeat =
+                import_job::heartbeat(tx, target.import, bytes_read, n_messages, target.now);
+            if !heartbeat.await? {
+                return Err(ChatImportError::Canceled);
             }
-            let seats = make_seats(tx, place, &entries).await?;
-            let lines = lines(place, entries, &seats);
-            insert(tx, place.conversation, place.first_seq - 1, lines).await?;
-            Ok(seats)
+            let memberships = insert_memberships(tx, target, &messages).await?;
+            let rows = to_rows(target, messages, &memberships);
+            insert_messages(tx, target.conversation, target.first_seq - 1, rows).await?;
+            Ok(memberships)
         })
     })
     .await
 }
 
 /// Makes a seat for everybody who has none. They are empty ones: nobody speaks from them.
-async fn make_seats(
+async fn insert_memberships(
     tx: &impl ConnectionTrait,
-    place: Place,
-    entries: &[Entry],
+    target: ImportTarget,
+    messages: &[ImportedMessage],
 ) -> Result<HashMap<AuthorName, MembershipId>, DbErr> {
-    let mut seats = HashMap::new();
-    for entry in entries {
+    let mut memberships = HashMap::new();
+    for entry in messages {
         if let AuthorTarget::New(name) = &entry.author
-            && !seats.contains_key(name)
+            && !memberships.contains_key(name)
         {
-            let position = i64::try_from(seats.len()).unwrap_or(0);
-            let row = roster::left(
-                place.hidden,
+            let position = i64::try_from(memberships.len()).unwrap_or(0);
+            let row = membership_changes::removed_member(
+                target.hidden_space,
                 name.kind(),
                 name.name.clone(),
                 position,
-                place.now,
+                target.now,
             );
-            seats.insert(name.clone(), row.insert(tx).await?.id);
+            memberships.insert(name.clone(), row.insert(tx).await?.id);
         }
     }
-    Ok(seats)
+    Ok(memberships)
 }
 
 /// A message as a row with its number, and all its texts where there are several.
 #[derive(Debug)]
-pub struct Line {
+pub struct MessageRow {
     pub message: message::Model,
-    pub texts: Vec<swipe::Text>,
+    pub texts: Vec<swipe::SwipeText>,
 }
 
 /// The rows of a batch.
-fn lines(
-    place: Place,
-    entries: Vec<Entry>,
-    seats: &HashMap<AuthorName, MembershipId>,
-) -> Vec<Line> {
-    let numbered = (place.first_seq..).zip(entries);
-    let line = |(seq, entry): (i64, Entry)| {
+fn to_rows(
+    target: ImportTarget,
+    messages: Vec<ImportedMessage>,
+    memberships: &HashMap<AuthorName, MembershipId>,
+) -> Vec<MessageRow> {
+    let numbered = (target.first_seq..).zip(messages);
+    let line = |(seq, entry): (i64, ImportedMessage)| {
         let author = match &entry.author {
             AuthorTarget::Existing(seat) => *seat,
-            AuthorTarget::New(name) => seats[name],
+            AuthorTarget::New(name) => memberships[name],
         };
         let mut texts = entry.message.texts;
         let active = entry.message.active;
-        let mut message = timeline::blank(
-            place.conversation,
+        let mut message = timeline::new_model(
+            target.conversation,
             author,
             entry.message.role,
             String::new(),
@@ -232,21 +233,21 @@ fn lines(
         message.rev = FIRST_REV;
         message.visibility = entry.message.visibility;
         let shown = texts[active].clone();
-        shown.show_on(&mut message, i64::try_from(active).unwrap_or(0));
+        shown.select_on(&mut message, i64::try_from(active).unwrap_or(0));
         if texts.len() == 1 {
             texts.clear();
         }
-        Line { message, texts }
+        MessageRow { message, texts }
     };
     numbered.map(line).collect()
 }
 
 /// Inserts messages with their texts behind the message with the number `after`.
-pub async fn insert(
+pub async fn insert_messages(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,
     after: i64,
-    lines: Vec<Line>,
+    lines: Vec<MessageRow>,
 ) -> Result<(), DbErr> {
     if lines.is_empty() {
         return Ok(());
@@ -272,7 +273,7 @@ pub async fn insert(
     let ids = ids_after(tx, conversation, after).await?;
     let texts = texts_of
         .into_iter()
-        .flat_map(|(seq, texts)| swipe::rows(ids[&seq], 0, texts));
+        .flat_map(|(seq, texts)| swipe::to_rows(ids[&seq], 0, texts));
     insert_texts(tx, texts.collect()).await
 }
 
@@ -309,7 +310,7 @@ async fn ids_after(
 
 /// What the last transaction of a chat's import writes.
 #[derive(Debug)]
-pub struct Finished {
+pub struct ChatImportResult {
     pub import: import_job::Model,
     pub target: SpaceId,
     pub conversation: ConversationId,
@@ -322,38 +323,46 @@ pub struct Finished {
 }
 
 /// Shows the conversation, and with it the seats that were made for it.
-pub async fn finish(db: &Db, it: Finished) -> Result<conversation::Model, ImportError> {
+pub async fn finish(
+    db: &Db,
+    result: ChatImportResult,
+) -> Result<conversation::Model, ChatImportError> {
     db.write(move |tx| {
         Box::pin(async move {
-            let id = it.import.id;
-            let bytes_read = i64::try_from(it.bytes_read).unwrap_or(i64::MAX);
-            if !import_job::beat(tx, id, bytes_read, it.last_seq, it.now).await? {
-                return Err(ImportError::Canceled);
+            let id = result.import.id;
+            let bytes_read = i64::try_from(result.bytes_read).unwrap_or(i64::MAX);
+            if !import_job::heartbeat(tx, id, bytes_read, result.last_seq, result.now).await? {
+                return Err(ChatImportError::Canceled);
             }
-            let space = tenancy::locked(tx, it.target).await?;
+            let space = lifecycle::lock(tx, result.target).await?;
             let is_open =
                 |it: &space::Model| it.status == space::SpaceStatus::Active && !it.is_hidden;
-            let space = space.filter(is_open).ok_or(ImportError::Gone)?;
-            let hidden = it.import.hidden_space_id.ok_or(ImportError::Canceled)?;
-            move_seats(tx, hidden, space.id).await?;
+            let space = space
+                .filter(is_open)
+                .ok_or(ChatImportError::SpaceNotFound)?;
+            let hidden = result
+                .import
+                .hidden_space_id
+                .ok_or(ChatImportError::Canceled)?;
+            move_memberships(tx, hidden, space.id).await?;
             let row = conversation::ActiveModel {
-                id: Set(it.conversation),
+                id: Set(result.conversation),
                 space_id: Set(space.id),
-                title: Set(it.title),
-                settings: Set(it.settings),
-                last_seq: Set(it.last_seq),
+                title: Set(result.title),
+                settings: Set(result.settings),
+                last_seq: Set(result.last_seq),
                 ..Default::default()
             };
             row.update(tx).await?;
-            newest::store(tx, it.conversation).await?;
-            let row = conversation::Entity::find_by_id(it.conversation);
-            let row = row.one(tx).await?.ok_or(ImportError::Gone)?;
-            let mut import = it.import.into_active_model();
+            newest_messages::refresh(tx, result.conversation).await?;
+            let row = conversation::Entity::find_by_id(result.conversation);
+            let row = row.one(tx).await?.ok_or(ChatImportError::SpaceNotFound)?;
+            let mut import = result.import.into_active_model();
             import.status = Set(import_job::ImportStatus::Succeeded);
             import.hidden_space_id = Set(None);
             import.conversation_id = Set(Some(row.id));
-            import.report = Set(it.report);
-            import.finished_at = Set(Some(it.now));
+            import.report = Set(result.report);
+            import.finished_at = Set(Some(result.now));
             import.update(tx).await?;
             space::Entity::delete_by_id(hidden).exec(tx).await?;
             Ok(row)
@@ -363,7 +372,11 @@ pub async fn finish(db: &Db, it: Finished) -> Result<conversation::Model, Import
 }
 
 /// Behind everybody who is there.
-async fn move_seats(tx: &impl ConnectionTrait, from: SpaceId, to: SpaceId) -> Result<(), DbErr> {
+async fn move_memberships(
+    tx: &impl ConnectionTrait,
+    from: SpaceId,
+    to: SpaceId,
+) -> Result<(), DbErr> {
     use membership::Column;
     let next = membership::next_position(tx, to).await?;
     membership::Entity::update_many()

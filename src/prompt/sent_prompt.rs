@@ -4,9 +4,9 @@ use crate::conversations::message;
 use crate::conversations::swipe;
 use crate::ids::MessageId;
 use crate::ids::RunId;
-use crate::prompt::record::Present;
-use crate::prompt::record::Record;
-use crate::prompt::record::Said;
+use crate::prompt::prompt_record::RecordedText;
+use crate::prompt::prompt_record::SentPrompt;
+use crate::prompt::prompt_record::TextState;
 use crate::prompt::run_prompt;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
@@ -16,37 +16,37 @@ use sea_orm::QueryFilter;
 use std::collections::HashMap;
 
 /// How many messages are asked for at a time.
-const PIECE: usize = 1_000;
+const PAGE_SIZE: usize = 1_000;
 
 /// What is kept of the prompt of a run, and its messages. `None`: it sent nothing, or long ago.
-pub async fn by_run(
+pub async fn load_for_run(
     db: &impl ConnectionTrait,
     run: RunId,
-) -> Result<Option<(Record, Texts)>, DbErr> {
+) -> Result<Option<(SentPrompt, MessageTexts)>, DbErr> {
     let Some(row) = run_prompt::Entity::find_by_id(run).one(db).await? else {
         return Ok(None);
     };
-    let mut texts = Texts::default();
-    for piece in row.record.said().chunks(PIECE) {
-        texts.read(db, piece, row.created_at).await?;
+    let mut texts = MessageTexts::default();
+    for piece in row.record.recorded_texts().chunks(PAGE_SIZE) {
+        texts.load_texts(db, piece, row.created_at).await?;
     }
     Ok(Some((row.record, texts)))
 }
 
 /// Texts of messages.
 #[derive(Debug, Default)]
-pub struct Texts(HashMap<Said, Present>);
+pub struct MessageTexts(HashMap<RecordedText, TextState>);
 
-impl Texts {
+impl MessageTexts {
     /// A text as it reads now; `None`: it is gone.
-    pub fn of(&self, said: Said) -> Option<Present> {
+    pub fn get(&self, said: RecordedText) -> Option<TextState> {
         self.0.get(&said).cloned()
     }
 
-    async fn read(
+    async fn load_texts(
         &mut self,
         db: &impl ConnectionTrait,
-        all: &[Said],
+        all: &[RecordedText],
         sent_at: crate::clock::Timestamp,
     ) -> Result<(), DbErr> {
         let ids = all.iter().map(|it| it.message);
@@ -58,30 +58,30 @@ impl Texts {
         let messages: HashMap<MessageId, message::Model> =
             messages.into_iter().map(|it| (it.id, it)).collect();
         let is_changed = |at: Option<_>| at.is_some_and(|at| at > sent_at);
-        let mut elsewhere = Vec::new();
+        let mut other_swipes = Vec::new();
         for said in all {
             match messages.get(&said.message) {
                 Some(it) if it.active_swipe == said.swipe => {
-                    let present = Present {
+                    let present = TextState {
                         text: it.content.clone(),
                         is_changed: is_changed(it.edited_at),
                     };
                     self.0.insert(*said, present);
                 }
-                Some(it) => elsewhere.push(it.id),
+                Some(it) => other_swipes.push(it.id),
                 None => {}
             }
         }
         let swipes = swipe::Entity::find()
-            .filter(swipe::Column::MessageId.is_in(elsewhere.iter().copied()))
+            .filter(swipe::Column::MessageId.is_in(other_swipes.iter().copied()))
             .all(db)
             .await?;
         for it in swipes {
-            let said = Said {
+            let said = RecordedText {
                 message: it.message_id,
                 swipe: it.position,
             };
-            let present = Present {
+            let present = TextState {
                 is_changed: is_changed(it.edited_at),
                 text: it.content,
             };

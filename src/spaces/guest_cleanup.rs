@@ -11,13 +11,13 @@ use crate::db::connect::Db;
 use crate::ids::MembershipId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
+use crate::spaces::lifecycle;
 use crate::spaces::membership;
 use crate::spaces::membership::Column;
 use crate::spaces::membership::Entity;
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Model;
-use crate::spaces::tenancy;
 use sea_orm::ColumnTrait;
 use sea_orm::Condition;
 use sea_orm::ConnectionTrait;
@@ -34,10 +34,10 @@ use sea_orm::sea_query::Query;
 use sea_orm::sea_query::SimpleExpr;
 
 /// How many are deleted in one transaction.
-const BATCH: u64 = 50;
+const BATCH_SIZE: u64 = 50;
 
 /// What refers to the author of something, as table and column.
-const TRACES: [(&str, &str); 3] = [
+const REFERENCES: [(&str, &str); 3] = [
     ("messages", "space_membership_id"),
     ("conversation_runs", "speaker_space_membership_id"),
     ("round_slots", "space_membership_id"),
@@ -45,16 +45,16 @@ const TRACES: [(&str, &str); 3] = [
 
 /// Deletes the membership of a guest who just left and never wrote, and the account if no session of
 /// it is left. The space is locked.
-pub async fn delete_if_silent(
+pub async fn delete_if_unreferenced(
     tx: &impl ConnectionTrait,
-    left: &Model,
+    membership: &Model,
     now: Timestamp,
 ) -> Result<(), DbErr> {
-    if left.role != MembershipRole::Guest || left.status != MembershipStatus::Removed {
+    if membership.role != MembershipRole::Guest || membership.status != MembershipStatus::Removed {
         return Ok(());
     }
-    if delete_silent(tx, vec![left.id]).await? == 1
-        && let Some(id) = left.user_id
+    if delete_unreferenced(tx, vec![membership.id]).await? == 1
+        && let Some(id) = membership.user_id
     {
         delete_accounts(tx, vec![id], now).await?;
     }
@@ -66,10 +66,10 @@ pub async fn delete_if_silent(
 ///
 /// # Errors
 /// When the database fails.
-pub async fn sweep(db: &Db, now: Timestamp) -> Result<(u64, u64), DbErr> {
+pub async fn delete_unused_guests(db: &Db, now: Timestamp) -> Result<(u64, u64), DbErr> {
     let (mut n_memberships, mut n_accounts) = (0, 0);
     loop {
-        let found = silent(db.reader(), BATCH).await?;
+        let found = find_unreferenced(db.reader(), BATCH_SIZE).await?;
         let Some((_, space)) = found.first().copied() else {
             break;
         };
@@ -81,8 +81,8 @@ pub async fn sweep(db: &Db, now: Timestamp) -> Result<(u64, u64), DbErr> {
         let deleted = db
             .write(move |tx| {
                 Box::pin(async move {
-                    tenancy::locked(tx, space).await?;
-                    delete_silent(tx, ids).await
+                    lifecycle::lock(tx, space).await?;
+                    delete_unreferenced(tx, ids).await
                 })
             })
             .await;
@@ -93,7 +93,7 @@ pub async fn sweep(db: &Db, now: Timestamp) -> Result<(u64, u64), DbErr> {
         }
     }
     loop {
-        let found = over(db.reader(), now, BATCH).await?;
+        let found = find_unused_accounts(db.reader(), now, BATCH_SIZE).await?;
         if found.is_empty() {
             break;
         }
@@ -110,7 +110,10 @@ pub async fn sweep(db: &Db, now: Timestamp) -> Result<(u64, u64), DbErr> {
 
 /// The rows are locked before it is asked who wrote: a post that is under way commits first, and none
 /// can refer to them afterwards.
-async fn delete_silent(tx: &impl ConnectionTrait, ids: Vec<MembershipId>) -> Result<u64, DbErr> {
+async fn delete_unreferenced(
+    tx: &impl ConnectionTrait,
+    ids: Vec<MembershipId>,
+) -> Result<u64, DbErr> {
     let locked: Vec<MembershipId> = Entity::find()
         .select_only()
         .column(Column::Id)
@@ -123,7 +126,7 @@ async fn delete_silent(tx: &impl ConnectionTrait, ids: Vec<MembershipId>) -> Res
         .await?;
     let deleted = Entity::delete_many()
         .filter(Column::Id.is_in(locked))
-        .filter(is_silent());
+        .filter(is_unreferenced());
     Ok(deleted.exec(tx).await?.rows_affected)
 }
 
@@ -131,7 +134,7 @@ async fn delete_silent(tx: &impl ConnectionTrait, ids: Vec<MembershipId>) -> Res
 ///
 /// # Errors
 /// When the database fails.
-pub async fn silent(
+pub async fn find_unreferenced(
     db: &impl ConnectionTrait,
     limit: u64,
 ) -> Result<Vec<(MembershipId, SpaceId)>, DbErr> {
@@ -141,7 +144,7 @@ pub async fn silent(
         // Literals, so that the partial index applies.
         .filter(Expr::cust("space_memberships.status = 'removed'"))
         .filter(Expr::cust("space_memberships.role = 'guest'"))
-        .filter(is_silent())
+        .filter(is_unreferenced())
         .order_by_asc(Column::Id)
         .limit(limit)
         .into_tuple()
@@ -149,8 +152,8 @@ pub async fn silent(
         .await
 }
 
-fn is_silent() -> Condition {
-    let traces = TRACES.into_iter().map(|(table, column)| {
+fn is_unreferenced() -> Condition {
+    let traces = REFERENCES.into_iter().map(|(table, column)| {
         let found = Query::select()
             .expr(Expr::value(1))
             .from(table)
@@ -162,11 +165,15 @@ fn is_silent() -> Condition {
 }
 
 /// Returns guest accounts without a session and without a membership.
-async fn over(db: &impl ConnectionTrait, now: Timestamp, limit: u64) -> Result<Vec<UserId>, DbErr> {
+async fn find_unused_accounts(
+    db: &impl ConnectionTrait,
+    now: Timestamp,
+    limit: u64,
+) -> Result<Vec<UserId>, DbErr> {
     user::Entity::find()
         .select_only()
         .column(user::Column::Id)
-        .filter(is_over(now))
+        .filter(is_unused_account(now))
         .limit(limit)
         .into_tuple()
         .all(db)
@@ -180,11 +187,11 @@ async fn delete_accounts(
 ) -> Result<u64, DbErr> {
     let over = user::Entity::delete_many()
         .filter(user::Column::Id.is_in(ids))
-        .filter(is_over(now));
+        .filter(is_unused_account(now));
     Ok(over.exec(tx).await?.rows_affected)
 }
 
-fn is_over(now: Timestamp) -> Condition {
+fn is_unused_account(now: Timestamp) -> Condition {
     let id = || Expr::col((user::Entity, user::Column::Id));
     let of_sessions: SimpleExpr = Expr::col((session::Entity, session::Column::UserId)).eq(id());
     let sessions = session::Entity::find()

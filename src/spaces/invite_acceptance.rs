@@ -14,16 +14,16 @@ use crate::db::connect::Db;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::spaces::invite;
+use crate::spaces::lifecycle;
 use crate::spaces::membership;
 use crate::spaces::membership::MembershipRole;
+use crate::spaces::membership_changes;
+use crate::spaces::membership_changes::AddMemberError;
+use crate::spaces::membership_changes::NewMember;
+use crate::spaces::membership_changes::NewUserMember;
 use crate::spaces::permissions;
-use crate::spaces::permissions::Standing;
-use crate::spaces::roster;
-use crate::spaces::roster::Newcomer;
-use crate::spaces::roster::Person;
-use crate::spaces::roster::SeatError;
+use crate::spaces::permissions::Access;
 use crate::spaces::space;
-use crate::spaces::tenancy;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -34,11 +34,11 @@ use sea_orm::QueryFilter;
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     #[error("no invite has this token")]
-    Unknown,
+    NotFound,
     #[error("it was taken back, or nobody who may invite stands behind it")]
-    Dead,
+    Invalid,
     #[error("This invitation has run out, or as many people have used it as may.")]
-    Spent,
+    UsedUp,
     #[error("This space is archived: nobody can join it now.")]
     Archived,
     #[error("Another member of this space has a name that looks like this one. Choose another.")]
@@ -51,16 +51,16 @@ pub enum JoinError {
 
 /// What an invite opens; it may be spent.
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct OpenInvite {
     pub invite: invite::Model,
     pub space: space::Model,
 }
 
 /// Who comes in.
 #[derive(Clone, Debug)]
-pub enum Joiner {
+pub enum JoiningUser {
     /// A person with an account, and the name for this space if it is not the account's.
-    Known {
+    Existing {
         user: user::Model,
         display_name: Option<String>,
     },
@@ -70,26 +70,26 @@ pub enum Joiner {
 
 /// Somebody inside.
 #[derive(Debug)]
-pub struct Joined {
+pub struct JoinResult {
     pub user: user::Model,
-    pub seat: membership::Model,
+    pub membership: membership::Model,
     /// Whether the seat was taken just now.
     pub is_new: bool,
     /// Of an account that was made just now.
     pub session: Option<NewSession>,
 }
 
-impl Door {
+impl OpenInvite {
     /// Whether anybody may still come in.
     ///
     /// # Errors
     /// [`JoinError::Archived`], [`JoinError::Spent`].
-    pub fn must_be_open(&self, now: Timestamp) -> Result<(), JoinError> {
+    pub fn require_open(&self, now: Timestamp) -> Result<(), JoinError> {
         if self.space.status == space::SpaceStatus::Archived {
             return Err(JoinError::Archived);
         }
-        match self.invite.is_spent(now) {
-            true => Err(JoinError::Spent),
+        match self.invite.is_used_up(now) {
+            true => Err(JoinError::UsedUp),
             false => Ok(()),
         }
     }
@@ -99,33 +99,39 @@ impl Door {
 ///
 /// # Errors
 /// [`JoinError::Unknown`], [`JoinError::Dead`].
-pub async fn door(db: &impl ConnectionTrait, token: &str) -> Result<Door, JoinError> {
-    let found = invite::by_token(db, token).await?;
-    let invite = found.ok_or(JoinError::Unknown)?;
+pub async fn find_open_invite(
+    db: &impl ConnectionTrait,
+    token: &str,
+) -> Result<OpenInvite, JoinError> {
+    let found = invite::find_by_token(db, token).await?;
+    let invite = found.ok_or(JoinError::NotFound)?;
     let space = space::Entity::find_by_id(invite.space_id).one(db).await?;
-    let space = space.ok_or(JoinError::Dead)?;
-    match invite.revoked_at.is_none() && has_a_host(db, &invite).await? {
-        true => Ok(Door { invite, space }),
-        false => Err(JoinError::Dead),
+    let space = space.ok_or(JoinError::Invalid)?;
+    match invite.revoked_at.is_none() && has_valid_inviter(db, &invite).await? {
+        true => Ok(OpenInvite { invite, space }),
+        false => Err(JoinError::Invalid),
     }
 }
 
 /// Whether the one who made an invite may let people in with its role now.
-async fn has_a_host(db: &impl ConnectionTrait, invite: &invite::Model) -> Result<bool, DbErr> {
-    may_let_in(db, invite.space_id, invite.created_by, invite.role).await
+async fn has_valid_inviter(
+    db: &impl ConnectionTrait,
+    invite: &invite::Model,
+) -> Result<bool, DbErr> {
+    can_invite(db, invite.space_id, invite.created_by, invite.role).await
 }
 
 /// Whether this person may let people into a space with this role now; `None`: the account is gone.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn may_let_in(
+pub async fn can_invite(
     db: &impl ConnectionTrait,
     space: SpaceId,
     host: Option<UserId>,
     role: MembershipRole,
 ) -> Result<bool, DbErr> {
-    let (Some(host), Some(act)) = (host, permissions::letting_in_as(role)) else {
+    let (Some(host), Some(act)) = (host, permissions::inviting_as(role)) else {
         return Ok(false);
     };
     let host = user::Entity::find_by_id(host)
@@ -135,9 +141,9 @@ pub async fn may_let_in(
     let Some(host) = host else {
         return Ok(false);
     };
-    let seat = membership::of_user(db, space, host.id).await?;
-    let standing = Standing::of(seat.as_ref(), host.role == user::UserRole::Admin);
-    Ok(standing.is_some_and(|it| it.may(act)))
+    let membership = membership::find_for_user(db, space, host.id).await?;
+    let access = Access::for_member(membership.as_ref(), host.role == user::UserRole::Admin);
+    Ok(access.is_some_and(|it| it.can(act)))
 }
 
 /// Lets somebody in. Who sits there already stays where they are, and takes no use.
@@ -147,41 +153,44 @@ pub async fn may_let_in(
 pub async fn join(
     db: &Db,
     token: String,
-    joiner: Joiner,
+    joiner: JoiningUser,
     user_agent: String,
     now: Timestamp,
-) -> Result<Joined, JoinError> {
+) -> Result<JoinResult, JoinError> {
     // Looked at first: a guess costs no writing transaction.
-    let space = door(db.reader(), &token).await?.space.id;
+    let space = find_open_invite(db.reader(), &token).await?.space.id;
     db.write(move |tx| {
         Box::pin(async move {
-            tenancy::locked(tx, space).await?.ok_or(JoinError::Dead)?;
-            let door = door(tx, &token).await?;
-            if let Joiner::Known { user, .. } = &joiner
-                && let Some(seat) = seat_of(tx, &door, user).await?
+            lifecycle::lock(tx, space)
+                .await?
+                .ok_or(JoinError::Invalid)?;
+            let door = find_open_invite(tx, &token).await?;
+            if let JoiningUser::Existing { user, .. } = &joiner
+                && let Some(seat) = membership_of(tx, &door, user).await?
             {
-                return Ok(inside(user.clone(), seat));
+                return Ok(existing_member(user.clone(), seat));
             }
-            door.must_be_open(now)?;
-            if !invite::take_use(tx, door.invite.id, now).await? {
-                return Err(JoinError::Spent);
+            door.require_open(now)?;
+            if !invite::consume_use(tx, door.invite.id, now).await? {
+                return Err(JoinError::UsedUp);
             }
             let (user, display_name, session) = match joiner {
-                Joiner::Known { user, display_name } => (user, display_name, None),
-                Joiner::New(new) => {
+                JoiningUser::Existing { user, display_name } => (user, display_name, None),
+                JoiningUser::New(new) => {
                     let user = user::create(tx, new, now).await?;
                     let session =
                         session::open_in_transaction(tx, user.id, &user_agent, now).await?;
                     (user, None, Some(session))
                 }
             };
-            let newcomer = Newcomer::User(Person {
+            let newcomer = NewMember::User(NewUserMember {
                 user: user.clone(),
                 role: door.invite.role,
                 display_name,
             });
-            Ok(Joined {
-                seat: roster::take_seat(tx, space, newcomer, now).await?,
+            Ok(JoinResult {
+                membership: membership_changes::insert_or_reactivate(tx, space, newcomer, now)
+                    .await?,
                 user,
                 is_new: true,
                 session,
@@ -195,31 +204,31 @@ pub async fn join(
 ///
 /// # Errors
 /// When the database fails.
-pub async fn seat_of(
+pub async fn membership_of(
     db: &impl ConnectionTrait,
-    door: &Door,
+    open_invite: &OpenInvite,
     user: &user::Model,
 ) -> Result<Option<membership::Model>, DbErr> {
-    let seat = membership::of_user(db, door.space.id, user.id).await?;
-    Ok(seat.filter(|it| it.status == membership::MembershipStatus::Active))
+    let membership = membership::find_for_user(db, open_invite.space.id, user.id).await?;
+    Ok(membership.filter(|it| it.status == membership::MembershipStatus::Active))
 }
 
-fn inside(user: user::Model, seat: membership::Model) -> Joined {
-    Joined {
+fn existing_member(user: user::Model, membership: membership::Model) -> JoinResult {
+    JoinResult {
         user,
-        seat,
+        membership,
         is_new: false,
         session: None,
     }
 }
 
-impl From<SeatError> for JoinError {
-    fn from(error: SeatError) -> Self {
+impl From<AddMemberError> for JoinError {
+    fn from(error: AddMemberError) -> Self {
         match error {
             // Under the lock of the space neither can be: it was looked at a moment ago.
-            SeatError::AlreadyMember | SeatError::Gone => Self::Dead,
-            SeatError::NameTaken => Self::NameTaken,
-            SeatError::Db(error) => Self::Db(error),
+            AddMemberError::AlreadyMember | AddMemberError::SpaceNotFound => Self::Invalid,
+            AddMemberError::NameTaken => Self::NameTaken,
+            AddMemberError::Db(error) => Self::Db(error),
         }
     }
 }

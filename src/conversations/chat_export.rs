@@ -32,38 +32,38 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 /// What is held at once.
-const PAGE: u64 = 100;
+const PAGE_SIZE: u64 = 100;
 
 /// What a file looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ChatExportFormat {
     Jsonl,
     Txt,
 }
 
 /// A file that is being made.
-pub struct Export<C> {
+pub struct ChatExporter<C> {
     db: C,
-    format: Format,
+    format: ChatExportFormat,
     conversation: conversation::Model,
     names: HashMap<MembershipId, String>,
-    seats: Vec<membership::Model>,
+    memberships: Vec<membership::Model>,
     /// The last message that is in the file; `None` before its head.
-    at: Option<i64>,
+    last_seq: Option<i64>,
 }
 
-impl<C: ConnectionTrait> Export<C> {
+impl<C: ConnectionTrait> ChatExporter<C> {
     /// Begins a file.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn begin(
+    pub async fn start(
         db: C,
         conversation: conversation::Model,
-        format: Format,
+        format: ChatExportFormat,
     ) -> Result<Self, DbErr> {
-        let seats = membership::in_space(&db, conversation.space_id).await?;
-        let names = seats
+        let memberships = membership::list_for_space(&db, conversation.space_id).await?;
+        let names = memberships
             .iter()
             .map(|it| (it.id, it.cached_display_name.clone()))
             .collect();
@@ -72,8 +72,8 @@ impl<C: ConnectionTrait> Export<C> {
             format,
             conversation,
             names,
-            seats,
-            at: None,
+            memberships,
+            last_seq: None,
         })
     }
 
@@ -81,30 +81,30 @@ impl<C: ConnectionTrait> Export<C> {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn next(&mut self) -> Result<Option<String>, DbErr> {
-        let Some(at) = self.at else {
-            self.at = Some(0);
-            return Ok(Some(self.head()));
+    pub async fn next_chunk(&mut self) -> Result<Option<String>, DbErr> {
+        let Some(at) = self.last_seq else {
+            self.last_seq = Some(0);
+            return Ok(Some(self.header()));
         };
         let Some((last, messages)) = self.next_messages(at).await? else {
             return Ok(None);
         };
-        self.at = Some(last);
-        let mut texts = texts_of(&self.db, &messages).await?;
-        let mut piece = String::new();
+        self.last_seq = Some(last);
+        let mut texts = load_swipes(&self.db, &messages).await?;
+        let mut chunk = String::new();
         for message in &messages {
             let name = self.names.get(&message.space_membership_id);
             let name = name.map_or("", String::as_str);
             match self.format {
-                Format::Txt => tell(&mut piece, name, message),
-                Format::Jsonl => {
+                ChatExportFormat::Txt => write_plain_text(&mut chunk, name, message),
+                ChatExportFormat::Jsonl => {
                     let texts = texts.remove(&message.id).unwrap_or_default();
-                    piece.push_str(&line(name, message, &texts).to_string());
-                    piece.push('\n');
+                    chunk.push_str(&message_line(name, message, &texts).to_string());
+                    chunk.push('\n');
                 }
             }
         }
-        Ok(Some(piece))
+        Ok(Some(chunk))
     }
 
     /// What comes after `at`: as many messages as may be held with all their texts, and the number
@@ -119,7 +119,7 @@ impl<C: ConnectionTrait> Export<C> {
                 return Ok(None);
             };
             at = *last;
-            let rows = pages::rows(&self.db, self.conversation.id, &stubs).await?;
+            let rows = pages::load_messages(&self.db, self.conversation.id, &stubs).await?;
             // What was hidden since it was found is passed over.
             if !rows.is_empty() {
                 return Ok(Some((at, rows)));
@@ -130,24 +130,24 @@ impl<C: ConnectionTrait> Export<C> {
     async fn next_stubs(&self, at: i64) -> Result<Vec<pages::Stub>, DbErr> {
         let id = self.conversation.id;
         // What comes after was not there when this began.
-        let page = timeline::Page::Between(at, self.conversation.last_seq + 1);
-        let mut stubs = pages::stubs(&self.db, id, page, PAGE).await?;
-        if self.format == Format::Jsonl {
-            return fitting(&self.db, id, stubs).await;
+        let page = timeline::TimelinePage::Between(at, self.conversation.last_seq + 1);
+        let mut stubs = pages::load_stubs(&self.db, id, page, PAGE_SIZE).await?;
+        if self.format == ChatExportFormat::Jsonl {
+            return take_fitting(&self.db, id, stubs).await;
         }
         stubs.truncate(slices::n_fitting(&stubs, slices::SLICE_BYTES));
         Ok(stubs)
     }
 
-    fn head(&self) -> String {
+    fn header(&self) -> String {
         match self.format {
-            Format::Txt => match self.conversation.title.as_str() {
+            ChatExportFormat::Txt => match self.conversation.title.as_str() {
                 "" => String::new(),
                 title => format!("# {title}\n\n"),
             },
-            Format::Jsonl => {
+            ChatExportFormat::Jsonl => {
                 let named = |kind| {
-                    let mut of_kind = self.seats.iter().filter(|it| it.kind == kind);
+                    let mut of_kind = self.memberships.iter().filter(|it| it.kind == kind);
                     let here = of_kind
                         .clone()
                         .find(|it| it.status == MembershipStatus::Active);
@@ -170,7 +170,7 @@ impl<C: ConnectionTrait> Export<C> {
 ///
 /// # Errors
 /// When the database fails.
-pub async fn fitting(
+pub async fn take_fitting(
     db: &impl ConnectionTrait,
     id: ConversationId,
     mut stubs: Vec<pages::Stub>,
@@ -185,7 +185,7 @@ pub async fn fitting(
 }
 
 /// All texts of these messages, of those that have several.
-pub async fn texts_of(
+pub async fn load_swipes(
     db: &impl ConnectionTrait,
     messages: &[message::Model],
 ) -> Result<HashMap<MessageId, Vec<swipe::Model>>, DbErr> {
@@ -203,40 +203,40 @@ pub async fn texts_of(
 }
 
 /// A message as SillyTavern has it.
-pub fn line(name: &str, message: &message::Model, texts: &[swipe::Model]) -> Value {
+pub fn message_line(name: &str, message: &message::Model, texts: &[swipe::Model]) -> Value {
     let mut line = Map::new();
-    let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);
-    put("name", json!(name));
-    put("is_user", json!(message.role == MessageRole::User));
-    put(
+    let mut insert_field = |key: &str, value: Value| line.insert(key.to_owned(), value);
+    insert_field("name", json!(name));
+    insert_field("is_user", json!(message.role == MessageRole::User));
+    insert_field(
         "is_system",
         json!(message.visibility == Visibility::Excluded),
     );
-    put("send_date", json!(message.created_at));
-    put("mes", json!(message.content));
+    insert_field("send_date", json!(message.created_at));
+    insert_field("mes", json!(message.content));
     for (key, value) in chat_metadata::extra_of_line(&message.metadata, message.role) {
-        put(&key, value);
+        insert_field(&key, value);
     }
     if texts.len() > 1 {
         let contents: Vec<&str> = texts.iter().map(|it| it.content.as_str()).collect();
         let infos = texts
             .iter()
-            .map(|it| info(it, message.role, message.created_at));
-        put("swipe_id", json!(message.active_swipe));
-        put("swipes", json!(contents));
-        put("swipe_info", Value::Array(infos.collect()));
+            .map(|it| swipe_info(it, message.role, message.created_at));
+        insert_field("swipe_id", json!(message.active_swipe));
+        insert_field("swipes", json!(contents));
+        insert_field("swipe_info", Value::Array(infos.collect()));
     }
     Value::Object(line)
 }
 
-fn info(text: &swipe::Model, role: MessageRole, sent_at: Timestamp) -> Value {
+fn swipe_info(text: &swipe::Model, role: MessageRole, sent_at: Timestamp) -> Value {
     let mut info = chat_metadata::extra_of_message(&text.metadata, role);
     info.insert("send_date".to_owned(), json!(sent_at));
     Value::Object(info)
 }
 
 /// A message for people to read.
-fn tell(out: &mut String, name: &str, message: &message::Model) {
+fn write_plain_text(out: &mut String, name: &str, message: &message::Model) {
     let sent_at = message.created_at.to_utc().format("%Y-%m-%d %H:%M");
     // Writing into a text cannot fail.
     let _ = write!(

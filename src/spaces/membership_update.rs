@@ -7,6 +7,8 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::PresetId;
 use crate::ids::ProviderId;
+use crate::spaces::lifecycle;
+use crate::spaces::lifecycle::SpaceUpdateError;
 use crate::spaces::membership;
 use crate::spaces::membership::ActiveModel;
 use crate::spaces::membership::CopilotMode;
@@ -15,11 +17,9 @@ use crate::spaces::membership::MembershipRole;
 use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Model;
 use crate::spaces::membership::Participation;
+use crate::spaces::membership_changes;
 use crate::spaces::needs_step;
-use crate::spaces::roster;
 use crate::spaces::space;
-use crate::spaces::tenancy;
-use crate::spaces::tenancy::ChangeError;
 use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue;
 use sea_orm::ActiveValue::Set;
@@ -32,7 +32,7 @@ use serde_json::json;
 
 /// What one sets of a seat; `None` leaves it as it is.
 #[derive(Clone, Debug, Default)]
-pub struct SeatChange {
+pub struct MembershipUpdate {
     /// [`Role::Owner`] hands the space over.
     pub role: Option<MembershipRole>,
     /// The place in the roster, counted from 0; those behind make room.
@@ -51,9 +51,9 @@ pub struct SeatChange {
     pub preset_id: Option<Option<PresetId>>,
 }
 
-impl SeatChange {
+impl MembershipUpdate {
     /// Whether it decides who speaks.
-    pub fn changes_who_speaks(&self) -> bool {
+    pub fn affects_scheduling(&self) -> bool {
         self.participation.is_some()
             || self.copilot_mode.is_some()
             || self.copilot_remaining_steps.is_some()
@@ -63,49 +63,49 @@ impl SeatChange {
 
 /// A seat after a change.
 #[derive(Clone, Debug)]
-pub struct Changed {
-    pub seat: Model,
+pub struct UpdatedMembership {
+    pub membership: Model,
     /// Other seats that changed with it.
     pub others: Vec<Model>,
     /// The space, when it has a new owner.
-    pub handed_over: Option<space::Model>,
+    pub space_with_new_owner: Option<space::Model>,
 }
 
 /// Changes a seat. With a `version`, only if its settings are still of that version.
-pub async fn change(
+pub async fn update(
     db: &Db,
     id: MembershipId,
-    change: SeatChange,
+    change: MembershipUpdate,
     version: Option<i64>,
-) -> Result<Changed, ChangeError<Model>> {
+) -> Result<UpdatedMembership, SpaceUpdateError<Model>> {
     db.write(move |tx| {
         Box::pin(async move {
             let seat = Entity::find_by_id(id).one(tx).await?;
-            let seat = seat.ok_or(ChangeError::Gone)?;
+            let seat = seat.ok_or(SpaceUpdateError::NotFound)?;
             let space_id = seat.space_id;
-            if seat.may_be_scheduled() && change.changes_who_speaks() {
+            if seat.can_have_runs() && change.affects_scheduling() {
                 needs_step::mark_all(tx, space_id).await?;
             }
-            let space = tenancy::locked(tx, space_id)
+            let space = lifecycle::lock(tx, space_id)
                 .await?
-                .ok_or(ChangeError::Gone)?;
-            let seats = membership::active_in(tx, space_id).await?;
+                .ok_or(SpaceUpdateError::NotFound)?;
+            let seats = membership::list_active(tx, space_id).await?;
             let present = seats
                 .iter()
                 .find(|it| it.id == id && it.status == MembershipStatus::Active)
-                .ok_or(ChangeError::Gone)?;
+                .ok_or(SpaceUpdateError::NotFound)?;
             if version.is_some_and(|it| it != present.settings_version) {
-                return Err(ChangeError::Stale(Box::new(present.clone())));
+                return Err(SpaceUpdateError::Stale(Box::new(present.clone())));
             }
             let shown_name = match &change.own_display_name {
-                Some(own) => Some(shown_name(tx, present, own.clone()).await?),
+                Some(own) => Some(resolve_display_name(tx, present, own.clone()).await?),
                 None => None,
             };
             let mut others = Vec::new();
             let becomes_owner =
                 change.role == Some(MembershipRole::Owner) && present.role != MembershipRole::Owner;
             let handed_over = match becomes_owner {
-                true => Some(hand_over(tx, space, present, &seats, &mut others).await?),
+                true => Some(transfer_ownership(tx, space, present, &seats, &mut others).await?),
                 false => None,
             };
             if let Some(position) = change.position {
@@ -114,8 +114,8 @@ pub async fn change(
             let row = Entity::find_by_id(id)
                 .one(tx)
                 .await?
-                .ok_or(ChangeError::Gone)?;
-            let mut row = with_change(row, change);
+                .ok_or(SpaceUpdateError::NotFound)?;
+            let mut row = apply_update(row, change);
             if let Some(name) = shown_name {
                 row.cached_display_name.set_if_not_equals(name);
             }
@@ -123,10 +123,10 @@ pub async fn change(
                 true => row.update(tx).await?,
                 false => row.try_into()?,
             };
-            Ok(Changed {
-                seat,
+            Ok(UpdatedMembership {
+                membership: seat,
                 others,
-                handed_over,
+                space_with_new_owner: handed_over,
             })
         })
     })
@@ -134,50 +134,53 @@ pub async fn change(
 }
 
 /// The name that is shown once `own` is the person's name for this space.
-async fn shown_name(
+async fn resolve_display_name(
     tx: &impl ConnectionTrait,
-    seat: &Model,
+    membership: &Model,
     own: Option<String>,
-) -> Result<String, ChangeError<Model>> {
-    let account = match seat.user_id {
+) -> Result<String, SpaceUpdateError<Model>> {
+    let account = match membership.user_id {
         Some(id) => user::Entity::find_by_id(id).one(tx).await?,
         None => None,
     };
     let account = account.map(|it| it.display_name);
-    let name = own.or(account).ok_or(ChangeError::Gone)?;
-    let spaces = [seat.space_id];
-    match roster::is_mistaken_for_another(tx, &spaces, seat.user_id, &name).await? {
-        true => Err(ChangeError::NameTaken),
+    let name = own.or(account).ok_or(SpaceUpdateError::NotFound)?;
+    let spaces = [membership.space_id];
+    match membership_changes::has_confusable_name(tx, &spaces, membership.user_id, &name).await? {
+        true => Err(SpaceUpdateError::NameTaken),
         false => Ok(name),
     }
 }
 
-async fn hand_over(
+async fn transfer_ownership(
     tx: &impl ConnectionTrait,
     space: space::Model,
-    heir: &Model,
-    seats: &[Model],
+    new_owner: &Model,
+    memberships: &[Model],
     others: &mut Vec<Model>,
 ) -> Result<space::Model, DbErr> {
-    for owner in seats.iter().filter(|it| it.role == MembershipRole::Owner) {
+    for owner in memberships
+        .iter()
+        .filter(|it| it.role == MembershipRole::Owner)
+    {
         let mut row = owner.clone().into_active_model();
         row.role = Set(MembershipRole::Moderator);
         others.push(row.update(tx).await?);
     }
     let mut row = space.into_active_model();
-    row.owner_id = Set(heir.user_id);
+    row.owner_id = Set(new_owner.user_id);
     row.update(tx).await
 }
 
 /// Moves a seat to its new place and numbers the roster anew; answers the others that moved.
 async fn reorder(
     tx: &impl ConnectionTrait,
-    seats: &[Model],
+    memberships: &[Model],
     id: MembershipId,
     position: i64,
 ) -> Result<Vec<Model>, DbErr> {
     let mut moved = Vec::new();
-    for (seat, place) in places(seats, id, position) {
+    for (seat, place) in new_positions(memberships, id, position) {
         if seat.position != place {
             let mut row = ActiveModel {
                 id: ActiveValue::Unchanged(seat.id),
@@ -192,14 +195,14 @@ async fn reorder(
 }
 
 /// Every seat with its place after `id` has moved to `position`.
-fn places(seats: &[Model], id: MembershipId, position: i64) -> Vec<(&Model, i64)> {
-    let (mover, mut order): (Vec<_>, Vec<_>) = seats.iter().partition(|it| it.id == id);
+fn new_positions(memberships: &[Model], id: MembershipId, position: i64) -> Vec<(&Model, i64)> {
+    let (mover, mut order): (Vec<_>, Vec<_>) = memberships.iter().partition(|it| it.id == id);
     let at = usize::try_from(position).unwrap_or(0).min(order.len());
     order.splice(at..at, mover);
     order.into_iter().zip(0..).collect()
 }
 
-fn with_change(seat: Model, change: SeatChange) -> ActiveModel {
+fn apply_update(membership: Model, change: MembershipUpdate) -> ActiveModel {
     fn put<T: Into<sea_orm::Value> + PartialEq>(column: &mut ActiveValue<T>, value: Option<T>) {
         if let Some(value) = value {
             column.set_if_not_equals(value);
@@ -208,10 +211,10 @@ fn with_change(seat: Model, change: SeatChange) -> ActiveModel {
     let changes_settings = change
         .settings
         .as_ref()
-        .is_some_and(|it| *it != seat.settings);
-    let is_on = change.copilot_mode.unwrap_or(seat.copilot_mode) == CopilotMode::Full;
-    let next_version = seat.settings_version + i64::from(changes_settings);
-    let mut row = seat.into_active_model();
+        .is_some_and(|it| *it != membership.settings);
+    let is_on = change.copilot_mode.unwrap_or(membership.copilot_mode) == CopilotMode::Full;
+    let next_version = membership.settings_version + i64::from(changes_settings);
+    let mut row = membership.into_active_model();
     put(&mut row.role, change.role);
     put(&mut row.participation, change.participation);
     put(&mut row.own_display_name, change.own_display_name);

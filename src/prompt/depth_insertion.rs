@@ -1,7 +1,7 @@
 //! What stands among the messages, by its depth: so many of them follow it.
 
 use crate::llm::request::PromptRole;
-use crate::prompt::blocks::Block;
+use crate::prompt::blocks::PromptBlock;
 
 /// A piece that stands among the messages.
 #[derive(Clone, Debug)]
@@ -10,12 +10,12 @@ pub struct Injection {
     pub depth: usize,
     /// At one depth the lower order comes first.
     pub order: i64,
-    pub block: Block,
+    pub block: PromptBlock,
 }
 
 /// The lines with everything put in at its depth. At one depth: by order, then assistant, user,
 /// system, then as they came; equals are one piece.
-pub fn insert(lines: Vec<Block>, mut injections: Vec<Injection>) -> Vec<Block> {
+pub fn insert(lines: Vec<PromptBlock>, mut injections: Vec<Injection>) -> Vec<PromptBlock> {
     let n_lines = lines.len();
     let depth = |it: &Injection| it.depth.min(n_lines);
     injections.sort_by_key(|it| (std::cmp::Reverse(depth(it)), it.order, rank(it.block.role)));
@@ -28,7 +28,7 @@ pub fn insert(lines: Vec<Block>, mut injections: Vec<Injection>) -> Vec<Block> {
             let key = (it.order, it.block.role);
             let joins = before == Some(key);
             before = Some(key);
-            blocks.push(Block { joins, ..it.block });
+            blocks.push(PromptBlock { joins, ..it.block });
         }
         blocks.extend(lines.next());
     }
@@ -48,14 +48,14 @@ mod tests {
     use super::Injection;
     use super::insert;
     use crate::llm::request::PromptRole;
-    use crate::prompt::blocks::Block;
-    use crate::prompt::blocks::Kind;
-    use crate::prompt::blocks::messages;
+    use crate::prompt::blocks::BlockKind;
+    use crate::prompt::blocks::PromptBlock;
+    use crate::prompt::blocks::to_messages;
 
-    fn lines() -> Vec<Block> {
-        let line = |text: &str| Block {
+    fn lines() -> Vec<PromptBlock> {
+        let line = |text: &str| PromptBlock {
             name: Some("Bob".into()),
-            ..Block::new(Kind::History, "Bob", PromptRole::User, text.into())
+            ..PromptBlock::new(BlockKind::History, "Bob", PromptRole::User, text.into())
         };
         ["1", "2", "3"].map(line).to_vec()
     }
@@ -64,12 +64,12 @@ mod tests {
         Injection {
             depth,
             order,
-            block: Block::new(Kind::Entry, "", role, text.into()),
+            block: PromptBlock::new(BlockKind::Entry, "", role, text.into()),
         }
     }
 
     fn texts(injections: Vec<Injection>) -> Vec<String> {
-        let sent = messages(&insert(lines(), injections)).into_iter();
+        let sent = to_messages(&insert(lines(), injections)).into_iter();
         sent.map(|it| it.content).collect()
     }
 

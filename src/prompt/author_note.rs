@@ -8,14 +8,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// How deep a note stands, if it does not say.
-const USUAL_DEPTH: usize = 4;
+const DEFAULT_DEPTH: usize = 4;
 
 /// A note that applies to a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct AuthorNote {
     /// What it says; macros run in it. May be blank: lore around it is still put there.
     pub text: String,
-    pub position: Position,
+    pub position: NotePosition,
     /// How many messages follow it.
     pub depth: usize,
     pub role: PromptRole,
@@ -23,12 +23,12 @@ pub struct Note {
     pub interval: i64,
 }
 
-impl Default for Note {
+impl Default for AuthorNote {
     fn default() -> Self {
         Self {
             text: String::new(),
-            position: Position::InChat,
-            depth: USUAL_DEPTH,
+            position: NotePosition::InChat,
+            depth: DEFAULT_DEPTH,
             role: PromptRole::System,
             interval: 1,
         }
@@ -38,7 +38,7 @@ impl Default for Note {
 /// Where a note stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Position {
+pub enum NotePosition {
     #[default]
     InChat,
     /// Before everything else.
@@ -50,7 +50,7 @@ pub enum Position {
 /// What a note of a speaker does to that of the space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Combine {
+enum NoteCombination {
     #[default]
     Replace,
     Before,
@@ -60,16 +60,16 @@ enum Combine {
 /// A note as it stands in settings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Stated {
+struct NoteSettings {
     text: Option<String>,
-    position: Option<Position>,
+    position: Option<NotePosition>,
     depth: Option<usize>,
     role: Option<PromptRole>,
     interval: Option<i64>,
-    combine: Option<Combine>,
+    combine: Option<NoteCombination>,
 }
 
-impl Note {
+impl AuthorNote {
     /// Whether it is said in the turn that answers the people's message number `n_user_turns`.
     pub fn is_due(&self, n_user_turns: i64) -> bool {
         self.interval > 0 && n_user_turns % self.interval == 0
@@ -77,46 +77,54 @@ impl Note {
 }
 
 /// The note of a turn, of the `settings` of its conversation, its speaker and its space.
-pub fn resolve(conversation: &Value, speaker: &Value, space: &Value) -> Note {
-    let (conversation, speaker, space) = (read(conversation), read(speaker), read(space));
-    match (text_of(&conversation), text_of(&speaker), text_of(&space)) {
-        (Some(text), _, _) => of(&conversation, text),
+pub fn resolve(conversation: &Value, speaker: &Value, space: &Value) -> AuthorNote {
+    let (conversation, speaker, space) = (
+        parse_settings(conversation),
+        parse_settings(speaker),
+        parse_settings(space),
+    );
+    match (
+        non_blank_text(&conversation),
+        non_blank_text(&speaker),
+        non_blank_text(&space),
+    ) {
+        (Some(text), _, _) => to_note(&conversation, text),
         (None, Some(own), Some(rooms)) => match speaker.combine.unwrap_or_default() {
-            Combine::Replace => of(&speaker, own),
-            Combine::Before => of(&space, format!("{own}\n{rooms}")),
-            Combine::After => of(&space, format!("{rooms}\n{own}")),
+            NoteCombination::Replace => to_note(&speaker, own),
+            NoteCombination::Before => to_note(&space, format!("{own}\n{rooms}")),
+            NoteCombination::After => to_note(&space, format!("{rooms}\n{own}")),
         },
-        (None, Some(text), None) => of(&speaker, text),
-        (None, None, Some(text)) => of(&space, text),
-        (None, None, None) => of(&space, String::new()),
+        (None, Some(text), None) => to_note(&speaker, text),
+        (None, None, Some(text)) => to_note(&space, text),
+        (None, None, None) => to_note(&space, String::new()),
     }
 }
 
 /// What was stored makes sense; what does not all the same is as if it had not been set.
-fn read(settings: &Value) -> Stated {
-    Stated::deserialize(&settings["author_note"]).unwrap_or_default()
+fn parse_settings(settings: &Value) -> NoteSettings {
+    NoteSettings::deserialize(&settings["author_note"]).unwrap_or_default()
 }
 
-fn text_of(stated: &Stated) -> Option<String> {
-    let text = stated.text.as_deref().map(str::trim);
+fn non_blank_text(settings: &NoteSettings) -> Option<String> {
+    let text = settings.text.as_deref().map(str::trim);
     text.filter(|it| !it.is_empty()).map(str::to_owned)
 }
 
-fn of(stated: &Stated, text: String) -> Note {
-    let usual = Note::default();
-    Note {
+fn to_note(settings: &NoteSettings, text: String) -> AuthorNote {
+    let usual = AuthorNote::default();
+    AuthorNote {
         text,
-        position: stated.position.unwrap_or(usual.position),
-        depth: stated.depth.unwrap_or(usual.depth),
-        role: stated.role.unwrap_or(usual.role),
-        interval: stated.interval.unwrap_or(usual.interval),
+        position: settings.position.unwrap_or(usual.position),
+        depth: settings.depth.unwrap_or(usual.depth),
+        role: settings.role.unwrap_or(usual.role),
+        interval: settings.interval.unwrap_or(usual.interval),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Note;
-    use super::Position;
+    use super::AuthorNote;
+    use super::NotePosition;
     use super::resolve;
     use crate::llm::request::PromptRole;
     use serde_json::Value;
@@ -165,17 +173,17 @@ mod tests {
             &json!({}),
         );
 
-        let usual = Note::default();
+        let usual = AuthorNote::default();
         assert_eq!((note.depth, note.role), (usual.depth, usual.role));
-        assert_eq!((note.position, note.interval), (Position::Before, 3));
+        assert_eq!((note.position, note.interval), (NotePosition::Before, 3));
     }
 
     #[test]
     fn a_note_is_due_each_so_many_turns() {
         let due = |interval, turn| {
-            let note = Note {
+            let note = AuthorNote {
                 interval,
-                ..Note::default()
+                ..AuthorNote::default()
             };
             note.is_due(turn)
         };

@@ -6,8 +6,8 @@
 
 use crate::conversations::conversation;
 use crate::conversations::job;
+use crate::conversations::job::JobSubject;
 use crate::conversations::job::NewJob;
-use crate::conversations::job::Subject;
 use crate::conversations::message;
 use crate::db::connect::Db;
 use crate::ids::ConversationId;
@@ -29,7 +29,7 @@ use sea_orm::sea_query::Query;
 
 /// A conversation that is hidden and waits for its deletion.
 #[derive(Clone, Debug)]
-pub struct Hidden {
+pub struct HiddenConversation {
     pub job: job::Model,
     /// The memberships whose copilot was on in it.
     pub copilots: Vec<membership::Model>,
@@ -37,11 +37,11 @@ pub struct Hidden {
 
 /// What a batch has deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removed {
+pub enum DeletedBatch {
     /// So many messages; there is more.
     Messages(i64),
     /// Other rows; there is more.
-    Others,
+    OtherRows,
     /// The last rows.
     Everything,
 }
@@ -61,24 +61,24 @@ pub async fn hide_conversation(
     db: &Db,
     id: ConversationId,
     new: NewJob,
-) -> Result<Option<Hidden>, DbErr> {
+) -> Result<Option<HiddenConversation>, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
             // A branch or a thread that is made at this moment waits for the lock.
             let Some(row) = conversation::lock(tx, id).await? else {
                 return Ok(None);
             };
-            if row.is_hidden || conversation::n_children(tx, id).await? > 0 {
+            if row.is_hidden || conversation::count_children(tx, id).await? > 0 {
                 return Ok(None);
             }
             hide(tx, id).await?;
-            let subject = Subject {
+            let subject = JobSubject {
                 space: row.space_id,
                 conversation: Some(id),
             };
-            Ok(Some(Hidden {
+            Ok(Some(HiddenConversation {
                 job: job::insert(tx, new, subject).await?,
-                copilots: membership::turn_copilots_off_in(tx, id).await?,
+                copilots: membership::disable_copilots_in(tx, id).await?,
             }))
         })
     })
@@ -114,8 +114,8 @@ pub async fn hide_space(db: &Db, id: SpaceId, new: NewJob) -> Result<Option<job:
             if hidden.rows_affected == 0 {
                 return Ok(None);
             }
-            job::end_branches_in(tx, id, new.now).await?;
-            let subject = Subject {
+            job::cancel_branch_jobs(tx, id, new.now).await?;
+            let subject = JobSubject {
                 space: id,
                 conversation: None,
             };
@@ -135,7 +135,7 @@ pub struct SpaceSize {
 }
 
 /// How much there is of a space.
-pub async fn size_of_space(db: &impl ConnectionTrait, id: SpaceId) -> Result<SpaceSize, DbErr> {
+pub async fn measure_space(db: &impl ConnectionTrait, id: SpaceId) -> Result<SpaceSize, DbErr> {
     let sum = |column| Expr::cust(format!("CAST(COALESCE(SUM({column}), 0) AS bigint)"));
     let size = conversation::Entity::find()
         .select_only()
@@ -150,7 +150,7 @@ pub async fn size_of_space(db: &impl ConnectionTrait, id: SpaceId) -> Result<Spa
 }
 
 /// How many messages a conversation has up to this `seq`, hidden ones included.
-pub async fn n_messages(
+pub async fn count_messages(
     db: &impl ConnectionTrait,
     id: ConversationId,
     up_to: i64,
@@ -164,12 +164,12 @@ pub async fn n_messages(
 
 /// Deletes some rows of a hidden conversation: messages up to `seq`, else up to `limit` rows of
 /// another table, at last its own row.
-pub async fn remove_some(
+pub async fn delete_batch(
     tx: &impl ConnectionTrait,
     id: ConversationId,
     up_to: Option<i64>,
     limit: u64,
-) -> Result<Removed, DbErr> {
+) -> Result<DeletedBatch, DbErr> {
     if let Some(seq) = up_to {
         let deleted = message::Entity::delete_many()
             .filter(message::Column::ConversationId.eq(id))
@@ -177,7 +177,7 @@ pub async fn remove_some(
             .exec(tx)
             .await?;
         let n = i64::try_from(deleted.rows_affected).unwrap_or(0);
-        return Ok(Removed::Messages(n));
+        return Ok(DeletedBatch::Messages(n));
     }
     for (table, key, owner) in TABLES {
         let rows = Query::select()
@@ -192,15 +192,15 @@ pub async fn remove_some(
             .and_where(Expr::col(key).in_subquery(rows))
             .to_owned();
         if tx.execute(&delete).await?.rows_affected() > 0 {
-            return Ok(Removed::Others);
+            return Ok(DeletedBatch::OtherRows);
         }
     }
     conversation::Entity::delete_by_id(id).exec(tx).await?;
-    Ok(Removed::Everything)
+    Ok(DeletedBatch::Everything)
 }
 
 /// A conversation of a space that is being deleted, the newest first.
-pub async fn next_conversation(
+pub async fn find_next_conversation(
     db: &impl ConnectionTrait,
     id: SpaceId,
 ) -> Result<Option<ConversationId>, DbErr> {
@@ -213,11 +213,11 @@ pub async fn next_conversation(
 }
 
 /// Deletes some memberships of a space that has no conversation any more, at last the space itself.
-pub async fn remove_some_of_space(
+pub async fn delete_space_batch(
     tx: &impl ConnectionTrait,
     id: SpaceId,
     limit: u64,
-) -> Result<Removed, DbErr> {
+) -> Result<DeletedBatch, DbErr> {
     use membership::Column;
     let rows = Query::select()
         .column(Column::Id)
@@ -230,14 +230,14 @@ pub async fn remove_some_of_space(
         .exec(tx)
         .await?;
     if deleted.rows_affected > 0 {
-        return Ok(Removed::Others);
+        return Ok(DeletedBatch::OtherRows);
     }
     space::Entity::delete_by_id(id).exec(tx).await?;
-    Ok(Removed::Everything)
+    Ok(DeletedBatch::Everything)
 }
 
 /// The conversations of a space in which something runs, waits or is paused.
-pub async fn live_conversations(
+pub async fn list_active_conversations(
     db: &impl ConnectionTrait,
     id: SpaceId,
 ) -> Result<Vec<ConversationId>, DbErr> {

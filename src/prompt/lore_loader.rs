@@ -9,9 +9,9 @@ use crate::ids::UserId;
 use crate::lore::active_lorebooks;
 use crate::lore::scan_request::ScanSettings;
 use crate::lore::timed_effects::TimedEffects;
-use crate::prompt::context::Context;
-use crate::prompt::lore::Library;
-use crate::prompt::read;
+use crate::prompt::context::PromptContext;
+use crate::prompt::history_query;
+use crate::prompt::lore::LoreInput;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 /// Where the books of a turn stand.
 #[derive(Clone, Copy, Debug)]
-pub struct Shelf<'a> {
+pub struct LoreLoader<'a> {
     /// `None`: what is said stands in no timeline.
     pub conversation: Option<ConversationId>,
     /// `None`: the speaker is by itself.
@@ -37,12 +37,12 @@ pub struct Shelf<'a> {
 /// The books whose entries may enter the prompt of `context`.
 pub async fn load(
     db: &impl ConnectionTrait,
-    context: &Context,
-    shelf: Shelf<'_>,
-) -> Result<Library, DbErr> {
+    context: &PromptContext,
+    shelf: LoreLoader<'_>,
+) -> Result<LoreInput, DbErr> {
     let card = context.character().and_then(|it| it.card.as_ref());
     let speaker = shelf.speaker.zip(card);
-    let turn = active_lorebooks::LoreRequest {
+    let request = active_lorebooks::LoreRequest {
         conversation: shelf.conversation,
         space: shelf.space,
         user_membership: shelf.user,
@@ -53,18 +53,20 @@ pub async fn load(
             card,
         }),
     };
-    let books = active_lorebooks::load(db, &turn).await?;
+    let books = active_lorebooks::load(db, &request).await?;
     if books.is_empty() {
-        return Ok(Library::default());
+        return Ok(LoreInput::default());
     }
     let limits = context.limits();
-    let room = limits.context_tokens - limits.response_tokens;
+    let available_tokens = limits.context_tokens - limits.response_tokens;
     let cutoff_seq = context.history.last().map_or(0, |it| it.seq);
     // Only a decorator asks how many replies there are; to count them takes a while.
     let mut entries = books.iter().flat_map(|it| &it.entries);
-    let counts = entries.any(|it| it.content.trim_start().starts_with("@@"));
-    let n_replies = match (counts, shelf.conversation) {
-        (true, Some(id)) => read::n_by(db, id, MessageRole::Assistant, cutoff_seq).await?,
+    let needs_count = entries.any(|it| it.content.trim_start().starts_with("@@"));
+    let n_replies = match (needs_count, shelf.conversation) {
+        (true, Some(id)) => {
+            history_query::count_by_role(db, id, MessageRole::Assistant, cutoff_seq).await?
+        }
         (true, None) => {
             let lines = context.history.iter();
             let replies = lines.filter(|it| it.role == MessageRole::Assistant).count();
@@ -72,9 +74,9 @@ pub async fn load(
         }
         (false, _) => 0,
     };
-    Ok(Library {
-        books,
-        settings: ScanSettings::from_space_settings(shelf.settings, room),
+    Ok(LoreInput {
+        lorebooks: books,
+        settings: ScanSettings::from_space_settings(shelf.settings, available_tokens),
         timed: TimedEffects::deserialize(&shelf.variables["lore"]).unwrap_or_default(),
         n_replies,
     })

@@ -19,36 +19,36 @@ const POSTGRES_TARGET: Duration = Duration::from_millis(25);
 /// A row costs as much as so many bytes of text.
 const ROW_COST: i64 = 300;
 /// The cost of the first batch, whose duration no one knows.
-const FIRST: i64 = 16 * 1024;
+const INITIAL_COST: i64 = 16 * 1024;
 /// Limits of the cost of a batch.
-const LEAST: i64 = 4 * 1024;
-const MOST: i64 = 1024 * 1024;
+const MIN_COST: i64 = 4 * 1024;
+const MAX_COST: i64 = 1024 * 1024;
 /// The most rows of a batch.
 const MAX_ROWS: i64 = 2_000;
 
 /// The size of the next batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct BatchSize {
     cost: i64,
 }
 
 /// A part of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct BatchRange {
     /// The `seq` of its last message.
-    pub to: i64,
+    pub last_seq: i64,
     pub n_messages: i64,
 }
 
-impl Default for Size {
+impl Default for BatchSize {
     fn default() -> Self {
-        Self { cost: FIRST }
+        Self { cost: INITIAL_COST }
     }
 }
 
-impl Size {
+impl BatchSize {
     /// The size of the batch that follows one of this size which took so long.
-    pub fn after(self, took: Duration, dialect: Backend) -> Self {
+    pub fn adjust(self, took: Duration, dialect: Backend) -> Self {
         let target = match dialect {
             Backend::Sqlite => SQLITE_TARGET,
             Backend::Postgres => POSTGRES_TARGET,
@@ -58,83 +58,83 @@ impl Size {
         let cost = self.cost.saturating_mul(target) / took;
         // Twice at most: one batch that happened to be quick says little.
         Self {
-            cost: cost.min(self.cost * 2).clamp(LEAST, MOST),
+            cost: cost.min(self.cost * 2).clamp(MIN_COST, MAX_COST),
         }
     }
 
     /// How many rows without long texts a batch takes.
-    pub fn rows(self) -> u64 {
+    pub fn max_rows(self) -> u64 {
         u64::try_from((self.cost / ROW_COST).clamp(1, MAX_ROWS)).unwrap_or(1)
     }
 }
 
 #[derive(FromQueryResult)]
-struct Weighed {
+struct MessageCost {
     seq: i64,
     bytes: i64,
 }
 
 /// The next part of a timeline after the first number and up to the second, at least one message.
 /// `None`: there is none.
-pub async fn next_part(
+pub async fn next_range(
     db: &impl ConnectionTrait,
     id: ConversationId,
     (after, up_to): (i64, i64),
-    size: Size,
-) -> Result<Option<Part>, DbErr> {
+    size: BatchSize,
+) -> Result<Option<BatchRange>, DbErr> {
     let sql = "SELECT m.seq AS seq, CAST(octet_length(m.content) + COALESCE(( \
             SELECT SUM(octet_length(t.content)) FROM message_swipes t \
             WHERE t.message_id = m.id), 0) AS bigint) AS bytes \
         FROM messages m WHERE m.conversation_id = $1 AND m.seq > $2 AND m.seq <= $3 \
         ORDER BY m.seq LIMIT $4";
-    let rows = i64::try_from(size.rows()).unwrap_or(1);
+    let rows = i64::try_from(size.max_rows()).unwrap_or(1);
     let values = [id.0.into(), after.into(), up_to.into(), rows.into()];
-    let question = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
-    let mut part = None;
+    let statement = Statement::from_sql_and_values(db.get_database_backend(), sql, values);
+    let mut range = None;
     let mut cost = 0;
-    for row in db.query_all_raw(question).await? {
-        let row = Weighed::from_query_result(&row, "")?;
+    for row in db.query_all_raw(statement).await? {
+        let row = MessageCost::from_query_result(&row, "")?;
         cost += row.bytes + ROW_COST;
-        if part.is_some() && cost > size.cost {
+        if range.is_some() && cost > size.cost {
             break;
         }
-        let n_messages = part.map_or(0, |it: Part| it.n_messages) + 1;
-        part = Some(Part {
-            to: row.seq,
+        let n_messages = range.map_or(0, |it: BatchRange| it.n_messages) + 1;
+        range = Some(BatchRange {
+            last_seq: row.seq,
             n_messages,
         });
     }
-    Ok(part)
+    Ok(range)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::BatchSize;
     use super::MAX_ROWS;
     use super::SQLITE_TARGET;
-    use super::Size;
     use crate::db::connect::Backend;
     use std::time::Duration;
 
     #[test]
     fn a_batch_that_took_too_long_is_followed_by_a_smaller_one() {
-        let size = Size::default();
+        let size = BatchSize::default();
 
-        assert!(size.after(SQLITE_TARGET * 4, Backend::Sqlite).rows() < size.rows());
-        assert_eq!(size.after(SQLITE_TARGET, Backend::Sqlite), size);
+        assert!(size.adjust(SQLITE_TARGET * 4, Backend::Sqlite).max_rows() < size.max_rows());
+        assert_eq!(size.adjust(SQLITE_TARGET, Backend::Sqlite), size);
     }
 
     #[test]
     fn a_quick_batch_is_followed_by_one_of_twice_the_size_at_most() {
-        let mut size = Size::default();
-        let next = size.after(Duration::ZERO, Backend::Sqlite);
+        let mut size = BatchSize::default();
+        let next = size.adjust(Duration::ZERO, Backend::Sqlite);
         assert_eq!(next.cost, size.cost * 2);
         for _ in 0..30 {
-            size = size.after(Duration::ZERO, Backend::Sqlite);
+            size = size.adjust(Duration::ZERO, Backend::Sqlite);
         }
-        assert!(size.rows() <= MAX_ROWS.unsigned_abs());
+        assert!(size.max_rows() <= MAX_ROWS.unsigned_abs());
         for _ in 0..30 {
-            size = size.after(Duration::from_secs(60), Backend::Sqlite);
+            size = size.adjust(Duration::from_secs(60), Backend::Sqlite);
         }
-        assert!(size.rows() >= 1);
+        assert!(size.max_rows() >= 1);
     }
 }
