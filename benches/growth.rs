@@ -33,12 +33,12 @@ use troupe::db::connect::DbOptions;
 use troupe::ids::ConversationId;
 use troupe::ids::SpaceId;
 use troupe::runs::command::Command;
-use troupe::runs::ledger::Wanted;
-use troupe::runs::marked;
-use troupe::runs::reaper;
+use troupe::runs::history::RunQuery;
+use troupe::runs::recovery;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation;
+use troupe::runs::state;
+use troupe::runs::step_marks;
 use troupe::spaces::needs_step;
 
 /// How often each question is asked.
@@ -173,26 +173,26 @@ impl Question {
         let reader = db.reader();
         match self {
             Self::Listed(status) => {
-                let wanted = Wanted {
+                let wanted = RunQuery {
                     status: Some(status),
-                    ..Wanted::default()
+                    ..RunQuery::default()
                 };
                 list(db, wanted).await?;
             }
             Self::ListedInConversation => {
-                let wanted = Wanted {
+                let wanted = RunQuery {
                     status: Some(RunStatus::Failed),
                     conversation: Some(CONVERSATION),
-                    ..Wanted::default()
+                    ..RunQuery::default()
                 };
                 list(db, wanted).await?;
             }
-            Self::Adrift => _ = reaper::adrift(reader).await?,
+            Self::Adrift => _ = recovery::list_stalled_rounds(reader).await?,
             Self::LoadsStep => {
                 let loaded: Result<_, DbErr> = db
                     .write(|tx| {
                         Box::pin(async move {
-                            situation::load(tx, CONVERSATION, &Command::ApplyChanges).await
+                            state::load(tx, CONVERSATION, &Command::ApplyChanges).await
                         })
                     })
                     .await;
@@ -205,7 +205,7 @@ impl Question {
                 let row = row.one(reader).await?.unwrap();
                 timeline::speakers_since_last_user_message(reader, &row).await?;
             }
-            Self::LiveConversations => _ = marked::live_in(reader, SPACE).await?,
+            Self::LiveConversations => _ = step_marks::list_live(reader, SPACE).await?,
             Self::Marks => {
                 let marked: Result<(), DbErr> = db
                     .write(|tx| Box::pin(async move { needs_step::mark_all(tx, SPACE).await }))
@@ -217,8 +217,8 @@ impl Question {
     }
 }
 
-async fn list(db: &Db, wanted: Wanted) -> Result<(), DbErr> {
-    let newest = wanted.runs(db.backend()).order_by_desc(run::Column::Id);
+async fn list(db: &Db, wanted: RunQuery) -> Result<(), DbErr> {
+    let newest = wanted.select(db.backend()).order_by_desc(run::Column::Id);
     newest.limit(51).all(db.reader()).await.map(|_| ())
 }
 

@@ -34,10 +34,10 @@ use crate::realtime::socket_timeouts::SocketTimeouts;
 use crate::realtime::typing::Typing;
 use crate::responses::desk::Desk;
 use crate::responses::parts::Parts;
-use crate::runs::context::Context;
-use crate::runs::context::Settings;
-use crate::runs::engine::Engine;
-use crate::runs::relay::Relay;
+use crate::runs::cluster_receiver::RunClusterReceiver;
+use crate::runs::engine::RunEngine;
+use crate::runs::services::RunServices;
+use crate::runs::services::RunSettings;
 use crate::shutdown::Shutdown;
 use crate::telemetry::metrics::GaugeFn;
 use crate::telemetry::metrics::MetricsRegistry;
@@ -69,7 +69,7 @@ pub struct App {
     /// Open HTTP connections.
     pub connections: Arc<Connections>,
     pub typing: Typing,
-    pub engine: Engine,
+    pub engine: RunEngine,
     /// Calls to addresses that members name.
     pub web: WebFetcher,
     /// What programs ask for under `/v1`.
@@ -140,18 +140,18 @@ impl App {
         };
         let mcp_tool_cache = McpToolCache::new(web.client.clone());
         let tool_runtime = build_tool_runtime(&config, &web, &clock);
-        let engine = Engine::new(Context::new(
+        let engine = RunEngine::new(RunServices::new(
             db.clone(),
             hub.clone(),
             clock.clone(),
             shutdown.clone(),
             models.clone(),
             (tool_runtime.clone(), mcp_tool_cache),
-            Settings::new(&config),
+            RunSettings::new(&config),
         ));
         let presence = Presence::start(hub.clone(), &shutdown);
         let typing = Typing::start(hub.clone(), clock.clone(), &shutdown);
-        let relay = Relay {
+        let relay = RunClusterReceiver {
             context: engine.context().clone(),
             presence: presence.clone(),
             typing: typing.clone(),
@@ -163,14 +163,14 @@ impl App {
         let started_at = clock.now();
         let base = (db.clone(), clock.clone(), shutdown.clone());
         let node = engine.context().node.clone();
-        let tools = (tool_runtime, engine.context().lists.clone());
+        let tools = (tool_runtime, engine.context().mcp_tools.clone());
         let responses = Desk::new(Parts::new(base, models.clone(), tools, node, &config));
         let metrics = MetricsRegistry::gather(started_at.0, |registry| {
             hub.metrics().register(registry);
             cluster::register_metrics(hub.bus(), registry);
             db.register_metrics(registry);
             models.metrics.register(registry);
-            engine.context().meter.register(registry);
+            engine.context().metrics.register(registry);
             registry.register_collector(open_sockets_gauge(&limits));
             registry.register_collector(held_runs_gauge(&engine));
         });
@@ -205,7 +205,7 @@ fn open_sockets_gauge(limits: &Arc<RateLimits>) -> Box<dyn Collector> {
     GaugeFn::new("sockets_open", "Open sockets of this node.", read_value)
 }
 
-fn held_runs_gauge(engine: &Engine) -> Box<dyn Collector> {
+fn held_runs_gauge(engine: &RunEngine) -> Box<dyn Collector> {
     let leases = engine.context().leases.clone();
     let read_value = move || leases.count();
     GaugeFn::new("runs_held", "Runs that this node executes.", read_value)

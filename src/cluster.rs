@@ -9,9 +9,9 @@ use crate::realtime::cluster::bus::ClusterBus;
 use crate::realtime::cluster::redis_link;
 use crate::realtime::cluster::redis_link::ClusterSettings;
 use crate::realtime::cluster::shared_counter::SharedCounter;
-use crate::runs::context::Context;
-use crate::runs::positions;
-use crate::runs::relay::Relay;
+use crate::runs::cluster_receiver::RunClusterReceiver;
+use crate::runs::missed_events;
+use crate::runs::services::RunServices;
 use crate::shutdown::Shutdown;
 use crate::spaces::access_review;
 use crate::spaces::access_review::AccessReviewer;
@@ -58,8 +58,8 @@ pub fn create_bus(config: &Config) -> ClusterBus {
 ///
 /// # Errors
 /// When the database does not tell which one it is.
-pub async fn connect(config: &Config, relay: Relay) -> anyhow::Result<SharedCounter> {
-    let Relay {
+pub async fn connect(config: &Config, relay: RunClusterReceiver) -> anyhow::Result<SharedCounter> {
+    let RunClusterReceiver {
         context, presence, ..
     } = &relay;
     let (Some(url), Some(bus_state)) = (&config.redis_url, context.hub.bus().state()) else {
@@ -91,11 +91,11 @@ pub async fn connect(config: &Config, relay: Relay) -> anyhow::Result<SharedCoun
 
 /// Looks after what may have happened on other nodes, with Redis and without, until the house
 /// closes: what listeners missed, and who may still listen. Not on SQLite, where there are none.
-pub fn run_access_review(limits: &Arc<RateLimits>, context: &Context) {
+pub fn run_access_review(limits: &Arc<RateLimits>, context: &RunServices) {
     if context.db.backend() == Backend::Sqlite {
         return;
     }
-    let position_check = positions::keep_looking(context.clone());
+    let position_check = missed_events::run_checks(context.clone());
     context.shutdown.spawn(position_check);
     let shutdown = &context.shutdown;
     let (db, hub, clock) = (&context.db, &context.hub, &context.clock);

@@ -50,7 +50,7 @@ pub struct Nothing {}
 /// The run that was planned.
 #[derive(Serialize, ToSchema)]
 pub struct PlannedRun {
-    pub run: run::View,
+    pub run: run::RunView,
 }
 
 /// Makes somebody speak. The speaker may stand in the query or in the body.
@@ -228,5 +228,5 @@ pub async fn document(
     app: &App,
     at: &space_access::ConversationAccess,
 ) -> ApiResult<ConversationView> {
-    Ok(app.engine.conversation(at.conversation.id).await?)
+    Ok(app.engine.conversation_view(at.conversation.id).await?)
 }

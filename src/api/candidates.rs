@@ -77,10 +77,10 @@ pub async fn suggest(
     }
     let instruction = body.instruction.map(instruction).transpose()?.flatten();
     count_as_posts(&app, caller.id(), body.count).await?;
-    let generation_id = app.engine.suggest(candidates::Wish {
+    let generation_id = app.engine.suggest_candidates(candidates::CandidateRequest {
         conversation: at.conversation.id,
         space: at.space.id,
-        seat: own.id,
+        membership: own.id,
         user: caller.id(),
         count: body.count,
         instruction,

@@ -24,7 +24,7 @@ use crate::http::pagination::PageQuery;
 use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::SpaceId;
-use crate::runs::beginnings::NewConversation;
+use crate::runs::conversation_start::NewConversation;
 use crate::runs::snapshot;
 use crate::runs::views::ConversationView;
 use crate::spaces::events;
@@ -63,7 +63,7 @@ pub async fn list(
             let found = page.load(of_space, conversation::Column::Id, tx).await?;
             let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
             let marks = read_mark::list_for_user(tx, user, &ids).await?;
-            let views = snapshot::conversations(tx, space, &found.data).await?;
+            let views = snapshot::list_conversation_views(tx, space, &found.data).await?;
             let data = views.into_iter().map(|view| Listed {
                 last_read_seq: marks.get(&view.id).copied().unwrap_or_default(),
                 view,
@@ -109,7 +109,7 @@ pub async fn create(
         .create_conversation(at.space.id, new)
         .await
         .map_err(answer)?;
-    let view = app.engine.conversation(row.id).await?;
+    let view = app.engine.conversation_view(row.id).await?;
     announce(&app, &view);
     Ok(HttpResponse::Created().json(view))
 }
@@ -151,7 +151,9 @@ pub async fn show(
     id: Path<ConversationId>,
 ) -> ApiResult<Json<ConversationView>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    Ok(Json(app.engine.conversation(at.conversation.id).await?))
+    Ok(Json(
+        app.engine.conversation_view(at.conversation.id).await?,
+    ))
 }
 
 /// Changes title or settings.
@@ -177,7 +179,7 @@ pub async fn change(
     let row = conversation::update(&app.db, at.conversation.id, title, settings)
         .await?
         .ok_or_else(ApiError::not_found)?;
-    let view = app.engine.conversation(row.id).await?;
+    let view = app.engine.conversation_view(row.id).await?;
     announce(&app, &view);
     Ok(Json(view))
 }
@@ -224,7 +226,7 @@ pub async fn delete(
     let seats = membership::list_active(db, at.space.id).await?;
     let listeners = seats.iter().filter_map(|it| it.user_id);
     memberships::have_rights_reviewed(&app, at.space.id, listeners.chain([caller.id()]));
-    Ok(match app.engine.deleted(deletion).await? {
+    Ok(match app.engine.wait_for_deletion(deletion).await? {
         None => HttpResponse::NoContent().finish(),
         Some(job) => jobs::accepted(&job),
     })

@@ -1,14 +1,14 @@
 //! Refusals of the engine as answers: each a code and a sentence for a person.
 
 use crate::http::error::ApiError;
-use crate::runs::command::Refusal;
+use crate::runs::command::CommandError;
 use crate::runs::error::EngineError;
 
 /// The answer to a verb that changed nothing.
 pub fn answer(error: EngineError) -> ApiError {
     match error {
-        EngineError::Refused(refusal) => refused(&refusal),
-        EngineError::Lost => ApiError::conflict(
+        EngineError::Rejected(refusal) => refused(&refusal),
+        EngineError::Conflict => ApiError::conflict(
             "already_finished",
             "Somebody else was a moment faster. Look again.",
         ),
@@ -21,72 +21,72 @@ pub fn answer(error: EngineError) -> ApiError {
     }
 }
 
-fn refused(refusal: &Refusal) -> ApiError {
+fn refused(refusal: &CommandError) -> ApiError {
     let (status, code, message) = match refusal {
-        Refusal::NotFound => return ApiError::not_found(),
-        Refusal::Forbidden => return ApiError::forbidden("This seat only reads."),
-        Refusal::GenerationLocked => (
+        CommandError::NotFound => return ApiError::not_found(),
+        CommandError::Forbidden => return ApiError::forbidden("This seat only reads."),
+        CommandError::GenerationLocked => (
             423,
             "generation_locked",
             "A reply is being written. Wait for it, or stop it first.",
         ),
-        Refusal::MessageBeingWritten => (
+        CommandError::MessageBeingWritten => (
             409,
             "message_being_written",
             "This message is being written anew. Wait for it, or stop it first.",
         ),
-        Refusal::CopilotActive => (
+        CommandError::CopilotActive => (
             409,
             "copilot_active",
             "The copilot speaks for you. Turn it off to write yourself.",
         ),
-        Refusal::SpaceArchived => (403, "space_archived", "This space is archived."),
-        Refusal::NoSpeaker => (
+        CommandError::SpaceArchived => (403, "space_archived", "This space is archived."),
+        CommandError::NoSpeaker => (
             422,
             "no_speaker",
             "Nobody can speak: seat or unmute a character.",
         ),
-        Refusal::UnknownMention => {
+        CommandError::UnknownMention => {
             let message = "A mention names somebody who is not here.";
             return ApiError::invalid_value("mentions", message);
         }
-        Refusal::ClientIdReused => (
+        CommandError::ClientIdReused => (
             422,
             "client_id_reused",
             "This client_id was used for another text.",
         ),
-        Refusal::EditConflict => (
+        CommandError::EditConflict => (
             409,
             "edit_conflict",
             "This message has been changed since you opened it. Compare the texts and choose one.",
         ),
-        Refusal::NotTail => (409, "not_tail", "Only the last message can be changed."),
+        CommandError::NotTail => (409, "not_tail", "Only the last message can be changed."),
         // A verb goes on in a branch; the doors never see the second.
-        Refusal::ForkPoint | Refusal::BranchFirst(_) => {
+        CommandError::ForkPoint | CommandError::BranchRequired(_) => {
             (409, "fork_point", "A branch hangs on this message.")
         }
-        Refusal::NoSuchSwipe => {
+        CommandError::NoSuchSwipe => {
             let message = "This message has no text at that position.";
             return ApiError::invalid_value("position", message);
         }
-        Refusal::NothingToRegenerate => (
+        CommandError::NothingToRegenerate => (
             422,
             "nothing_to_regenerate",
             "The last message is not one that an AI wrote.",
         ),
-        Refusal::StaleRound => (
+        CommandError::StaleRound => (
             409,
             "stale_round",
             "Somebody else's turns are under way by now. Look again.",
         ),
-        Refusal::NotSchedulable => {
+        CommandError::NotSchedulable => {
             let message = "Only active characters of this space can stand in the queue.";
             return ApiError::invalid_value("slots", message);
         }
-        Refusal::NoRound => (409, "no_round", "Nobody's turn is under way."),
-        Refusal::NothingPaused => (409, "nothing_paused", "Nothing is paused here."),
-        Refusal::NothingToRetry => (409, "nothing_to_retry", "There is nothing to try again."),
-        Refusal::AlreadyFinished => (409, "already_finished", "This run has ended."),
+        CommandError::NoRound => (409, "no_round", "Nobody's turn is under way."),
+        CommandError::NothingPaused => (409, "nothing_paused", "Nothing is paused here."),
+        CommandError::NothingToRetry => (409, "nothing_to_retry", "There is nothing to try again."),
+        CommandError::AlreadyFinished => (409, "already_finished", "This run has ended."),
     };
     ApiError::new(status, code, message)
 }

@@ -86,7 +86,7 @@ pub async fn ready(app: Data<App>) -> HttpResponse {
         WriteState::Damaged => ("damaged", Some(DAMAGED_MESSAGE)),
     };
     let away = answered.is_err().then_some("The database does not answer.");
-    let is_known = app.engine.context().knows_the_time();
+    let is_known = app.engine.context().is_clock_synchronized();
     let lost = (!is_known).then_some("The clock of the database is not known.");
     let closing = app.shutdown.draining.is_cancelled();
     let closing = closing.then_some("The server is closing.");

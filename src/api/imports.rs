@@ -110,7 +110,7 @@ async fn bring_in(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
     let Ok(row) = chat_import::run(&tools(&app), chat, file.file).await else {
         return;
     };
-    match app.engine.conversation(row.id).await {
+    match app.engine.conversation_view(row.id).await {
         Ok(view) => conversations::announce(&app, &view),
         Err(error) => tracing::error!(%error, "an imported conversation was not announced"),
     }

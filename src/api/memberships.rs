@@ -143,7 +143,10 @@ pub async fn create(
     let taken =
         membership_changes::add_member(&app.db, at.space.id, newcomer, app.clock.now()).await?;
     announce(&app, &taken);
-    app.engine.greet(taken.id).await.map_err(answer)?;
+    app.engine
+        .insert_greetings(taken.id)
+        .await
+        .map_err(answer)?;
     Ok(HttpResponse::Created().json(taken.view()))
 }
 

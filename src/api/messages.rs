@@ -19,10 +19,10 @@ use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::MessageId;
-use crate::runs::command::Edit;
-use crate::runs::command::Refusal;
+use crate::runs::command::CommandError;
+use crate::runs::command::MessageEdit;
 use crate::runs::error::EngineError;
-use crate::runs::message_pages::Wanted;
+use crate::runs::message_pages::MessageQuery;
 use crate::runs::run;
 use crate::spaces::permissions::Action;
 use actix_web::HttpRequest;
@@ -77,7 +77,7 @@ pub struct Change {
 pub struct Posted {
     message: message::MessageView,
     /// The run that will answer, if one is planned.
-    run: Option<run::View>,
+    run: Option<run::RunView>,
 }
 
 /// Messages by `seq`, ascending; the newest, unless a cursor is given.
@@ -113,12 +113,12 @@ pub async fn list(
         (None, None, Some(seq)) => timeline::TimelinePage::After(seq),
         (None, None, None) => timeline::TimelinePage::Newest,
     };
-    let wanted = Wanted {
+    let wanted = MessageQuery {
         page: part,
         limit: page.limit,
         html: wants_html(&request)?,
     };
-    let found = app.engine.messages(at.conversation.id, wanted).await?;
+    let found = app.engine.list_messages(at.conversation.id, wanted).await?;
     Ok(encoded::json_page(
         found.entries,
         found.has_more,
@@ -212,7 +212,7 @@ pub async fn create(
         )
         .await
         .map_err(answer)?;
-    let mut reply = match posted.repeated {
+    let mut reply = match posted.is_repeated {
         true => HttpResponse::Ok(),
         false => HttpResponse::Created(),
     };
@@ -254,14 +254,14 @@ pub async fn change(
     match (body.content, body.visibility) {
         (Some(content), None) => {
             at.require_edit_message(&row)?;
-            let edit = Edit {
+            let edit = MessageEdit {
                 message: row.id,
                 content: text(&content)?,
                 token_count: 0,
                 expected_version: if_match::expected_version(&request, body.expected_version)?,
                 by: at.membership.as_ref().map(|it| it.id),
             };
-            match app.engine.edit(at.conversation.id, edit).await {
+            match app.engine.edit_message(at.conversation.id, edit).await {
                 Ok(message) => Ok(Json(shown(message, html))),
                 Err(error) => Err(changed(&app, row.id, html, error).await),
             }
@@ -283,10 +283,10 @@ pub async fn change(
 /// The answer to a change of a message that was refused; a conflict of versions carries the message
 /// as it is now.
 pub async fn changed(app: &App, id: MessageId, html: bool, error: EngineError) -> ApiError {
-    let is_conflict = matches!(error, EngineError::Refused(Refusal::EditConflict));
+    let is_conflict = matches!(error, EngineError::Rejected(CommandError::EditConflict));
     let mut refused = answer(error);
     if is_conflict {
-        match app.engine.message(id).await {
+        match app.engine.find_message(id).await {
             Ok(present) => {
                 refused.current = present.map(|it| Box::new(json!(shown(it, html))));
             }

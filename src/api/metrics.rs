@@ -6,8 +6,8 @@ use crate::http::authentication;
 use crate::http::authentication::Credential;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
-use crate::runs::ledger;
-use crate::runs::ledger::Load;
+use crate::runs::history;
+use crate::runs::history::QueueLoad;
 use crate::telemetry::metrics;
 use actix_web::HttpRequest;
 use actix_web::HttpResponse;
@@ -48,7 +48,10 @@ const FORWARDED: [&str; 6] = [
 pub async fn tell(app: Data<App>, request: HttpRequest) -> ApiResult<HttpResponse> {
     may_read(&app, &request).await?;
     let load = load(&app).await;
-    app.engine.context().meter.look(load, app.clock.now());
+    app.engine
+        .context()
+        .metrics
+        .queue_depths(load, app.clock.now());
     let text = app.metrics.text().map_err(ApiError::internal)?;
     Ok(HttpResponse::Ok()
         .content_type(metrics::CONTENT_TYPE)
@@ -83,8 +86,8 @@ fn is_local(request: &HttpRequest) -> bool {
         && !FORWARDED.iter().any(|it| headers.contains_key(*it))
 }
 
-async fn load(app: &App) -> Option<Load> {
-    let look = ledger::load(app.db.reader());
+async fn load(app: &App) -> Option<QueueLoad> {
+    let look = history::queue_load(app.db.reader());
     match tokio::time::timeout(PATIENCE, look).await {
         Ok(Ok(load)) => Some(load),
         Ok(Err(error)) => {

@@ -14,8 +14,8 @@ use crate::http::pagination::PageQuery;
 use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
-use crate::runs::ledger;
-use crate::runs::reaper::Report;
+use crate::runs::history;
+use crate::runs::recovery::RecoveryReport;
 use crate::runs::run;
 use crate::spaces::permissions::Action;
 use actix_web::HttpResponse;
@@ -43,7 +43,7 @@ pub struct Filter {
     path = "/api/conversations/{conversation_id}/runs",
     tag = "runs",
     params(Filter, PageQuery<RunId>),
-    responses((status = 200, body = PageOf<run::View>))
+    responses((status = 200, body = PageOf<run::RunView>))
 )]
 pub async fn list(
     app: Data<App>,
@@ -51,9 +51,9 @@ pub async fn list(
     id: Path<ConversationId>,
     filter: Query<Filter>,
     page: PageQuery<RunId>,
-) -> ApiResult<Json<PageOf<run::View>>> {
+) -> ApiResult<Json<PageOf<run::RunView>>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    let wanted = ledger::Wanted {
+    let wanted = history::RunQuery {
         conversation: Some(at.conversation.id),
         status: filter.status,
         ..Default::default()
@@ -65,7 +65,7 @@ pub async fn list(
         before: number_of(db, at.conversation.id, page.before).await?,
     };
     let found = page
-        .load_newest_first(wanted.runs(app.db.backend()), run::Column::RunSeq, db)
+        .load_newest_first(wanted.select(app.db.backend()), run::Column::RunSeq, db)
         .await?;
     Ok(Json(found.map(|it| it.view())))
 }
@@ -96,13 +96,13 @@ async fn number_of(
     get,
     path = "/api/runs/{run_id}",
     tag = "runs",
-    responses((status = 200, body = run::View))
+    responses((status = 200, body = run::RunView))
 )]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<RunId>,
-) -> ApiResult<Json<run::View>> {
+) -> ApiResult<Json<run::RunView>> {
     let (run, _) = find(&app, &caller, id.into_inner()).await?;
     Ok(Json(run.view()))
 }
@@ -129,7 +129,7 @@ pub async fn cancel(
     let Nothing {} = body.read_or_default().await?;
     let canceled = app
         .engine
-        .cancel(run.conversation_id, run.id)
+        .cancel_run(run.conversation_id, run.id)
         .await
         .map_err(answer)?;
     Ok(HttpResponse::Accepted().json(PlannedRun { run: canceled }))
@@ -140,10 +140,10 @@ pub async fn cancel(
     post,
     path = "/api/admin/reap",
     tag = "admin",
-    responses((status = 200, body = Report))
+    responses((status = 200, body = RecoveryReport))
 )]
-pub async fn reap(app: Data<App>, _admin: Admin) -> ApiResult<Json<Report>> {
-    let report = app.engine.reap().await.map_err(answer)?;
+pub async fn reap(app: Data<App>, _admin: Admin) -> ApiResult<Json<RecoveryReport>> {
+    let report = app.engine.run_recovery().await.map_err(answer)?;
     Ok(Json(report))
 }
 

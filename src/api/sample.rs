@@ -37,7 +37,7 @@ pub async fn make(app: &App, admin: &user::Model) -> ApiResult<()> {
         let newcomer = NewMember::Character(card);
         let seat =
             membership_changes::add_member(&app.db, space.id, newcomer, app.clock.now()).await?;
-        app.engine.greet(seat.id).await.map_err(answer)?;
+        app.engine.insert_greetings(seat.id).await.map_err(answer)?;
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ use crate::http::space_access;
 use crate::http::space_access::SpaceAccess;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
-use crate::runs::beginnings::NewConversation;
+use crate::runs::conversation_start::NewConversation;
 use crate::runs::run::RunCancelReason;
 use crate::spaces::events;
 use crate::spaces::lifecycle;
@@ -293,7 +293,7 @@ pub async fn delete(
     app.hub.publish(events::space_deleted(id));
     let seated = seats.iter().filter_map(|it| it.user_id);
     memberships::have_rights_reviewed(&app, id, seated.chain([caller.id()]));
-    Ok(match app.engine.deleted(deletion).await? {
+    Ok(match app.engine.wait_for_deletion(deletion).await? {
         None => HttpResponse::NoContent().finish(),
         Some(job) => jobs::accepted(&job),
     })

@@ -9,7 +9,7 @@ use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::ToolApprovalId;
 use crate::runs::tool_approval;
-use crate::runs::tool_approval::View;
+use crate::runs::tool_approval::ToolApprovalView;
 use crate::spaces::permissions::Action;
 use actix_web::web::Data;
 use actix_web::web::Json;
@@ -31,7 +31,7 @@ pub struct Decision {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ToolApprovals)]
 pub struct Open {
-    data: Vec<View>,
+    data: Vec<ToolApprovalView>,
 }
 
 /// What waits for a moderator's decision.
@@ -48,7 +48,10 @@ pub async fn open(
     id: Path<ConversationId>,
 ) -> ApiResult<Json<Open>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    let data = app.engine.tool_approvals(at.conversation.id).await?;
+    let data = app
+        .engine
+        .list_open_tool_approvals(at.conversation.id)
+        .await?;
     Ok(Json(Open { data }))
 }
 
@@ -59,7 +62,7 @@ pub async fn open(
     tag = "conversations",
     request_body = Decision,
     responses(
-        (status = 200, body = View),
+        (status = 200, body = ToolApprovalView),
         (status = 409, description = "`already_decided`, also when the turn is over.")
     )
 )]
@@ -68,7 +71,7 @@ pub async fn decide(
     caller: CurrentUser,
     id: Path<ToolApprovalId>,
     body: JsonBody<Decision>,
-) -> ApiResult<Json<View>> {
+) -> ApiResult<Json<ToolApprovalView>> {
     let id = id.into_inner();
     let row = tool_approval::Entity::find_by_id(id).one(app.db.reader());
     let row = row.await?.ok_or_else(ApiError::not_found)?;
@@ -76,7 +79,7 @@ pub async fn decide(
     at.require_write(Action::Moderate)?;
     let Decision { approve } = body.read().await?;
     let by = at.display_name(&caller);
-    let decided = app.engine.decide(id, approve, by).await?;
+    let decided = app.engine.decide_tool_approval(id, approve, by).await?;
     let decided = decided.ok_or_else(|| {
         let message = "That was decided already, or the turn is over.";
         ApiError::conflict("already_decided", message)

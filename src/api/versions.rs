@@ -14,10 +14,10 @@ use crate::http::json_body::JsonBody;
 use crate::http::space_access;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
+use crate::runs::message_versions;
+use crate::runs::message_versions::BranchResult;
+use crate::runs::message_versions::Requester;
 use crate::runs::run;
-use crate::runs::versions;
-use crate::runs::versions::Branched;
-use crate::runs::versions::Requester;
 use crate::runs::views::ConversationView;
 use crate::spaces::permissions::Action;
 use actix_web::HttpRequest;
@@ -41,7 +41,7 @@ pub struct Regenerate {
 #[derive(Serialize, ToSchema)]
 #[schema(as = PlannedText)]
 pub struct PlannedText {
-    pub run: run::View,
+    pub run: run::RunView,
     pub conversation_id: ConversationId,
 }
 
@@ -106,11 +106,11 @@ pub async fn regenerate(
     };
     let planned = app.engine.begin_regenerate(at.conversation.id, message, by);
     let planned = match planned.await.map_err(answer)? {
-        versions::PlannedText::Run(planned) => *planned,
-        versions::PlannedText::Job(job) => return Ok(jobs::accepted(&job)),
+        message_versions::RegenerationPlan::Run(planned) => *planned,
+        message_versions::RegenerationPlan::Job(job) => return Ok(jobs::accepted(&job)),
     };
     if let Some(branch) = planned.branch {
-        conversations::announce(&app, &app.engine.conversation(branch.id).await?);
+        conversations::announce(&app, &app.engine.conversation_view(branch.id).await?);
     }
     Ok(HttpResponse::Accepted().json(PlannedText {
         run: planned.run,
@@ -148,17 +148,17 @@ pub async fn branch(
         .as_deref()
         .map(conversations::title)
         .transpose()?;
-    let branched = app.engine.begin_branch(versions::Fork {
+    let branched = app.engine.begin_branch(message_versions::BranchRequest {
         conversation: at.conversation.id,
         at: body.message_id,
         title: title.unwrap_or_default(),
         user: Some(caller.id()),
     });
     let (branch, is_announced) = match branched.await.map_err(answer)? {
-        Branched::Whole { row, is_announced } => (row, is_announced),
-        Branched::Job(job) => return Ok(jobs::accepted(&job)),
+        BranchResult::Whole { row, is_announced } => (row, is_announced),
+        BranchResult::Job(job) => return Ok(jobs::accepted(&job)),
     };
-    let conversation = app.engine.conversation(branch.id).await?;
+    let conversation = app.engine.conversation_view(branch.id).await?;
     if !is_announced {
         conversations::announce(&app, &conversation);
     }

@@ -286,9 +286,9 @@ fn unreadable(_: std::io::Error) -> CardError {
 }
 
 #[cfg(test)]
-#[path = "parcel_tests.rs"]
+#[path = "card_file_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "parcel_cost_tests.rs"]
+#[path = "card_file_cost_tests.rs"]
 mod cost_tests;

@@ -275,5 +275,5 @@ fn unwritable() -> CardError {
 }
 
 #[cfg(test)]
-#[path = "outgoing_tests.rs"]
+#[path = "export_file_tests.rs"]
 mod tests;

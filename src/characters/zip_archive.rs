@@ -213,5 +213,5 @@ fn too_many_entries() -> CardError {
 }
 
 #[cfg(test)]
-#[path = "archive_tests.rs"]
+#[path = "zip_archive_tests.rs"]
 mod tests;

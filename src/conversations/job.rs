@@ -88,7 +88,7 @@ pub struct JobCursor {
 
 impl StoredJobKind {
     /// Whether the job makes a branch; such a job can be canceled.
-    pub fn makes_branch(self) -> bool {
+    pub fn creates_branch(self) -> bool {
         matches!(self, Self::Branch | Self::RegenerateBranch)
     }
 }
@@ -182,7 +182,7 @@ pub async fn finish(
     now: Timestamp,
 ) -> Result<bool, DbErr> {
     let is_whole = job.parse_cursor().is_whole;
-    let needs_work = status != JobStatus::Succeeded && job.kind.makes_branch() && !is_whole;
+    let needs_work = status != JobStatus::Succeeded && job.kind.creates_branch() && !is_whole;
     let ended = Entity::update_many()
         .col_expr(Column::Status, Expr::value(status))
         .col_expr(Column::NeedsWork, Expr::value(needs_work))

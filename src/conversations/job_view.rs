@@ -77,7 +77,7 @@ impl Event for JobUpdated {
 }
 
 impl StoredJobKind {
-    fn shown(self) -> JobKind {
+    fn to_job_kind(self) -> JobKind {
         match self {
             Self::Branch => JobKind::Branch,
             Self::RegenerateBranch => JobKind::RegenerateBranch,
@@ -92,7 +92,7 @@ impl Model {
     pub fn view(&self) -> JobView {
         JobView {
             id: self.id,
-            kind: self.kind.shown(),
+            kind: self.kind.to_job_kind(),
             status: self.status,
             space_id: self.space_id,
             conversation_id: self.conversation_id,

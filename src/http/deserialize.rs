@@ -369,5 +369,5 @@ impl<'de> MapAccess<'de> for MapFields {
 }
 
 #[cfg(test)]
-#[path = "typed_tests.rs"]
+#[path = "deserialize_tests.rs"]
 mod tests;

@@ -251,5 +251,5 @@ fn estimate_tokens(text: &str) -> i64 {
 }
 
 #[cfg(test)]
-#[path = "scripted_tests.rs"]
+#[path = "demo_tests.rs"]
 mod tests;

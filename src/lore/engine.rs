@@ -390,8 +390,8 @@ impl<'s, 'a> ScanState<'s, 'a> {
 }
 
 #[cfg(test)]
-#[path = "engine_stage.rs"]
-mod stage;
+#[path = "engine_fixture.rs"]
+mod engine_fixture;
 
 #[cfg(test)]
 #[path = "engine_tests.rs"]

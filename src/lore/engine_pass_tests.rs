@@ -1,6 +1,6 @@
 //! What wakes what: recursion, levels, looking further back, groups, dice, and the budget.
 
-use super::stage::fixture;
+use super::engine_fixture::fixture;
 use crate::lore::scan_result::SkipReason;
 use serde_json::Value;
 use serde_json::json;
@@ -17,7 +17,7 @@ fn chain(extensions: [Value; 3]) -> Value {
 
 fn n_activated(
     extensions: [Value; 3],
-    change: impl FnOnce(&mut super::stage::EngineFixture),
+    change: impl FnOnce(&mut super::engine_fixture::EngineFixture),
 ) -> usize {
     let mut stage = fixture(&["the castle"], chain(extensions));
     stage.settings.recursive = true;
@@ -209,10 +209,16 @@ fn probability_is_rolled_once_per_scan_and_depends_on_the_seed() {
     // Were it thrown in every pass, three in four would come through.
     assert!((150..250).contains(&n), "{n}");
     let never = json!([{"constant": true, "extensions": {"probability": 0}}]);
-    assert_eq!(super::stage::fixture(&[], never).reason(), "not: dice: 0");
+    assert_eq!(
+        super::engine_fixture::fixture(&[], never).reason(),
+        "not: dice: 0"
+    );
     let unused =
         json!([{"constant": true, "extensions": {"probability": 0, "useProbability": false}}]);
-    assert_eq!(super::stage::fixture(&[], unused).reason(), "constant");
+    assert_eq!(
+        super::engine_fixture::fixture(&[], unused).reason(),
+        "constant"
+    );
 }
 
 #[test]

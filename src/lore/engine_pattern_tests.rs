@@ -1,6 +1,6 @@
 //! Keys that are patterns, good ones and bad ones.
 
-use super::stage::fixture;
+use super::engine_fixture::fixture;
 use crate::import_warning::ImportWarning;
 use serde_json::Value;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! What holds for any book, any text and any settings.
 
-use super::stage::EngineFixture;
-use super::stage::fixture;
+use super::engine_fixture::EngineFixture;
+use super::engine_fixture::fixture;
 use proptest::prelude::Just;
 use proptest::prelude::Strategy;
 use proptest::prelude::any;

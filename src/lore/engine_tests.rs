@@ -1,7 +1,7 @@
 //! Keys, secondary keys, what an entry sees, for whom it is, and where it enters.
 
-use super::stage::fixture;
-use super::stage::lorebook;
+use super::engine_fixture::fixture;
+use super::engine_fixture::lorebook;
 use crate::llm::request::PromptRole;
 use crate::lore::engine_lorebook::InsertionPosition;
 use crate::lore::engine_lorebook::LorebookSource;

@@ -1,6 +1,6 @@
 //! Sticky, cooldown and delay: each state, over timelines that grow, and that do not.
 
-use super::stage::fixture;
+use super::engine_fixture::fixture;
 use serde_json::Value;
 use serde_json::json;
 

@@ -105,5 +105,5 @@ fn draw_by_weight(name: &str, members: &[&GroupCandidate], seed: u64) -> usize {
 }
 
 #[cfg(test)]
-#[path = "groups_tests.rs"]
+#[path = "inclusion_groups_tests.rs"]
 mod tests;

@@ -339,5 +339,5 @@ fn is_ascii_word(text: &str, start: usize, end: usize) -> bool {
 }
 
 #[cfg(test)]
-#[path = "search_tests.rs"]
+#[path = "key_search_tests.rs"]
 mod tests;

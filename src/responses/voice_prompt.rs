@@ -100,7 +100,7 @@ fn trim(context: &PromptContext) -> ReplyTrimmer {
         false => others.cloned().collect(),
     };
     match context.find_speaker() {
-        Some(own) => executor::trim(own, &others),
+        Some(own) => executor::reply_trimmer(own, &others),
         None => ReplyTrimmer::without_names(),
     }
 }

@@ -56,7 +56,7 @@ string_enum! {
 }
 
 /// A round that begins, at its first slot.
-pub fn blank(
+pub fn new_model(
     id: RoundId,
     conversation_id: ConversationId,
     kind: RoundKind,
@@ -78,7 +78,7 @@ pub fn blank(
 }
 
 /// The round a conversation is in, if any, with its slots in order.
-pub async fn active_in(
+pub async fn find_active(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<Option<(Model, Vec<slot::Model>)>, DbErr> {
@@ -94,7 +94,7 @@ pub async fn active_in(
 }
 
 /// The rounds these conversations are in.
-pub async fn active_in_each(
+pub async fn list_active(
     db: &impl ConnectionTrait,
     conversations: &[ConversationId],
 ) -> Result<Vec<Model>, DbErr> {
@@ -107,7 +107,7 @@ pub async fn active_in_each(
 }
 
 /// Ends an active round.
-pub async fn end(
+pub async fn end_round(
     tx: &impl ConnectionTrait,
     id: RoundId,
     status: RoundStatus,
@@ -123,7 +123,7 @@ pub async fn end(
 }
 
 /// Puts an active round into a state, and its cursor on a slot.
-pub async fn set(
+pub async fn update_progress(
     tx: &impl ConnectionTrait,
     id: RoundId,
     state: RoundState,

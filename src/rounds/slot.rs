@@ -51,7 +51,7 @@ string_enum! {
 }
 
 /// A slot whose turn has not come. The database gives its id.
-pub fn blank(
+pub fn new_model(
     round_id: RoundId,
     position: i64,
     speaker: MembershipId,
@@ -101,7 +101,7 @@ pub async fn replace(
 }
 
 /// The slots of these rounds, in order.
-pub async fn of_rounds(
+pub async fn list_for_rounds(
     db: &impl ConnectionTrait,
     rounds: impl IntoIterator<Item = RoundId>,
 ) -> Result<Vec<Model>, DbErr> {
@@ -113,7 +113,7 @@ pub async fn of_rounds(
 }
 
 /// A slot had its turn, or lost it.
-pub async fn mark(
+pub async fn set_status(
     tx: &impl ConnectionTrait,
     round: RoundId,
     position: i64,

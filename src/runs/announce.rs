@@ -9,7 +9,6 @@ use crate::realtime::event::Envelope;
 use crate::realtime::event::StreamBoundary;
 use crate::realtime::topic::Topic;
 use crate::runs::auto_mode;
-use crate::runs::context::Context;
 use crate::runs::events::Activity;
 use crate::runs::events::MessageEvent;
 use crate::runs::events::MessageHidden;
@@ -19,89 +18,90 @@ use crate::runs::events::StreamComplete;
 use crate::runs::events::StreamReset;
 use crate::runs::events::TypingStart;
 use crate::runs::events::TypingStop;
-use crate::runs::lease::Why;
+use crate::runs::lease::CancelReason;
+use crate::runs::plan_writer::WrittenMessage;
+use crate::runs::plan_writer::WrittenPlan;
 use crate::runs::run;
-use crate::runs::situation::Round;
-use crate::runs::situation::Situation;
-use crate::runs::writer::Told;
-use crate::runs::writer::Written;
+use crate::runs::services::RunServices;
+use crate::runs::state::ActiveRound;
+use crate::runs::state::ScheduleState;
 use crate::spaces::events;
 use crate::spaces::membership;
 
 /// Announces what was written; `s` is the conversation as it is now.
-pub fn announce(context: &Context, s: &Situation, written: Written) {
+pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPlan) {
     let it = Announcer {
         context,
-        s,
-        topic: Topic::Conversation(s.conversation.id),
+        state,
+        topic: Topic::Conversation(state.conversation.id),
     };
     // First of all, silence: nothing of a stream may follow the word that it ended.
     for (run, _) in &written.ended {
-        it.silence(run);
+        it.close_stream(run);
     }
-    for run in &written.handed_back {
-        it.silence(run);
+    for run in &written.released {
+        it.close_stream(run);
     }
-    for told in &written.messages {
-        it.message(told);
+    for message in &written.messages {
+        it.publish_message(message);
     }
-    for seat in &written.seats {
-        it.seat(seat);
+    for membership in &written.memberships {
+        it.publish_membership(membership);
     }
     for (run, rev) in &written.ended {
-        it.ended(run, *rev);
+        it.publish_run_end(run, *rev);
     }
-    for run in &written.handed_back {
-        it.reset(run);
+    for run in &written.released {
+        it.publish_stream_reset(run);
     }
     if let Some((run, rev)) = &written.queued {
-        it.run_event(run, *rev);
+        it.publish_run_event(run, *rev);
     }
     if let Some(rev) = written.queue_rev {
-        it.queue_updated(rev);
+        it.publish_queue_updated(rev);
     }
     for run in written
         .ended
         .iter()
         .map(|(run, _)| run)
-        .chain(&written.handed_back)
+        .chain(&written.released)
     {
-        it.typing_stop(run);
+        it.publish_typing_stop(run);
     }
     if let Some(run) = &written.claimed {
-        it.typing_start(run);
+        it.publish_typing_start(run);
     }
-    for run in &written.asked {
-        context.leases.end(run.id, Why::KeepPartial);
+    for run in &written.cancel_requested {
+        context.leases.cancel(run.id, CancelReason::KeepPartial);
         context.hub.bus().publish(ClusterSignal::KeepPartial {
             run: run.id.0,
             lease: run.lease,
         });
     }
     // A place is free, or something waits in it.
-    if !written.ended.is_empty() || s.queued.is_some() {
-        context.bell.ring();
+    if !written.ended.is_empty() || state.queued.is_some() {
+        context.wakeup.notify();
         context.hub.bus().publish(ClusterSignal::Bell);
     }
 }
 
 struct Announcer<'a> {
-    context: &'a Context,
-    s: &'a Situation,
+    context: &'a RunServices,
+    state: &'a ScheduleState,
     topic: Topic,
 }
 
 impl Announcer<'_> {
-    fn silence(&self, run: &run::Model) {
-        let live = &self.context.live;
+    fn close_stream(&self, run: &run::Model) {
+        let live = &self.context.live_streams;
         live.close(run.conversation_id, run.id, run.lease);
         if run.status != run::RunStatus::Succeeded {
-            self.context.leases.end(run.id, Why::Lost);
+            self.context.leases.cancel(run.id, CancelReason::Lost);
         }
     }
 
-    fn message(&self, told: &Told) {
-        let (row, is_new) = (&told.row, told.is_new);
+    fn publish_message(&self, written: &WrittenMessage) {
+        let (row, is_new) = (&written.row, written.is_new);
         let conversation_id = row.conversation_id;
         if row.visibility == message::Visibility::Hidden {
             let event = MessageHidden {
@@ -109,12 +109,12 @@ impl Announcer<'_> {
                 rev: row.rev,
                 message: row.hidden_view(),
             };
-            return self.durable(&event, row.rev);
+            return self.publish_durable(&event, row.rev);
         }
-        let author = self.s.member(row.space_membership_id);
+        let author = self.state.member(row.space_membership_id);
         let name = author.map_or("", |it| it.cached_display_name.as_str());
-        let message = row.view(name, told.n_swipes, Some(&self.context.markdown));
-        self.durable(
+        let message = row.view(name, written.n_swipes, Some(&self.context.markdown));
+        self.publish_durable(
             &MessageEvent {
                 is_new,
                 conversation_id,
@@ -128,12 +128,12 @@ impl Announcer<'_> {
                 conversation_id,
                 seq: row.seq,
             };
-            let topic = Topic::Space(self.s.space.id);
+            let topic = Topic::Space(self.state.space.id);
             self.context.hub.publish(Envelope::plain(topic, &activity));
         }
     }
 
-    fn seat(&self, seat: &membership::Model) {
+    fn publish_membership(&self, seat: &membership::Model) {
         let hub = &self.context.hub;
         hub.publish(events::membership_updated(seat));
         if let Some(told) = events::copilot_updated(seat) {
@@ -141,31 +141,31 @@ impl Announcer<'_> {
         }
     }
 
-    fn ended(&self, run: &run::Model, rev: Option<i64>) {
+    fn publish_run_end(&self, run: &run::Model, rev: Option<i64>) {
         if let Some(rev) = rev {
-            self.run_event(run, rev);
+            self.publish_run_event(run, rev);
         }
-        log_end(self.s, run);
-        self.context.meter.ended(run);
+        log_end(self.state, run);
+        self.context.metrics.ended(run);
         if run.started_at.is_some() {
             let complete = StreamComplete {
                 conversation_id: run.conversation_id,
                 run_id: run.id,
                 status: run.status,
             };
-            self.stream(&complete, run, StreamBoundary::Complete);
+            self.publish_stream(&complete, run, StreamBoundary::Complete);
         }
     }
 
-    fn reset(&self, run: &run::Model) {
+    fn publish_stream_reset(&self, run: &run::Model) {
         let event = StreamReset {
             conversation_id: run.conversation_id,
             run_id: run.id,
         };
-        self.stream(&event, run, StreamBoundary::Reset);
+        self.publish_stream(&event, run, StreamBoundary::Reset);
     }
 
-    fn run_event(&self, run: &run::Model, rev: i64) {
+    fn publish_run_event(&self, run: &run::Model, rev: i64) {
         let event = RunEvent {
             conversation_id: run.conversation_id,
             rev,
@@ -174,29 +174,32 @@ impl Announcer<'_> {
             reason: run.canceled_because,
             message_id: run.superseded_by_message_id,
         };
-        self.durable(&event, rev);
+        self.publish_durable(&event, rev);
     }
 
-    fn queue_updated(&self, rev: i64) {
+    fn publish_queue_updated(&self, rev: i64) {
         let event = QueueUpdated {
-            conversation_id: self.s.conversation.id,
+            conversation_id: self.state.conversation.id,
             rev,
-            state: self.s.runtime().state(),
-            round: self.s.round.as_ref().map(Round::view),
-            queued_run: run::Model::view_of(&self.s.queued),
-            running_run: run::Model::view_of(&self.s.running),
-            auto_mode_turns_left: auto_mode::turns_left(&self.s.conversation, &self.s.space),
+            state: self.state.runtime().state(),
+            round: self.state.round.as_ref().map(ActiveRound::view),
+            queued_run: run::Model::optional_view(&self.state.queued),
+            running_run: run::Model::optional_view(&self.state.running),
+            auto_mode_turns_left: auto_mode::turns_left(
+                &self.state.conversation,
+                &self.state.space,
+            ),
         };
-        self.durable(&event, rev);
+        self.publish_durable(&event, rev);
     }
 
-    fn typing_start(&self, run: &run::Model) {
+    fn publish_typing_start(&self, run: &run::Model) {
         let speaker = run.speaker_space_membership_id;
-        self.context.meter.claimed(run);
+        self.context.metrics.claimed(run);
         // Held before anybody hears of it: a cancel that follows must find it.
         self.context
             .leases
-            .hold(run, &self.context.shutdown.releasing);
+            .register(run, &self.context.shutdown.releasing);
         let event = TypingStart {
             conversation_id: run.conversation_id,
             run_id: run.id,
@@ -204,11 +207,11 @@ impl Announcer<'_> {
             kind: run.kind,
             target_message_id: run.debug.target_message_id,
         };
-        self.context.live.open(&event, run.lease);
-        self.stream(&event, run, StreamBoundary::Start);
+        self.context.live_streams.open(&event, run.lease);
+        self.publish_stream(&event, run, StreamBoundary::Start);
     }
 
-    fn typing_stop(&self, run: &run::Model) {
+    fn publish_typing_stop(&self, run: &run::Model) {
         if run.started_at.is_none() {
             return; // it never began to type
         }
@@ -217,16 +220,16 @@ impl Announcer<'_> {
             run_id: run.id,
             membership_id: run.speaker_space_membership_id,
         };
-        self.stream(&event, run, StreamBoundary::Stop);
+        self.publish_stream(&event, run, StreamBoundary::Stop);
     }
 
-    fn durable(&self, event: &impl crate::realtime::event::Event, rev: i64) {
+    fn publish_durable(&self, event: &impl crate::realtime::event::Event, rev: i64) {
         self.context
             .hub
             .publish(Envelope::durable(self.topic, event, rev));
     }
 
-    fn stream(
+    fn publish_stream(
         &self,
         event: &impl crate::realtime::event::Event,
         run: &run::Model,
@@ -242,9 +245,9 @@ impl Announcer<'_> {
 }
 
 /// One line for each run's end, with its cost and its reason.
-fn log_end(s: &Situation, run: &run::Model) {
+fn log_end(state: &ScheduleState, run: &run::Model) {
     let began = run.started_at.unwrap_or(run.created_at);
-    let usage = run.usage.unwrap_or(run::Usage {
+    let usage = run.usage.unwrap_or(run::RunUsage {
         prompt_tokens: 0,
         completion_tokens: 0,
         estimated: false,
@@ -255,14 +258,14 @@ fn log_end(s: &Situation, run: &run::Model) {
         run.status = run.status.word(),
         run.attempt = run.attempt,
         conversation.id = %run.conversation_id,
-        space.id = %s.space.id,
+        space.id = %state.space.id,
         membership.id = %run.speaker_space_membership_id,
         llm.provider = run.debug.prompt.as_ref().map(|it| it.provider.as_str()),
         llm.model = run.debug.prompt.as_ref().map(|it| it.model.as_str()),
         llm.tokens_in = usage.prompt_tokens,
         llm.tokens_out = usage.completion_tokens,
         llm.tokens_estimated = usage.estimated,
-        queue_wait_ms = run.waited_ms(),
+        queue_wait_ms = run.queue_wait_ms(),
         duration_ms = run.finished_at.map(|it| it.ms_since(began)),
         error = run.error.as_ref().map(|it| it.code.as_str()),
         "run {} {}",

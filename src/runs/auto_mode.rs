@@ -8,13 +8,13 @@
 use crate::conversations::conversation;
 use crate::rounds::round;
 use crate::rounds::slot;
-use crate::runs::choosing;
-use crate::runs::choosing::Said;
-use crate::runs::draft::Draft;
-use crate::runs::draft::Turn;
-use crate::runs::plan::Change;
-use crate::runs::plan::Reference;
+use crate::runs::plan::MessageRef;
+use crate::runs::plan::PlanChange;
+use crate::runs::plan_builder::NextSlot;
+use crate::runs::plan_builder::PlanBuilder;
 use crate::runs::run;
+use crate::runs::speaker_choice;
+use crate::runs::speaker_choice::TriggerMessage;
 use crate::spaces::membership;
 use crate::spaces::space;
 
@@ -26,77 +26,80 @@ pub fn turns_left(conversation: &conversation::Model, space: &space::Model) -> O
 
 /// A character has spoken, and nobody is left of its round: another one answers, if auto mode is on
 /// and has turns left. With `rests` the answer is planned and waits for a person.
-pub fn follow_up(d: &mut Draft, said: &Said, rests: bool) {
-    let by_ai = d
-        .member(said.author)
+pub fn follow_up(builder: &mut PlanBuilder, trigger_message: &TriggerMessage, is_paused: bool) {
+    let by_ai = builder
+        .member(trigger_message.author)
         .is_some_and(|it| it.kind == membership::MembershipKind::Character);
-    if !by_ai || !d.s.space.auto_mode_enabled || d.auto_mode_turns >= most_turns(d) {
+    if !by_ai
+        || !builder.state.space.auto_mode_enabled
+        || builder.auto_mode_turns >= max_turns(builder)
+    {
         return;
     }
-    let choices = choosing::after_ai(d, said);
+    let choices = speaker_choice::after_ai_message(builder, trigger_message);
     if choices.is_empty() {
         return; // it rests
     }
-    d.new_round(round::RoundKind::AutoMode, choices, Reference::Appended);
-    if rests {
-        return d.set_round_state(round::RoundState::Paused);
+    builder.new_round(round::RoundKind::AutoMode, choices, MessageRef::Appended);
+    if is_paused {
+        return builder.set_round_state(round::RoundState::Paused);
     }
-    d.queue_current_slot(Turn {
-        expected_tail: Some(Reference::Appended),
-        ..Turn::new(run::RunKind::AutoMode, run::RunReason::AutoMode)
+    builder.queue_current_slot(NextSlot {
+        expected_tail: Some(MessageRef::Appended),
+        ..NextSlot::new(run::RunKind::AutoMode, run::RunReason::AutoMode)
     });
 }
 
 /// Takes a turn for this slot; says whether there was one to take.
-pub fn takes_a_turn(d: &mut Draft, slot: &slot::Model, turn: &Turn) -> bool {
-    let had_it = d.s.newest_run.as_ref().is_some_and(|it| {
+pub fn count_turn(builder: &mut PlanBuilder, slot: &slot::Model, turn: &NextSlot) -> bool {
+    let had_it = builder.state.newest_run.as_ref().is_some_and(|it| {
         it.round_id == Some(slot.round_id) && it.slot_position == Some(slot.position)
     });
     // Where a person has spoken since, the count began anew without it.
-    let is_counted = d.auto_mode_turns > 0 && (turn.attempt > 1 || had_it);
+    let is_counted = builder.auto_mode_turns > 0 && (turn.attempt > 1 || had_it);
     if is_counted {
         return true;
     }
-    if d.auto_mode_turns >= most_turns(d) {
+    if builder.auto_mode_turns >= max_turns(builder) {
         return false;
     }
-    d.auto_mode_turns += 1;
-    d.push(Change::AutoModeTurns(d.auto_mode_turns));
+    builder.auto_mode_turns += 1;
+    builder.push(PlanChange::AutoModeTurns(builder.auto_mode_turns));
     true
 }
 
 /// A person has spoken: it may answer anew.
-pub fn begins_anew(d: &mut Draft) {
-    if d.auto_mode_turns > 0 {
-        d.auto_mode_turns = 0;
-        d.push(Change::AutoModeTurns(0));
+pub fn resets_turns(builder: &mut PlanBuilder) {
+    if builder.auto_mode_turns > 0 {
+        builder.auto_mode_turns = 0;
+        builder.push(PlanChange::AutoModeTurns(0));
     }
 }
 
 /// The pause before a turn that nobody pressed for.
-pub fn delay_ms(d: &Draft, turn: &Turn) -> i64 {
+pub fn delay_ms(builder: &PlanBuilder, turn: &NextSlot) -> i64 {
     let by_itself = matches!(
         turn.reason,
         run::RunReason::AutoMode | run::RunReason::NextSlot
     );
     match turn.kind == run::RunKind::AutoMode && by_itself {
-        true => d.s.space.auto_mode_delay_ms,
+        true => builder.state.space.auto_mode_delay_ms,
         false => 0,
     }
 }
 
 /// Switched off: a turn that waits goes, and its round with it; a running one finishes.
-pub fn switched_off(d: &mut Draft) {
-    let waits = d
+pub fn disabled(builder: &mut PlanBuilder) {
+    let waits = builder
         .queued
         .as_ref()
         .is_some_and(|it| it.kind == run::RunKind::AutoMode);
     if waits {
-        d.cancel_queued(run::RunCancelReason::AutoModeOff);
-        d.end_round(round::RoundStatus::Canceled, "auto_mode_off");
+        builder.cancel_queued(run::RunCancelReason::AutoModeOff);
+        builder.end_round(round::RoundStatus::Canceled, "auto_mode_off");
     }
 }
 
-fn most_turns(d: &Draft) -> i64 {
-    d.s.space.auto_mode_max_turns
+fn max_turns(builder: &PlanBuilder) -> i64 {
+    builder.state.space.auto_mode_max_turns
 }

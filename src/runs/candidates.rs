@@ -24,17 +24,17 @@ use crate::llm::request::Request;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::Event;
 use crate::realtime::topic::Topic;
-use crate::runs::context::Context;
-use crate::runs::due::Due;
-use crate::runs::endings::token_limit_exceeded;
-use crate::runs::engine::Engine;
+use crate::runs::completion::token_limit_exceeded;
+use crate::runs::due_runs::DueRun;
+use crate::runs::engine::RunEngine;
 use crate::runs::events::CopilotCandidate;
 use crate::runs::events::CopilotCandidateError;
 use crate::runs::executor;
 use crate::runs::permits::Permit;
 use crate::runs::preparation;
-use crate::runs::preparation::Prepared;
+use crate::runs::preparation::PreparedRun;
 use crate::runs::run;
+use crate::runs::services::RunServices;
 use crate::spaces::membership;
 use crate::spaces::space;
 use dashmap::DashMap;
@@ -47,11 +47,11 @@ use tokio_util::sync::CancellationToken;
 
 /// What somebody asks for.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct CandidateRequest {
     pub conversation: ConversationId,
     pub space: SpaceId,
     /// As whom.
-    pub seat: MembershipId,
+    pub membership: MembershipId,
     /// Who sits there, and is told.
     pub user: UserId,
     /// How many texts.
@@ -62,242 +62,265 @@ pub struct Wish {
 
 /// The generations that this node has under way. Cloning gives another handle on the same ones.
 #[derive(Clone, Default)]
-pub struct Candidates {
-    by_seat: Arc<DashMap<MembershipId, UnderWay>>,
+pub struct CopilotCandidates {
+    by_membership: Arc<DashMap<MembershipId, ActiveGeneration>>,
 }
 
-struct UnderWay {
+struct ActiveGeneration {
     generation: GenerationId,
-    wish: Wish,
+    request: CandidateRequest,
     stop: CancellationToken,
 }
 
-impl Candidates {
-    fn note(&self, generation: GenerationId, wish: Wish, stop: CancellationToken) {
-        let seat = wish.seat;
-        let begun = UnderWay {
+impl CopilotCandidates {
+    fn register(
+        &self,
+        generation: GenerationId,
+        request: CandidateRequest,
+        stop: CancellationToken,
+    ) {
+        let seat = request.membership;
+        let begun = ActiveGeneration {
             generation,
-            wish,
+            request,
             stop,
         };
-        if let Some(older) = self.by_seat.insert(seat, begun) {
+        if let Some(older) = self.by_membership.insert(seat, begun) {
             older.stop.cancel();
         }
     }
 
-    fn ended(&self, seat: MembershipId, generation: GenerationId) {
-        self.by_seat
+    fn remove(&self, seat: MembershipId, generation: GenerationId) {
+        self.by_membership
             .remove_if(&seat, |_, it| it.generation == generation);
     }
 
     /// Drops the requests of those who match; each is told so.
-    pub(super) fn stop(&self, matches: impl Fn(&Wish) -> bool) {
-        for it in self.by_seat.iter().filter(|it| matches(&it.wish)) {
+    pub(super) fn cancel_matching(&self, matches: impl Fn(&CandidateRequest) -> bool) {
+        for it in self.by_membership.iter().filter(|it| matches(&it.request)) {
             it.stop.cancel();
         }
     }
 
     /// How many are under way.
     pub fn count(&self) -> usize {
-        self.by_seat.len()
+        self.by_membership.len()
     }
 }
 
-impl Engine {
+impl RunEngine {
     /// Begins to write what a person might say. The texts are told to that person alone.
-    pub fn suggest(&self, wish: Wish) -> GenerationId {
+    pub fn suggest_candidates(&self, request: CandidateRequest) -> GenerationId {
         let context = self.context.clone();
         let generation = GenerationId::new();
         let stop = context.shutdown.releasing.child_token();
         context
             .candidates
-            .note(generation, wish.clone(), stop.clone());
+            .register(generation, request.clone(), stop.clone());
         self.context.shutdown.spawn(async move {
-            let task = Task {
+            let task = CandidateTask {
                 context: &context,
                 generation,
-                wish: &wish,
+                request: &request,
                 stop,
             };
-            task.write_all().await;
-            context.candidates.ended(wish.seat, generation);
+            task.generate_all().await;
+            context.candidates.remove(request.membership, generation);
         });
         generation
     }
 
     /// A person has no socket left on this node: what is written here for them ends.
-    pub fn nobody_listens(&self, user: UserId) {
-        self.context.candidates.stop(|it| it.user == user);
+    pub fn on_user_disconnected(&self, user: UserId) {
+        self.context
+            .candidates
+            .cancel_matching(|it| it.user == user);
     }
 }
 
 /// One generation.
-struct Task<'a> {
-    context: &'a Context,
+struct CandidateTask<'a> {
+    context: &'a RunServices,
     generation: GenerationId,
-    wish: &'a Wish,
+    request: &'a CandidateRequest,
     stop: CancellationToken,
 }
 
-impl Task<'_> {
-    async fn write_all(&self) {
+impl CandidateTask<'_> {
+    async fn generate_all(&self) {
         let seed = self.generation.0.as_u64_pair().1;
         let prepared = match self.prepare(seed).await {
             Ok(prepared) => prepared,
             Err(failure) => {
-                let error = error_of(failure);
-                return (0..self.wish.count).for_each(|index| self.tell_error(index, &error));
+                let error = run_error(failure);
+                return (0..self.request.count).for_each(|index| self.publish_error(index, &error));
             }
         };
-        let trim = executor::trim(&prepared.speaker, &prepared.others);
-        let all = (0..self.wish.count).map(|index| {
+        let trim = executor::reply_trimmer(&prepared.speaker, &prepared.others);
+        let all = (0..self.request.count).map(|index| {
             let request = Request {
                 seed: seed.wrapping_add_signed(index),
                 ..prepared.request.clone()
             };
-            self.write(index, &prepared, request, trim.clone())
+            self.generate(index, &prepared, request, trim.clone())
         });
         join_all(all).await;
     }
 
-    async fn prepare(&self, seed: u64) -> Result<Prepared, GenerationFailure> {
-        let wish = self.wish;
+    async fn prepare(&self, seed: u64) -> Result<PreparedRun, GenerationFailure> {
+        let request = self.request;
         let db = self.context.db.reader();
-        let space = space::Entity::find_by_id(wish.space).one(db).await;
+        let space = space::Entity::find_by_id(request.space).one(db).await;
         if space.is_ok_and(|it| it.is_some_and(|it| it.has_reached_token_limit(0))) {
             return Err(token_limit_exceeded());
         }
-        let instruction = wish.instruction.clone();
+        let instruction = request.instruction.clone();
         preparation::prepare_candidate(
             self.context,
-            wish.conversation,
-            wish.seat,
+            request.conversation,
+            request.membership,
             instruction,
             seed,
         )
         .await
     }
 
-    async fn write(&self, index: i64, prepared: &Prepared, request: Request, trim: ReplyTrimmer) {
+    async fn generate(
+        &self,
+        index: i64,
+        prepared: &PreparedRun,
+        request: Request,
+        trim: ReplyTrimmer,
+    ) {
         let provider = prepared.provider.as_ref();
-        let watches = &self.context.settings.watches;
-        let permit = match self.permit(prepared.provider_id).await {
+        let watches = &self.context.settings.call_limits;
+        let permit = match self.acquire_permit(prepared.provider_id).await {
             Ok(permit) => permit,
-            Err(error) => return self.tell_error(index, &error),
+            Err(error) => return self.publish_error(index, &error),
         };
         let mut text = String::new();
         let outcome =
             model_call::generate(provider, &request, trim, watches, &mut text, &self.stop).await;
         drop(permit);
-        let (usage, told) = match outcome {
+        let (usage, result) = match outcome {
             GenerationOutcome::Succeeded { text, usage, .. } => (usage, Ok(text)),
-            GenerationOutcome::Failed { failure, usage, .. } => (usage, Err(error_of(failure))),
-            GenerationOutcome::Canceled { usage, .. } => (usage, Err(dropped())),
+            GenerationOutcome::Failed { failure, usage, .. } => (usage, Err(run_error(failure))),
+            GenerationOutcome::Canceled { usage, .. } => (usage, Err(canceled_error())),
         };
         if let Some(usage) = usage
-            && let Err(error) = self.spend(usage).await
+            && let Err(error) = self.charge_tokens(usage).await
         {
-            tracing::warn!(space.id = %self.wish.space, %error, "tokens of a candidate were not counted: {error}");
+            tracing::warn!(space.id = %self.request.space, %error, "tokens of a candidate were not counted: {error}");
         }
-        match told {
-            Ok(text) if self.may_still_speak().await => self.tell(&CopilotCandidate {
+        match result {
+            Ok(text) if self.can_still_speak().await => self.publish(&CopilotCandidate {
                 generation_id: self.generation,
-                membership_id: self.wish.seat,
+                membership_id: self.request.membership,
                 index,
                 text,
             }),
-            Ok(_) => self.tell_error(index, &dropped()),
-            Err(error) => self.tell_error(index, &error),
+            Ok(_) => self.publish_error(index, &canceled_error()),
+            Err(error) => self.publish_error(index, &error),
         }
     }
 
     /// Waits for a permit, for as long as one waits for a model to begin.
-    async fn permit(&self, provider: ProviderId) -> Result<Permit, run::Error> {
+    async fn acquire_permit(&self, provider: ProviderId) -> Result<Permit, run::RunError> {
         let context = self.context;
         let now = context.clock.now();
-        let due = Due {
+        let due = DueRun {
             id: RunId::new(), // its own; there is no such run
-            conversation_id: self.wish.conversation,
-            space_id: self.wish.space,
+            conversation_id: self.request.conversation,
+            space_id: self.request.space,
             run_after: Some(now),
             created_at: now,
             provider_id: Some(provider),
         };
-        let mut permit = context.permits.of_candidate(due, &context.bell);
+        let mut permit = context.permits.request_for_candidate(due, &context.wakeup);
         tokio::select! {
-            () = self.stop.cancelled() => Err(dropped()),
+            () = self.stop.cancelled() => Err(canceled_error()),
             () = permit.granted() => Ok(permit),
-            () = sleep(context.settings.watches.first_chunk) => Err(no_place()),
+            () = sleep(context.settings.call_limits.first_chunk) => Err(no_permit_error()),
         }
     }
 
-    async fn spend(&self, usage: UsageTotal) -> Result<(), DbErr> {
-        let (space, tokens) = (self.wish.space, usage.total());
+    async fn charge_tokens(&self, usage: UsageTotal) -> Result<(), DbErr> {
+        let (space, tokens) = (self.request.space, usage.total());
         let db = &self.context.db;
         db.write(move |tx| Box::pin(async move { space::add_tokens_used(tx, space, tokens).await }))
             .await
     }
 
     /// The seat may have been lost at another node meanwhile.
-    async fn may_still_speak(&self) -> bool {
+    async fn can_still_speak(&self) -> bool {
         let db = self.context.db.reader();
-        let seat = membership::Entity::find_by_id(self.wish.seat).one(db).await;
-        seat.is_ok_and(|it| it.is_some_and(|it| may_speak(&it, self.wish.user)))
+        let seat = membership::Entity::find_by_id(self.request.membership)
+            .one(db)
+            .await;
+        seat.is_ok_and(|it| it.is_some_and(|it| can_user_speak(&it, self.request.user)))
     }
 
-    fn tell_error(&self, index: i64, error: &run::Error) {
-        self.tell(&CopilotCandidateError {
+    fn publish_error(&self, index: i64, error: &run::RunError) {
+        self.publish(&CopilotCandidateError {
             generation_id: self.generation,
             index,
             error: error.clone(),
         });
     }
 
-    fn tell(&self, event: &impl Event) {
-        let topic = Topic::User(self.wish.user);
+    fn publish(&self, event: &impl Event) {
+        let topic = Topic::User(self.request.user);
         self.context.hub.publish(Envelope::plain(topic, event));
     }
 }
 
 /// Whether this user still sits there, with a voice.
-fn may_speak(seat: &membership::Model, user: UserId) -> bool {
-    seat.user_id == Some(user)
-        && seat.status == membership::MembershipStatus::Active
-        && seat.participation != membership::Participation::Observer
+fn can_user_speak(membership: &membership::Model, user: UserId) -> bool {
+    membership.user_id == Some(user)
+        && membership.status == membership::MembershipStatus::Active
+        && membership.participation != membership::Participation::Observer
 }
 
 /// A seat has changed: nothing more is written for who has lost it, or their voice.
-pub(super) async fn seat_changed(context: &Context, id: MembershipId) -> Result<(), DbErr> {
-    let Some(user) = context.candidates.by_seat.get(&id).map(|it| it.wish.user) else {
+pub(super) async fn on_membership_changed(
+    context: &RunServices,
+    id: MembershipId,
+) -> Result<(), DbErr> {
+    let Some(user) = context
+        .candidates
+        .by_membership
+        .get(&id)
+        .map(|it| it.request.user)
+    else {
         return Ok(());
     };
     let seat = membership::Entity::find_by_id(id)
         .one(context.db.reader())
         .await?;
-    if !seat.is_some_and(|it| may_speak(&it, user)) {
-        context.candidates.stop(|it| it.seat == id);
+    if !seat.is_some_and(|it| can_user_speak(&it, user)) {
+        context.candidates.cancel_matching(|it| it.membership == id);
     }
     Ok(())
 }
 
-fn error_of(failure: GenerationFailure) -> run::Error {
-    run::Error {
+fn run_error(failure: GenerationFailure) -> run::RunError {
+    run::RunError {
         code: failure.code.to_string(),
         message: failure.message,
         retryable: failure.is_retryable,
     }
 }
 
-fn no_place() -> run::Error {
-    run::Error {
+fn no_permit_error() -> run::RunError {
+    run::RunError {
         code: "rate_limited".to_owned(),
         message: "The model is busy with replies. Try again in a moment.".to_owned(),
         retryable: true,
     }
 }
 
-fn dropped() -> run::Error {
-    run::Error {
+fn canceled_error() -> run::RunError {
+    run::RunError {
         code: "canceled".to_owned(),
         message: "This suggestion was stopped before it was written.".to_owned(),
         retryable: true,

@@ -16,35 +16,35 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub enum Command {
     /// A human says something.
-    Posted(Post),
+    MessagePosted(NewPost),
     /// A queued run's time has come, as far as the dispatcher could see.
-    Due {
+    Claim {
         run: RunId,
     },
     /// The executor is done with a run.
-    Ended {
+    RunEnded {
         run: RunId,
         lease: i64,
-        end: Box<End>,
+        end: Box<ExecutionEnd>,
     },
     /// The reaper found a run whose heartbeat stopped.
-    Abandoned {
+    LeaseExpired {
         run: RunId,
         lease: i64,
         /// How long its heartbeat must have been silent.
         silent_for_ms: i64,
     },
     /// Characters took their seats.
-    Greet(Vec<Greeting>),
+    InsertGreetings(Vec<Greeting>),
     /// A closing node gives a run back.
-    HandedBack {
+    RunReleased {
         run: RunId,
         lease: i64,
         /// What its calls have cost so far.
-        usage: Option<run::Usage>,
+        usage: Option<run::RunUsage>,
     },
     /// The reaper found a round that nothing moves.
-    Adrift,
+    RoundStalled,
     Stop {
         keep_partial: bool,
     },
@@ -52,7 +52,7 @@ pub enum Command {
     Resume,
     Skip,
     Retry,
-    Cancel {
+    CancelRun {
         run: RunId,
     },
     /// `speaker` is made to speak; without one, somebody is. `by` is shown as the reason.
@@ -67,14 +67,14 @@ pub enum Command {
         by: String,
     },
     /// A message is shown again, dimmed, or deleted for everyone.
-    VisibilityChanged {
+    SetVisibility {
         message: MessageId,
         visibility: message::Visibility,
     },
     /// The text of the tail is replaced by a person.
-    Edited(Edit),
+    EditMessage(MessageEdit),
     /// Another of its texts is shown of the tail.
-    SwipeSelected {
+    SelectSwipe {
         message: MessageId,
         position: i64,
         /// The version of the message that the person saw, if the client named it.
@@ -86,7 +86,7 @@ pub enum Command {
         by: String,
     },
     /// The human's message with which a branch ends is answered again.
-    AnswerAgain,
+    ReplyToTail,
     /// A human has turned their copilot on.
     CopilotStarted {
         seat: MembershipId,
@@ -94,46 +94,46 @@ pub enum Command {
     /// A setting or a membership of the space changed: what it forbids now ends.
     ApplyChanges,
     /// The space is archived, or it or the conversation is about to be deleted.
-    Closed(run::RunCancelReason),
+    SpaceClosed(run::RunCancelReason),
 }
 
 impl Command {
     /// The seats that it names.
-    pub fn named(&self) -> Vec<MembershipId> {
+    pub fn referenced_members(&self) -> Vec<MembershipId> {
         match self {
-            Self::Posted(post) => [&[post.author], post.mentions.as_slice()].concat(),
+            Self::MessagePosted(post) => [&[post.author], post.mentions.as_slice()].concat(),
             Self::ForceTalk { speaker, .. } => speaker.iter().copied().collect(),
             Self::CopilotStarted { seat } => vec![*seat],
             Self::EditQueue { slots, .. } => slots.clone(),
-            Self::Greet(greetings) => greetings.iter().map(|it| it.seat).collect(),
+            Self::InsertGreetings(greetings) => greetings.iter().map(|it| it.membership).collect(),
             _ => Vec::new(),
         }
     }
 
     /// Whether a person asks for something new: what an archived space refuses. What is there may
     /// still come to its end.
-    pub fn begins_something(&self) -> bool {
+    pub fn starts_new_work(&self) -> bool {
         matches!(
             self,
-            Self::Posted(_)
+            Self::MessagePosted(_)
                 | Self::ForceTalk { .. }
                 | Self::CopilotStarted { .. }
                 | Self::Resume
                 | Self::Skip
                 | Self::Retry
                 | Self::EditQueue { .. }
-                | Self::VisibilityChanged { .. }
-                | Self::Edited(_)
-                | Self::SwipeSelected { .. }
+                | Self::SetVisibility { .. }
+                | Self::EditMessage(_)
+                | Self::SelectSwipe { .. }
                 | Self::Regenerate { .. }
-                | Self::AnswerAgain
+                | Self::ReplyToTail
         )
     }
 }
 
 /// What a human says.
 #[derive(Clone, Debug)]
-pub struct Post {
+pub struct NewPost {
     pub author: MembershipId,
     pub content: String,
     pub client_id: Option<String>,
@@ -144,7 +144,7 @@ pub struct Post {
 
 /// Another text for a message, written by a person.
 #[derive(Clone, Debug)]
-pub struct Edit {
+pub struct MessageEdit {
     pub message: MessageId,
     pub content: String,
     pub token_count: i64,
@@ -157,7 +157,7 @@ pub struct Edit {
 /// What a character says when it enters.
 #[derive(Clone, Debug)]
 pub struct Greeting {
-    pub seat: MembershipId,
+    pub membership: MembershipId,
     /// The greeting, then its alternates; macros expanded.
     pub texts: Vec<swipe::SwipeText>,
     /// What macros in the greeting have set.
@@ -166,48 +166,48 @@ pub struct Greeting {
 
 /// How the executor's work on a run ended.
 #[derive(Clone, Debug)]
-pub enum End {
-    Succeeded(Written),
+pub enum ExecutionEnd {
+    Succeeded(GeneratedText),
     Failed {
-        error: run::Error,
-        usage: Option<run::Usage>,
-        prompt: Option<Sent>,
+        error: run::RunError,
+        usage: Option<run::RunUsage>,
+        prompt: Option<SentPromptRef>,
     },
     /// A cancel was asked for; `partial` is what is to be kept, if anything.
     Canceled {
-        partial: Option<Written>,
+        partial: Option<GeneratedText>,
         /// What it cost, where no text of it is kept.
-        usage: Option<run::Usage>,
+        usage: Option<run::RunUsage>,
         /// What was sent, where no text of it is kept.
-        prompt: Option<Sent>,
+        prompt: Option<SentPromptRef>,
     },
 }
 
 /// A text that is to become a message.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct GeneratedText {
     pub content: String,
     pub token_count: i64,
-    pub usage: Option<run::Usage>,
+    pub usage: Option<run::RunUsage>,
     /// `truncated`, `finish_reason`, `stopped`: what a reader should know about the text.
     pub metadata: serde_json::Value,
-    pub prompt: Option<Sent>,
+    pub prompt: Option<SentPromptRef>,
 }
 
 /// The prompt of a turn, once it has been sent.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct SentPromptRef {
     /// In figures, for the run's own row.
-    pub figures: run::PromptRecord,
+    pub stats: run::PromptStats,
     /// Whole, for whoever asks.
     pub record: Arc<SentPrompt>,
     /// What is remembered if the turn comes to its end.
-    pub memory: Arc<PromptEffects>,
+    pub effects: Arc<PromptEffects>,
 }
 
-impl End {
+impl ExecutionEnd {
     /// What its calls cost, if any was answered.
-    pub fn usage(&self) -> Option<run::Usage> {
+    pub fn usage(&self) -> Option<run::RunUsage> {
         match self {
             Self::Succeeded(written) => written.usage,
             Self::Failed { usage, .. } => *usage,
@@ -219,7 +219,7 @@ impl End {
     }
 
     /// The text that is to be stored, if any.
-    pub fn text(&self) -> Option<&Written> {
+    pub fn text(&self) -> Option<&GeneratedText> {
         match self {
             Self::Succeeded(written) => Some(written),
             Self::Canceled { partial, .. } => partial.as_ref(),
@@ -228,7 +228,7 @@ impl End {
     }
 
     /// What was sent, if anything was.
-    pub fn sent(&self) -> Option<&Sent> {
+    pub fn sent_prompt(&self) -> Option<&SentPromptRef> {
         match self {
             Self::Succeeded(written) => written.prompt.as_ref(),
             Self::Failed { prompt, .. } => prompt.as_ref(),
@@ -244,7 +244,7 @@ impl End {
 
 /// Why a command changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum CommandError {
     #[error("the conversation, message, run or seat is not there")]
     NotFound,
     #[error("a reply is being written")]
@@ -275,7 +275,7 @@ pub enum Refusal {
     NothingToRegenerate,
     /// Not for the doors: it goes on in a branch that is made of this message.
     #[error("others have built on this message")]
-    BranchFirst(MessageId),
+    BranchRequired(MessageId),
     #[error("there is no round")]
     NoRound,
     #[error("another round is active, or none")]

@@ -10,10 +10,10 @@ use crate::ids::ConversationId;
 use crate::ids::SpaceId;
 use crate::ids::UserId;
 use crate::runs::command::Command;
-use crate::runs::engine::Engine;
+use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::jobs;
-use crate::runs::jobs::Work;
+use crate::runs::jobs::JobTask;
 use crate::runs::run::RunCancelReason;
 use crate::spaces::lifecycle;
 use crate::spaces::membership;
@@ -33,10 +33,10 @@ pub struct Deletion {
     /// The memberships whose copilot was on in a conversation that is gone.
     pub copilots: Vec<membership::Model>,
     /// What still works on it.
-    work: Option<Work>,
+    task: Option<JobTask>,
 }
 
-impl Engine {
+impl RunEngine {
     /// Deletes a conversation on which no other one hangs. `None`: one does, or it is gone.
     ///
     /// # Errors
@@ -46,9 +46,11 @@ impl Engine {
         id: ConversationId,
         user: UserId,
     ) -> Result<Option<Deletion>, EngineError> {
-        self.context.candidates.stop(|it| it.conversation == id);
+        self.context
+            .candidates
+            .cancel_matching(|it| it.conversation == id);
         // While its subscribers are there: they learn how its run ended.
-        self.step(id, Command::Closed(RunCancelReason::Deleted))
+        self.step(id, Command::SpaceClosed(RunCancelReason::Deleted))
             .await?;
         let db = self.context.db.reader();
         let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
@@ -58,7 +60,7 @@ impl Engine {
             let copilots = conversation::delete(&self.context.db, id).await?;
             return Ok(copilots.map(|copilots| Deletion {
                 copilots,
-                work: None,
+                task: None,
             }));
         }
         let n_total = deletion::count_messages(db, id, row.last_seq).await?;
@@ -66,7 +68,7 @@ impl Engine {
         let hidden = deletion::hide_conversation(&self.context.db, id, new).await?;
         Ok(hidden.map(|it| Deletion {
             copilots: it.copilots,
-            work: Some(jobs::start(&self.context, it.job)),
+            task: Some(jobs::start(&self.context, it.job)),
         }))
     }
 
@@ -79,7 +81,7 @@ impl Engine {
         id: SpaceId,
         user: UserId,
     ) -> Result<Option<Deletion>, EngineError> {
-        self.context.candidates.stop(|it| it.space == id);
+        self.context.candidates.cancel_matching(|it| it.space == id);
         let size = deletion::measure_space(self.context.db.reader(), id).await?;
         let is_short = size.n_messages <= MAX_SHORT_MESSAGES
             && size.text_bytes <= MAX_SHORT_BYTES
@@ -89,14 +91,14 @@ impl Engine {
             let is_deleted = lifecycle::delete(&self.context.db, id).await?;
             return Ok(is_deleted.then_some(Deletion {
                 copilots: Vec::new(),
-                work: None,
+                task: None,
             }));
         }
         let new = self.new_job(StoredJobKind::DeleteSpace, Some(user), size.n_messages);
         let hidden = deletion::hide_space(&self.context.db, id, new).await?;
         Ok(hidden.map(|job| Deletion {
             copilots: Vec::new(),
-            work: Some(jobs::start(&self.context, job)),
+            task: Some(jobs::start(&self.context, job)),
         }))
     }
 
@@ -104,12 +106,12 @@ impl Engine {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn deleted(&self, deletion: Deletion) -> Result<Option<job::Model>, DbErr> {
-        match deletion.work {
+    pub async fn wait_for_deletion(&self, deletion: Deletion) -> Result<Option<job::Model>, DbErr> {
+        match deletion.task {
             None => Ok(None),
             Some(work) if work.job.n_total > MAX_WAITED_MESSAGES => Ok(Some(work.job)),
             Some(work) => {
-                let job = work.finished(&self.context).await?;
+                let job = work.wait_until_finished(&self.context).await?;
                 Ok(job.filter(|it| it.status == job::JobStatus::Running))
             }
         }

@@ -11,51 +11,51 @@ use crate::ids::SpaceId;
 use crate::llm::tokens;
 use crate::runs::candidates;
 use crate::runs::command::Command;
-use crate::runs::command::Edit;
-use crate::runs::command::Post;
-use crate::runs::command::Refusal;
-use crate::runs::context::Context;
+use crate::runs::command::CommandError;
+use crate::runs::command::MessageEdit;
+use crate::runs::command::NewPost;
 use crate::runs::error::EngineError;
 use crate::runs::lease;
-use crate::runs::marked;
-use crate::runs::reaper;
+use crate::runs::recovery;
 use crate::runs::run;
 use crate::runs::run::RunCancelReason;
+use crate::runs::run_job;
 use crate::runs::scheduler;
-use crate::runs::scheduler::Done;
-use crate::runs::worker;
+use crate::runs::scheduler::StepResult;
+use crate::runs::services::RunServices;
+use crate::runs::step_marks;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use std::time::Duration;
 
 /// How long listeners wait to be told of runs that are handed back. The runs themselves go on
 /// trying for longer.
-const HAND_BACK: Duration = Duration::from_secs(5);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The engine room behind its doors. Cloning gives another handle on the same one.
 #[derive(Clone)]
-pub struct Engine {
-    pub(super) context: Context,
+pub struct RunEngine {
+    pub(super) context: RunServices,
 }
 
 /// What came of a post.
 #[derive(Debug)]
-pub struct Posted {
+pub struct PostResult {
     pub message: message::MessageView,
     /// The run that will answer, if one is planned.
-    pub run: Option<run::View>,
+    pub run: Option<run::RunView>,
     /// The same post had come before: this is its first answer again.
-    pub repeated: bool,
+    pub is_repeated: bool,
 }
 
-impl Engine {
+impl RunEngine {
     /// Over its parts; nothing runs until [`Engine::start`].
-    pub fn new(context: Context) -> Self {
+    pub fn new(context: RunServices) -> Self {
         Self { context }
     }
 
     /// The parts, for those who read beside the verbs.
-    pub fn context(&self) -> &Context {
+    pub fn context(&self) -> &RunServices {
         &self.context
     }
 
@@ -66,17 +66,17 @@ impl Engine {
     pub async fn start(&self) -> Result<(), DbErr> {
         let context = &self.context;
         clock_offset::measure(&context.db, &context.clock).await;
-        let healed = reaper::sweep_at_start(context).await?;
-        if healed != reaper::Report::default() {
+        let healed = recovery::recover_at_start(context).await?;
+        if healed != recovery::RecoveryReport::default() {
             tracing::info!(?healed, "healed what the last process left: {healed:?}");
         }
-        context.shutdown.spawn(lease::keep_beating(context.clone()));
         context
             .shutdown
-            .spawn(reaper::keep_reaping(context.clone()));
+            .spawn(lease::run_heartbeat(context.clone()));
         context
             .shutdown
-            .spawn(worker::keep_working(context.clone()));
+            .spawn(recovery::run_reaper(context.clone()));
+        context.shutdown.spawn(run_job::run_worker(context.clone()));
         Ok(())
     }
 
@@ -85,7 +85,7 @@ impl Engine {
     pub async fn drain(&self, grace: Duration) {
         let shutdown = &self.context.shutdown;
         shutdown.draining.cancel();
-        if tokio::time::timeout(grace, self.context.leases.none_left())
+        if tokio::time::timeout(grace, self.context.leases.wait_until_empty())
             .await
             .is_err()
         {
@@ -95,7 +95,8 @@ impl Engine {
             );
         }
         shutdown.releasing.cancel();
-        let handed_back = tokio::time::timeout(HAND_BACK, self.context.leases.none_left());
+        let handed_back =
+            tokio::time::timeout(RELEASE_TIMEOUT, self.context.leases.wait_until_empty());
         if handed_back.await.is_err() {
             tracing::warn!("the database takes long to take back what still runs");
         }
@@ -112,27 +113,29 @@ impl Engine {
         content: String,
         client_id: Option<String>,
         mentions: Vec<MembershipId>,
-    ) -> Result<Posted, EngineError> {
+    ) -> Result<PostResult, EngineError> {
         crate::fail_point!("post.begin", ?);
         self.require_quota(conversation, author, &content, client_id.as_deref())
             .await?;
         let token_count = self.count_tokens(content.clone()).await?;
-        let post = Post {
+        let post = NewPost {
             author,
             content,
             client_id,
             mentions,
             token_count,
         };
-        let done = self.step(conversation, Command::Posted(post)).await?;
+        let done = self
+            .step(conversation, Command::MessagePosted(post))
+            .await?;
         crate::fail_point!("post.after_commit", ?);
-        let planned = done.situation.queued.as_ref().filter(|_| !done.repeated);
-        let row = done.message.as_ref().ok_or(Refusal::NotFound)?;
+        let planned = done.state.queued.as_ref().filter(|_| !done.is_repeated);
+        let row = done.message.as_ref().ok_or(CommandError::NotFound)?;
         let run = planned.filter(|it| it.debug.trigger_message_id == Some(row.id));
-        Ok(Posted {
-            message: self.view(&done, row),
+        Ok(PostResult {
+            message: self.message_view(&done, row),
             run: run.map(run::Model::view),
-            repeated: done.repeated,
+            is_repeated: done.is_repeated,
         })
     }
 
@@ -145,14 +148,14 @@ impl Engine {
         conversation: ConversationId,
         speaker: Option<MembershipId>,
         by: String,
-    ) -> Result<run::View, EngineError> {
+    ) -> Result<run::RunView, EngineError> {
         let done = self
             .step(conversation, Command::ForceTalk { speaker, by })
             .await?;
-        done.situation
+        done.state
             .queued
             .map(|it| it.view())
-            .ok_or(Refusal::NoSpeaker.into())
+            .ok_or(CommandError::NoSpeaker.into())
     }
 
     /// Stops what runs and what waits; the round rests.
@@ -208,24 +211,30 @@ impl Engine {
     ///
     /// # Errors
     /// [`Refusal::NothingToRetry`].
-    pub async fn retry(&self, id: ConversationId) -> Result<run::View, EngineError> {
+    pub async fn retry(&self, id: ConversationId) -> Result<run::RunView, EngineError> {
         let done = self.step(id, Command::Retry).await?;
-        let planned = done.situation.running.or(done.situation.queued);
+        let planned = done.state.running.or(done.state.queued);
         planned
             .map(|it| it.view())
-            .ok_or(Refusal::NothingToRetry.into())
+            .ok_or(CommandError::NothingToRetry.into())
     }
 
     /// Stops one run.
     ///
     /// # Errors
     /// [`Refusal::AlreadyFinished`].
-    pub async fn cancel(&self, id: ConversationId, run: RunId) -> Result<run::View, EngineError> {
-        self.step(id, Command::Cancel { run }).await?;
+    pub async fn cancel_run(
+        &self,
+        id: ConversationId,
+        run: RunId,
+    ) -> Result<run::RunView, EngineError> {
+        self.step(id, Command::CancelRun { run }).await?;
         let found = run::Entity::find_by_id(run)
             .one(self.context.db.reader())
             .await?;
-        found.map(|it| it.view()).ok_or(Refusal::NotFound.into())
+        found
+            .map(|it| it.view())
+            .ok_or(CommandError::NotFound.into())
     }
 
     /// Replaces the text of the tail; the token count of `edit` is filled in here.
@@ -234,17 +243,17 @@ impl Engine {
     /// [`Refusal::EditConflict`] when the message was changed since the version that `edit` names;
     /// [`Refusal::NotTail`], [`Refusal::ForkPoint`], [`Refusal::GenerationLocked`],
     /// [`Refusal::MessageBeingWritten`].
-    pub async fn edit(
+    pub async fn edit_message(
         &self,
         conversation: ConversationId,
-        edit: Edit,
+        edit: MessageEdit,
     ) -> Result<message::MessageView, EngineError> {
         let token_count = self.count_tokens(edit.content.clone()).await?;
-        let command = Command::Edited(Edit {
+        let command = Command::EditMessage(MessageEdit {
             token_count,
             ..edit
         });
-        self.step_about(conversation, command).await
+        self.step_for_message(conversation, command).await
     }
 
     /// Shows, dims or deletes a message.
@@ -257,11 +266,11 @@ impl Engine {
         message: MessageId,
         visibility: message::Visibility,
     ) -> Result<message::MessageView, EngineError> {
-        let command = Command::VisibilityChanged {
+        let command = Command::SetVisibility {
             message,
             visibility,
         };
-        self.step_about(conversation, command).await
+        self.step_for_message(conversation, command).await
     }
 
     /// A seat was muted, or lost: whose turn it was may have to move on. Steps in every
@@ -272,10 +281,10 @@ impl Engine {
     pub async fn member_changed(
         &self,
         space: SpaceId,
-        seat: MembershipId,
+        membership: MembershipId,
     ) -> Result<(), EngineError> {
-        candidates::seat_changed(&self.context, seat).await?;
-        marked::apply(&self.context, space, &Command::ApplyChanges).await
+        candidates::on_membership_changed(&self.context, membership).await?;
+        step_marks::apply_to_space(&self.context, space, &Command::ApplyChanges).await
     }
 
     /// Somebody has turned their copilot on: it begins, if the conversation is idle.
@@ -292,7 +301,7 @@ impl Engine {
             .await
         {
             // Archived or deleted in between: then it rests.
-            Ok(_) | Err(EngineError::Refused(_)) => Ok(()),
+            Ok(_) | Err(EngineError::Rejected(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -302,7 +311,7 @@ impl Engine {
     /// # Errors
     /// When the database fails.
     pub async fn settings_changed(&self, space: SpaceId) -> Result<(), EngineError> {
-        marked::apply(&self.context, space, &Command::ApplyChanges).await
+        step_marks::apply_to_space(&self.context, space, &Command::ApplyChanges).await
     }
 
     /// A space is archived, or about to be deleted: nothing goes on in it.
@@ -314,35 +323,35 @@ impl Engine {
         id: SpaceId,
         reason: RunCancelReason,
     ) -> Result<(), EngineError> {
-        self.context.candidates.stop(|it| it.space == id);
-        marked::apply(&self.context, id, &Command::Closed(reason)).await
+        self.context.candidates.cancel_matching(|it| it.space == id);
+        step_marks::apply_to_space(&self.context, id, &Command::SpaceClosed(reason)).await
     }
 
     /// Sweeps now, and tells what was healed.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn reap(&self) -> Result<reaper::Report, EngineError> {
-        Ok(reaper::sweep(&self.context).await?)
+    pub async fn run_recovery(&self) -> Result<recovery::RecoveryReport, EngineError> {
+        Ok(recovery::recover(&self.context).await?)
     }
 
     pub(super) async fn step(
         &self,
         id: ConversationId,
         command: Command,
-    ) -> Result<Done, EngineError> {
+    ) -> Result<StepResult, EngineError> {
         scheduler::step(&self.context, id, command).await
     }
 
     /// A step about a message, answered with that message as it is now.
-    pub(super) async fn step_about(
+    pub(super) async fn step_for_message(
         &self,
         id: ConversationId,
         command: Command,
     ) -> Result<message::MessageView, EngineError> {
         let done = self.step(id, command).await?;
-        let row = done.message.as_ref().or(done.situation.subject.as_ref());
-        Ok(self.view(&done, row.ok_or(Refusal::NotFound)?))
+        let row = done.message.as_ref().or(done.state.target_message.as_ref());
+        Ok(self.message_view(&done, row.ok_or(CommandError::NotFound)?))
     }
 
     /// Counting is CPU work, and the first count loads the tables: not on an HTTP worker.
@@ -357,12 +366,12 @@ impl Engine {
             .map_err(|_| DbErr::Custom("tokens could not be counted".to_owned()).into())
     }
 
-    fn view(&self, done: &Done, row: &message::Model) -> message::MessageView {
-        let author = done.situation.member(row.space_membership_id);
+    fn message_view(&self, done: &StepResult, row: &message::Model) -> message::MessageView {
+        let author = done.state.member(row.space_membership_id);
         let name = author.map_or("", |it| it.cached_display_name.as_str());
         row.view(
             name,
-            done.situation.subject_n_swipes,
+            done.state.n_target_swipes,
             Some(&self.context.markdown),
         )
     }

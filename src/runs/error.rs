@@ -2,7 +2,7 @@
 
 use crate::characters::quota::QuotaError;
 use crate::characters::quota::QuotaExceeded;
-use crate::runs::command::Refusal;
+use crate::runs::command::CommandError;
 use sea_orm::DbErr;
 
 /// What a caller of the engine must tell apart.
@@ -10,10 +10,10 @@ use sea_orm::DbErr;
 pub enum EngineError {
     /// The rules say no.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Rejected(#[from] CommandError),
     /// A run that the plan moves is no longer where it was: somebody else was faster.
     #[error("the run is no longer ours")]
-    Lost,
+    Conflict,
     /// The text that it would store does not fit the quota of the space's owner.
     #[error(transparent)]
     StorageFull(#[from] QuotaExceeded),

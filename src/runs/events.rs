@@ -8,7 +8,7 @@ use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::realtime::event::Event;
 use crate::runs::run;
-use crate::runs::situation::State;
+use crate::runs::state::ConversationState;
 use crate::runs::views::RoundView;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -84,11 +84,11 @@ pub struct MessageHidden {
 pub struct RunEvent {
     pub conversation_id: ConversationId,
     pub rev: i64,
-    pub run: run::View,
+    pub run: run::RunView,
     /// Of a failed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = rare_error)]
-    pub error: Option<run::Error>,
+    pub error: Option<run::RunError>,
     /// Of a canceled run: its `canceled_because`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = rare_reason)]
@@ -100,7 +100,7 @@ pub struct RunEvent {
 }
 
 fn rare_error() -> Schema {
-    rare(run::Error::name())
+    rare(run::RunError::name())
 }
 
 fn rare_reason() -> Schema {
@@ -124,10 +124,10 @@ fn rare(name: impl AsRef<str>) -> Schema {
 pub struct QueueUpdated {
     pub conversation_id: ConversationId,
     pub rev: i64,
-    pub state: State,
+    pub state: ConversationState,
     pub round: Option<RoundView>,
-    pub queued_run: Option<run::View>,
-    pub running_run: Option<run::View>,
+    pub queued_run: Option<run::RunView>,
+    pub running_run: Option<run::RunView>,
     /// Null while auto mode is off.
     pub auto_mode_turns_left: Option<i64>,
 }
@@ -154,7 +154,7 @@ pub struct CopilotCandidate {
 pub struct CopilotCandidateError {
     pub generation_id: GenerationId,
     pub index: i64,
-    pub error: run::Error,
+    pub error: run::RunError,
 }
 
 macro_rules! named {

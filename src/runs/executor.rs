@@ -13,25 +13,25 @@ use crate::generation::usage::UsageTotal;
 use crate::llm::delta::FinishReason;
 use crate::llm::tokens;
 use crate::prompt::context::PromptMember;
+use crate::runs::chunk_sink;
 use crate::runs::command::Command;
-use crate::runs::command::End;
-use crate::runs::command::Refusal;
-use crate::runs::command::Sent;
-use crate::runs::command::Written;
-use crate::runs::context::Context;
+use crate::runs::command::CommandError;
+use crate::runs::command::ExecutionEnd;
+use crate::runs::command::GeneratedText;
+use crate::runs::command::SentPromptRef;
 use crate::runs::error::EngineError;
-use crate::runs::lease::Lease;
-use crate::runs::lease::Why;
+use crate::runs::lease::CancelReason;
+use crate::runs::lease::LeaseGuard;
 use crate::runs::preparation;
-use crate::runs::preparation::Prepared;
+use crate::runs::preparation::PreparedRun;
 use crate::runs::run;
 use crate::runs::scheduler;
-use crate::runs::scheduler::Claimed;
-use crate::runs::sink;
-use crate::runs::situation::Situation;
-use crate::runs::tool_turn::ToolTurn;
-use crate::runs::writer_memory;
-use crate::runs::writer_memory::Late;
+use crate::runs::scheduler::ClaimedRun;
+use crate::runs::services::RunServices;
+use crate::runs::state::ScheduleState;
+use crate::runs::tool_turn::RunAgentLoop;
+use crate::runs::write_effects;
+use crate::runs::write_effects::LatePrompt;
 use futures::FutureExt;
 use serde_json::Value;
 use serde_json::json;
@@ -39,79 +39,84 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 /// Executes a run that this node has claimed. A panic on the way fails the run, not the worker.
-pub async fn execute(context: Context, claimed: Claimed, lease: Lease) {
-    let Claimed { run, situation, .. } = claimed;
-    let turn = AssertUnwindSafe(take_turn(&context, &run, &lease, situation)).catch_unwind();
+pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: LeaseGuard) {
+    let ClaimedRun {
+        run,
+        state: situation,
+        ..
+    } = claimed;
+    let turn = AssertUnwindSafe(generate_reply(&context, &run, &lease, situation)).catch_unwind();
     let turn = turn.await.unwrap_or_else(|_| {
         let message = "Something went wrong on the server. It has been logged.";
-        Turn {
-            end: Some(failed(FailureCode::Internal, message, true, None, None)),
+        ExecutionResult {
+            end: Some(failed_end(FailureCode::Internal, message, true, None, None)),
             usage: None,
         }
     });
     crate::fail_point!("exec.before_commit");
     // From here on a heartbeat that finds no run of ours means that this very commit ended it.
-    commit(&context, &run, &lease, turn).await;
+    commit_end(&context, &run, &lease, turn).await;
     crate::fail_point!("exec.after_commit");
     // Where somebody else ended it, on another node or with its conversation, nobody closed this.
-    let live = &context.live;
+    let live = &context.live_streams;
     live.close(run.conversation_id, run.id, lease.number);
     context.leases.release(run.id);
-    context.bell.ring(); // a place among the running ones is free
+    context.wakeup.notify(); // a place among the running ones is free
 }
 
 /// What came of a turn.
-struct Turn {
+struct ExecutionResult {
     /// `None`: the run is not ours any more, or to be handed back.
-    end: Option<End>,
+    end: Option<ExecutionEnd>,
     /// What its calls cost.
-    usage: Option<run::Usage>,
+    usage: Option<run::RunUsage>,
 }
 
 /// Lets the speaker speak.
-async fn take_turn(
-    context: &Context,
+async fn generate_reply(
+    context: &RunServices,
     run: &run::Model,
-    lease: &Lease,
-    situation: Situation,
-) -> Turn {
+    lease: &LeaseGuard,
+    state: ScheduleState,
+) -> ExecutionResult {
     crate::fail_point!("exec.after_claim");
-    let prepared = match preparation::prepare(context, run, situation).await {
+    let prepared = match preparation::prepare(context, run, state).await {
         Ok(prepared) => prepared,
         Err(failure) => {
-            return Turn {
-                end: Some(failed_by(failure, None, None)),
+            return ExecutionResult {
+                end: Some(end_from_failure(failure, None, None)),
                 usage: None,
             };
         }
     };
-    let (outcome, receipts) = stream(context, run, lease, &prepared).await;
+    let (outcome, receipts) = stream_reply(context, run, lease, &prepared).await;
     let sent = prepared.sent;
-    let usage = usage_of(&outcome);
-    if matches!(outcome, GenerationOutcome::Canceled { .. }) && lease.why() == Why::Lost {
-        keep_late(context, run, lease, (sent, usage)).await;
-        return Turn { end: None, usage };
+    let usage = run_usage(&outcome);
+    if matches!(outcome, GenerationOutcome::Canceled { .. }) && lease.reason() == CancelReason::Lost
+    {
+        store_late_prompt(context, run, lease, (sent, usage)).await;
+        return ExecutionResult { end: None, usage };
     }
-    let end = end_of(outcome, lease, sent, receipts);
-    Turn { end, usage }
+    let end = execution_end(outcome, lease, sent, receipts);
+    ExecutionResult { end, usage }
 }
 
-fn usage_of(outcome: &GenerationOutcome) -> Option<run::Usage> {
+fn run_usage(outcome: &GenerationOutcome) -> Option<run::RunUsage> {
     let (GenerationOutcome::Succeeded { usage, .. }
     | GenerationOutcome::Failed { usage, .. }
     | GenerationOutcome::Canceled { usage, .. }) = outcome;
-    usage.map(run::Usage::from)
+    usage.map(run::RunUsage::from)
 }
 
 /// A cancel ends a run at once and does not wait for what its executor knows: what was sent and what
 /// it cost is stored and counted afterwards.
-async fn keep_late(
-    context: &Context,
+async fn store_late_prompt(
+    context: &RunServices,
     run: &run::Model,
-    lease: &Lease,
-    (sent, usage): (Sent, Option<run::Usage>),
+    lease: &LeaseGuard,
+    (sent, usage): (SentPromptRef, Option<run::RunUsage>),
 ) {
-    let late = Late {
+    let late = LatePrompt {
         run: run.id,
         conversation: run.conversation_id,
         space: run.space_id,
@@ -120,64 +125,68 @@ async fn keep_late(
         usage,
         now: context.clock.now(),
     };
-    for attempt in 1..=COMMIT_TRIES {
-        let Err(error) = writer_memory::keep_late(&context.db, late.clone()).await else {
+    for attempt in 1..=MAX_COMMIT_ATTEMPTS {
+        let Err(error) = write_effects::store_late_prompt(&context.db, late.clone()).await else {
             return;
         };
         tracing::warn!(run.id = %run.id, attempt, %error, "what the canceled run {} sent and cost could not be stored: {error}", run.id);
-        tokio::time::sleep(wait_after(attempt)).await;
+        tokio::time::sleep(retry_delay(attempt)).await;
     }
 }
 
-async fn stream(
-    context: &Context,
+async fn stream_reply(
+    context: &RunServices,
     run: &run::Model,
-    lease: &Lease,
-    prepared: &Prepared,
+    lease: &LeaseGuard,
+    prepared: &PreparedRun,
 ) -> (GenerationOutcome, Vec<Value>) {
     let slice = context.settings.stream_slice;
-    let live = context.live.clone();
-    let (mut slices, flusher) = sink::slices(live, run.conversation_id, run.id, slice, || {
-        context.meter.spoke(run, context.clock.now());
-    });
-    let Prepared {
+    let live = context.live_streams.clone();
+    let (mut chunk_sink, flusher) =
+        chunk_sink::new(live, run.conversation_id, run.id, slice, || {
+            context.metrics.first_token(run, context.clock.now());
+        });
+    let PreparedRun {
         provider,
         provider_id,
         request,
         offers,
         ..
     } = prepared;
-    let turn = ToolTurn {
+    let turn = RunAgentLoop {
         context,
         run,
         lease,
         provider: provider.as_ref(),
         provider_id: *provider_id,
-        trim: trim(&prepared.speaker, &prepared.others),
+        trim: reply_trimmer(&prepared.speaker, &prepared.others),
         offers,
     };
-    let took = tokio::select! {
-        took = turn.take(request, &mut slices) => took,
-        () = flusher.keep_flushing() => unreachable!("it flushes for ever"),
+    let loop_outcome = tokio::select! {
+        took = turn.generate(request, &mut chunk_sink) => took,
+        () = flusher.run() => unreachable!("it flushes for ever"),
     };
     flusher.flush();
-    (model_call::conclude(took.heard, took.usage), took.receipts)
+    (
+        model_call::conclude(loop_outcome.output, loop_outcome.usage),
+        loop_outcome.tool_call_records,
+    )
 }
 
 /// Takes the speaker's own name from the beginning of a text, and cuts where another's begins.
-pub fn trim(speaker: &PromptMember, others: &[PromptMember]) -> ReplyTrimmer {
+pub fn reply_trimmer(speaker: &PromptMember, others: &[PromptMember]) -> ReplyTrimmer {
     let names = |it: &PromptMember| std::iter::once(it.name.clone()).chain(it.aliases.clone());
     let own: Vec<String> = names(speaker).collect();
     let others: Vec<String> = others.iter().flat_map(names).collect();
     ReplyTrimmer::new(&own, &others)
 }
 
-fn end_of(
+fn execution_end(
     outcome: GenerationOutcome,
-    lease: &Lease,
-    sent: Sent,
+    lease: &LeaseGuard,
+    sent: SentPromptRef,
     receipts: Vec<Value>,
-) -> Option<End> {
+) -> Option<ExecutionEnd> {
     match outcome {
         GenerationOutcome::Succeeded {
             text,
@@ -186,34 +195,36 @@ fn end_of(
             reason,
             truncated,
         } => {
-            let mut metadata = beside(reasoning, receipts);
+            let mut metadata = message_metadata(reasoning, receipts);
             if truncated {
                 metadata["truncated"] = json!(true);
             }
             if reason != FinishReason::Stop {
                 metadata["finish_reason"] = json!(reason.as_str());
             }
-            Some(End::Succeeded(written(text, usage, metadata, sent)))
+            Some(ExecutionEnd::Succeeded(generated_text(
+                text, usage, metadata, sent,
+            )))
         }
         GenerationOutcome::Failed { failure, usage, .. } => {
-            Some(failed_by(failure, usage, Some(sent)))
+            Some(end_from_failure(failure, usage, Some(sent)))
         }
         GenerationOutcome::Canceled {
             text,
             reasoning,
             usage,
-        } => match lease.why() {
-            Why::Lost | Why::Closing => None,
-            Why::KeepPartial if text.trim().is_empty() => Some(End::Canceled {
+        } => match lease.reason() {
+            CancelReason::Lost | CancelReason::Closing => None,
+            CancelReason::KeepPartial if text.trim().is_empty() => Some(ExecutionEnd::Canceled {
                 partial: None,
-                usage: usage.map(run::Usage::from),
+                usage: usage.map(run::RunUsage::from),
                 prompt: Some(sent),
             }),
-            Why::KeepPartial => {
-                let mut metadata = beside(reasoning, receipts);
+            CancelReason::KeepPartial => {
+                let mut metadata = message_metadata(reasoning, receipts);
                 metadata["stopped"] = json!(true);
-                Some(End::Canceled {
-                    partial: Some(written(text, usage, metadata, sent)),
+                Some(ExecutionEnd::Canceled {
+                    partial: Some(generated_text(text, usage, metadata, sent)),
                     usage: None,
                     prompt: None,
                 })
@@ -223,7 +234,7 @@ fn end_of(
 }
 
 /// The metadata of a text: what was thought first, and what was called on the way.
-fn beside(reasoning: Option<Reasoning>, receipts: Vec<Value>) -> Value {
+fn message_metadata(reasoning: Option<Reasoning>, receipts: Vec<Value>) -> Value {
     let mut metadata = json!({});
     if let Some(reasoning) = reasoning {
         metadata["reasoning"] = json!(reasoning.text);
@@ -237,18 +248,27 @@ fn beside(reasoning: Option<Reasoning>, receipts: Vec<Value>) -> Value {
     metadata
 }
 
-fn written(content: String, usage: Option<UsageTotal>, metadata: Value, sent: Sent) -> Written {
-    Written {
+fn generated_text(
+    content: String,
+    usage: Option<UsageTotal>,
+    metadata: Value,
+    sent: SentPromptRef,
+) -> GeneratedText {
+    GeneratedText {
         token_count: tokens::count(&content),
         content,
-        usage: usage.map(run::Usage::from),
+        usage: usage.map(run::RunUsage::from),
         metadata,
         prompt: Some(sent),
     }
 }
 
-fn failed_by(failure: GenerationFailure, usage: Option<UsageTotal>, sent: Option<Sent>) -> End {
-    failed(
+fn end_from_failure(
+    failure: GenerationFailure,
+    usage: Option<UsageTotal>,
+    sent: Option<SentPromptRef>,
+) -> ExecutionEnd {
+    failed_end(
         failure.code,
         &failure.message,
         failure.is_retryable,
@@ -257,65 +277,70 @@ fn failed_by(failure: GenerationFailure, usage: Option<UsageTotal>, sent: Option
     )
 }
 
-fn failed(
+fn failed_end(
     code: FailureCode,
     message: &str,
     retryable: bool,
     usage: Option<UsageTotal>,
-    prompt: Option<Sent>,
-) -> End {
-    let error = run::Error {
+    prompt: Option<SentPromptRef>,
+) -> ExecutionEnd {
+    let error = run::RunError {
         code: code.to_string(),
         message: message.to_owned(),
         retryable,
     };
-    End::Failed {
+    ExecutionEnd::Failed {
         error,
-        usage: usage.map(run::Usage::from),
+        usage: usage.map(run::RunUsage::from),
         prompt,
     }
 }
 
 /// How often a commit is tried while the database does not answer: with the waits between them,
 /// longer than a restart of the database takes.
-const COMMIT_TRIES: u32 = 8;
+const MAX_COMMIT_ATTEMPTS: u32 = 8;
 
-fn wait_after(attempt: u32) -> Duration {
+fn retry_delay(attempt: u32) -> Duration {
     Duration::from_millis(100 * 2_u64.pow(attempt))
 }
 
-async fn commit(context: &Context, run: &run::Model, lease: &Lease, turn: Turn) {
-    let command = match (turn.end, lease.why()) {
-        (Some(end), _) => Command::Ended {
+async fn commit_end(
+    context: &RunServices,
+    run: &run::Model,
+    lease: &LeaseGuard,
+    turn: ExecutionResult,
+) {
+    let command = match (turn.end, lease.reason()) {
+        (Some(end), _) => Command::RunEnded {
             run: run.id,
             lease: lease.number,
             end: Box::new(end),
         },
-        (None, Why::Closing) => Command::HandedBack {
+        (None, CancelReason::Closing) => Command::RunReleased {
             run: run.id,
             lease: lease.number,
             usage: turn.usage,
         },
         (None, _) => return,
     };
-    for attempt in 1..=COMMIT_TRIES {
+    for attempt in 1..=MAX_COMMIT_ATTEMPTS {
         let step = scheduler::step(context, run.conversation_id, command.clone()).await;
         match step {
             Ok(_) => return,
             // Canceled, reaped or claimed anew: whoever did it has told everyone. So has an earlier
             // try of ours whose answer was lost.
-            Err(EngineError::Lost | EngineError::Refused(Refusal::AlreadyFinished)) => {
-                if let Command::Ended { end, .. } = &command
-                    && let Some(sent) = end.sent()
+            Err(EngineError::Conflict | EngineError::Rejected(CommandError::AlreadyFinished)) => {
+                if let Command::RunEnded { end, .. } = &command
+                    && let Some(sent) = end.sent_prompt()
                 {
-                    keep_late(context, run, lease, (sent.clone(), turn.usage)).await;
+                    store_late_prompt(context, run, lease, (sent.clone(), turn.usage)).await;
                 }
                 return;
             }
-            Err(EngineError::Refused(Refusal::NotFound)) => return,
+            Err(EngineError::Rejected(CommandError::NotFound)) => return,
             Err(error) => {
                 tracing::warn!(run.id = %run.id, attempt, %error, "the end of run {} could not be written: {error}", run.id);
-                tokio::time::sleep(wait_after(attempt)).await;
+                tokio::time::sleep(retry_delay(attempt)).await;
             }
         }
     }

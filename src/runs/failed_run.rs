@@ -12,7 +12,7 @@ use crate::runs::run::Column;
 use crate::runs::run::Entity;
 use crate::runs::run::Relation;
 use crate::runs::run::RunStatus;
-use crate::runs::views::Runtime;
+use crate::runs::views::RuntimeView;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
@@ -28,7 +28,7 @@ use sea_orm::sea_query::ExprTrait;
 ///
 /// # Errors
 /// When the database fails.
-pub async fn newest_in_each(
+pub async fn list_newest_failed(
     db: &impl ConnectionTrait,
     conversations: &[ConversationId],
 ) -> Result<Vec<run::Model>, DbErr> {
@@ -42,9 +42,9 @@ pub async fn newest_in_each(
         .await
 }
 
-impl Runtime {
+impl RuntimeView {
     /// The failed run that Retry would plan again.
-    pub fn failed_run(&self, row: &conversation::Model) -> Option<run::View> {
+    pub fn failed_run(&self, row: &conversation::Model) -> Option<run::RunView> {
         let is_active = self.queued.is_some() || self.running.is_some();
         let failed = self.failed.as_ref().filter(|_| !is_active)?;
         let is_shown = match (&self.round, failed.round_id) {

@@ -19,12 +19,12 @@ use crate::ids::ConversationId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
 use crate::runs::command::Command;
-use crate::runs::command::Refusal;
-use crate::runs::context::Context;
-use crate::runs::engine::Engine;
+use crate::runs::command::CommandError;
+use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::run;
 use crate::runs::scheduler;
+use crate::runs::services::RunServices;
 use crate::spaces::events;
 use sea_orm::ColumnTrait;
 use sea_orm::DatabaseTransaction;
@@ -36,15 +36,15 @@ use std::time::Duration;
 use std::time::Instant;
 
 /// A deletion goes on with more rows of the same transaction for so long.
-const FILL: Duration = Duration::from_millis(2);
+const MIN_BATCH_TIME: Duration = Duration::from_millis(2);
 
 /// A batch that committed.
 #[derive(Debug)]
-pub struct Batch {
+pub struct JobBatch {
     /// The job as it is now.
     pub job: job::Model,
     /// How long its transaction was open.
-    pub took: Duration,
+    pub elapsed: Duration,
     /// Nothing is left to do.
     pub is_last: bool,
 }
@@ -54,10 +54,10 @@ pub struct Batch {
 pub enum BatchError {
     /// The job was canceled, or another node has it.
     #[error("the job is no longer ours")]
-    Lost,
+    Conflict,
     /// The job cannot be finished: a code and a sentence for a person.
     #[error("{1}")]
-    Refused(&'static str, String),
+    Rejected(&'static str, String),
     #[error(transparent)]
     Db(#[from] DbErr),
 }
@@ -66,70 +66,87 @@ pub enum BatchError {
 ///
 /// # Errors
 /// [`BatchError`]; nothing was changed then.
-pub async fn next(
-    context: &Context,
+pub async fn run_next(
+    context: &RunServices,
     job: &job::Model,
     size: BatchSize,
-) -> Result<Batch, BatchError> {
-    let hand = Hand {
+) -> Result<JobBatch, BatchError> {
+    let batch_context = BatchContext {
         context,
         now: context.clock.now(),
         dialect: context.db.backend(),
         size,
     };
-    let conversation = job.conversation_id.ok_or_else(gone);
-    let space = job.space_id.ok_or_else(gone);
+    let conversation = job.conversation_id.ok_or_else(not_found_error);
+    let space = job.space_id.ok_or_else(not_found_error);
     match (job.kind, job.status) {
         (StoredJobKind::Branch | StoredJobKind::RegenerateBranch, JobStatus::Running) => {
             match job.parse_cursor().is_whole {
-                false => hand.copy(job.clone(), conversation?).await,
-                true => hand.regenerate(job.clone(), conversation?).await,
+                false => {
+                    batch_context
+                        .copy_messages(job.clone(), conversation?)
+                        .await
+                }
+                true => {
+                    batch_context
+                        .queue_regeneration(job.clone(), conversation?)
+                        .await
+                }
             }
         }
         // Canceled or failed: what it had copied is deleted.
         (StoredJobKind::Branch | StoredJobKind::RegenerateBranch, _)
         | (StoredJobKind::DeleteConversation, _) => {
-            hand.delete(job.clone(), Target::Conversation(conversation?))
+            batch_context
+                .delete_batch(job.clone(), DeletionTarget::Conversation(conversation?))
                 .await
         }
         (StoredJobKind::DeleteSpace, _) if !job.parse_cursor().is_closed => {
-            hand.close(job.clone(), space?).await
+            batch_context.close_conversations(job.clone(), space?).await
         }
-        (StoredJobKind::DeleteSpace, _) => hand.delete(job.clone(), Target::Space(space?)).await,
+        (StoredJobKind::DeleteSpace, _) => {
+            batch_context
+                .delete_batch(job.clone(), DeletionTarget::Space(space?))
+                .await
+        }
     }
 }
 
 #[derive(Clone, Copy)]
-enum Target {
+enum DeletionTarget {
     Conversation(ConversationId),
     Space(SpaceId),
 }
 
-struct Hand<'a> {
-    context: &'a Context,
+struct BatchContext<'a> {
+    context: &'a RunServices,
     now: Timestamp,
     dialect: Backend,
     size: BatchSize,
 }
 
-fn gone() -> BatchError {
+fn not_found_error() -> BatchError {
     let message = "The conversation that it worked on is gone.";
-    BatchError::Refused("not_found", message.to_owned())
+    BatchError::Rejected("not_found", message.to_owned())
 }
 
-fn with_cursor(job: &mut job::Model, change: impl FnOnce(&mut job::JobCursor)) {
+fn update_cursor(job: &mut job::Model, change: impl FnOnce(&mut job::JobCursor)) {
     let mut cursor = job.parse_cursor();
     change(&mut cursor);
     job.cursor = serde_json::to_value(cursor).unwrap_or_default();
 }
 
-impl Hand<'_> {
+impl BatchContext<'_> {
     /// Copies the next part of the parent, or shows the branch when there is none.
-    async fn copy(&self, mut job: job::Model, branch: ConversationId) -> Result<Batch, BatchError> {
+    async fn copy_messages(
+        &self,
+        mut job: job::Model,
+        branch: ConversationId,
+    ) -> Result<JobBatch, BatchError> {
         let db = self.context.db.reader();
         let branch = conversation::Entity::find_by_id(branch).one(db).await?;
-        let branch = branch.ok_or_else(gone)?;
-        let parent = branch.parent_conversation_id.ok_or_else(gone)?;
+        let branch = branch.ok_or_else(not_found_error)?;
+        let parent = branch.parent_conversation_id.ok_or_else(not_found_error)?;
         let up_to = branch.last_seq; // of the fork point
         let cursor = job.parse_cursor();
         let part = batch_size::next_range(db, parent, (cursor.seq, up_to), self.size).await?;
@@ -139,7 +156,9 @@ impl Hand<'_> {
                 let began = Instant::now();
                 // Each message and its texts are copied as they are at one instant.
                 let parent = conversation::lock(tx, parent).await?;
-                let parent = parent.filter(|it| !it.is_hidden).ok_or_else(gone)?;
+                let parent = parent
+                    .filter(|it| !it.is_hidden)
+                    .ok_or_else(not_found_error)?;
                 let is_whole = part.is_none();
                 match part {
                     Some(BatchRange {
@@ -150,7 +169,7 @@ impl Hand<'_> {
                             branching::copy_messages(tx, &parent, branch.id, (cursor.seq, to))
                                 .await?;
                         job.n_done += n_messages;
-                        with_cursor(&mut job, |it| {
+                        update_cursor(&mut job, |it| {
                             it.seq = to;
                             it.text_bytes += bytes;
                         });
@@ -158,11 +177,11 @@ impl Hand<'_> {
                     None => {
                         branching::make_visible(tx, &parent, &branch, cursor.text_bytes).await?;
                         job.n_done = job.n_total;
-                        with_cursor(&mut job, |it| it.is_whole = true);
+                        update_cursor(&mut job, |it| it.is_whole = true);
                     }
                 }
                 let ends = is_whole && job.kind == StoredJobKind::Branch;
-                save(tx, &mut job, ends, (now, dialect)).await?;
+                save_progress(tx, &mut job, ends, (now, dialect)).await?;
                 Ok::<_, BatchError>((job, began, is_whole))
             })
         });
@@ -172,7 +191,11 @@ impl Hand<'_> {
             self.announce_branch(&job).await?;
         }
         let is_last = !job.needs_work;
-        Ok(Batch { job, took, is_last })
+        Ok(JobBatch {
+            job,
+            elapsed: took,
+            is_last,
+        })
     }
 
     /// A branch that is whole appears in the lists.
@@ -180,97 +203,111 @@ impl Hand<'_> {
         let (Some(branch), Some(space)) = (job.conversation_id, job.space_id) else {
             return Ok(());
         };
-        let engine = Engine::new(self.context.clone());
-        let view = engine.conversation(branch).await?;
+        let engine = RunEngine::new(self.context.clone());
+        let view = engine.conversation_view(branch).await?;
         let event = events::conversation_updated(space, &view);
         self.context.hub.publish(event);
         Ok(())
     }
 
     /// Queues the run of a branch that was made for it.
-    async fn regenerate(
+    async fn queue_regeneration(
         &self,
         mut job: job::Model,
         branch: ConversationId,
-    ) -> Result<Batch, BatchError> {
+    ) -> Result<JobBatch, BatchError> {
         let began = Instant::now();
-        let run = match newest_run(self.context, branch).await? {
+        let run = match find_newest_run(self.context, branch).await? {
             // Queued before this node, or the one before, could save it.
             Some(run) => Ok(run),
-            None => answer_again(self.context, branch, job.parse_cursor().by).await,
+            None => reply_to_branch_tail(self.context, branch, job.parse_cursor().by).await,
         };
-        job.run_id = Some(run.map_err(refused)?);
+        job.run_id = Some(run.map_err(batch_error)?);
         let (now, dialect) = (self.now, self.dialect);
         let work = self.context.db.write(move |tx| {
             Box::pin(async move {
-                save(tx, &mut job, true, (now, dialect)).await?;
+                save_progress(tx, &mut job, true, (now, dialect)).await?;
                 Ok::<_, BatchError>(job)
             })
         });
-        Ok(Batch {
+        Ok(JobBatch {
             job: work.await?,
-            took: began.elapsed(),
+            elapsed: began.elapsed(),
             is_last: true,
         })
     }
 
     /// Cancels what runs in a space that is being deleted.
-    async fn close(&self, mut job: job::Model, space: SpaceId) -> Result<Batch, BatchError> {
+    async fn close_conversations(
+        &self,
+        mut job: job::Model,
+        space: SpaceId,
+    ) -> Result<JobBatch, BatchError> {
         let began = Instant::now();
         let live = deletion::list_active_conversations(self.context.db.reader(), space).await?;
-        let closed = Command::Closed(run::RunCancelReason::Deleted);
+        let closed = Command::SpaceClosed(run::RunCancelReason::Deleted);
         for id in live {
             match scheduler::step(self.context, id, closed.clone()).await {
-                Ok(_) | Err(EngineError::Lost | EngineError::Refused(_)) => {}
+                Ok(_) | Err(EngineError::Conflict | EngineError::Rejected(_)) => {}
                 Err(EngineError::Database(error)) => return Err(error.into()),
                 Err(_) => {}
             }
         }
-        with_cursor(&mut job, |it| it.is_closed = true);
+        update_cursor(&mut job, |it| it.is_closed = true);
         let (now, dialect) = (self.now, self.dialect);
         let work = self.context.db.write(move |tx| {
             Box::pin(async move {
-                save(tx, &mut job, false, (now, dialect)).await?;
+                save_progress(tx, &mut job, false, (now, dialect)).await?;
                 Ok::<_, BatchError>(job)
             })
         });
-        Ok(Batch {
+        Ok(JobBatch {
             job: work.await?,
-            took: began.elapsed(),
+            elapsed: began.elapsed(),
             is_last: false,
         })
     }
 
-    async fn delete(&self, mut job: job::Model, target: Target) -> Result<Batch, BatchError> {
+    async fn delete_batch(
+        &self,
+        mut job: job::Model,
+        target: DeletionTarget,
+    ) -> Result<JobBatch, BatchError> {
         let (now, dialect, size) = (self.now, self.dialect, self.size);
         let work = self.context.db.write(move |tx| {
             Box::pin(async move {
                 let began = Instant::now();
                 let ends = loop {
-                    match delete_some(tx, target, size).await? {
+                    match delete_part(tx, target, size).await? {
                         DeletedBatch::Everything => break true,
                         // A batch of messages has the size that was measured.
                         DeletedBatch::Messages(n) => {
                             job.n_done += n;
                             break false;
                         }
-                        DeletedBatch::OtherRows if began.elapsed() >= FILL => break false,
+                        DeletedBatch::OtherRows if began.elapsed() >= MIN_BATCH_TIME => {
+                            break false;
+                        }
                         DeletedBatch::OtherRows => {}
                     }
                 };
-                save(tx, &mut job, ends, (now, dialect)).await?;
+                save_progress(tx, &mut job, ends, (now, dialect)).await?;
                 Ok::<_, BatchError>((job, began))
             })
         });
         let (job, began) = work.await?;
         let took = began.elapsed();
         let is_last = !job.needs_work;
-        Ok(Batch { job, took, is_last })
+        Ok(JobBatch {
+            job,
+            elapsed: took,
+            is_last,
+        })
     }
 }
 
 /// Saves how far the job is, or that it ended.
-async fn save(
+async fn save_progress(
     tx: &DatabaseTransaction,
     job: &mut job::Model,
     ends: bool,
@@ -295,20 +332,20 @@ async fn save(
     };
     match is_ours {
         true => Ok(()),
-        false => Err(BatchError::Lost),
+        false => Err(BatchError::Conflict),
     }
 }
 
-async fn delete_some(
+async fn delete_part(
     tx: &DatabaseTransaction,
-    target: Target,
+    target: DeletionTarget,
     size: BatchSize,
 ) -> Result<DeletedBatch, DbErr> {
     match target {
-        Target::Conversation(id) => delete_some_of(tx, id, size).await,
-        Target::Space(space) => match deletion::find_next_conversation(tx, space).await? {
+        DeletionTarget::Conversation(id) => delete_conversation_part(tx, id, size).await,
+        DeletionTarget::Space(space) => match deletion::find_next_conversation(tx, space).await? {
             None => deletion::delete_space_batch(tx, space, size.max_rows()).await,
-            Some(id) => match delete_some_of(tx, id, size).await? {
+            Some(id) => match delete_conversation_part(tx, id, size).await? {
                 DeletedBatch::Everything => Ok(DeletedBatch::OtherRows),
                 removed => Ok(removed),
             },
@@ -316,7 +353,7 @@ async fn delete_some(
     }
 }
 
-async fn delete_some_of(
+async fn delete_conversation_part(
     tx: &DatabaseTransaction,
     id: ConversationId,
     size: BatchSize,
@@ -325,7 +362,10 @@ async fn delete_some_of(
     deletion::delete_batch(tx, id, part.map(|it| it.last_seq), size.max_rows()).await
 }
 
-async fn newest_run(context: &Context, id: ConversationId) -> Result<Option<RunId>, DbErr> {
+async fn find_newest_run(
+    context: &RunServices,
+    id: ConversationId,
+) -> Result<Option<RunId>, DbErr> {
     let newest = run::Entity::find()
         .filter(run::Column::ConversationId.eq(id))
         .order_by_desc(run::Column::Id)
@@ -338,29 +378,29 @@ async fn newest_run(context: &Context, id: ConversationId) -> Result<Option<RunI
 ///
 /// # Errors
 /// The refusals of a regenerate.
-pub async fn answer_again(
-    context: &Context,
+pub async fn reply_to_branch_tail(
+    context: &RunServices,
     branch: ConversationId,
     by: String,
 ) -> Result<RunId, EngineError> {
-    let done = match scheduler::step(context, branch, Command::AnswerAgain).await {
+    let done = match scheduler::step(context, branch, Command::ReplyToTail).await {
         // The branch ends with the very message that is to be written anew.
-        Err(EngineError::Refused(Refusal::NothingToRegenerate)) => {
+        Err(EngineError::Rejected(CommandError::NothingToRegenerate)) => {
             let again = Command::Regenerate { message: None, by };
             scheduler::step(context, branch, again).await?
         }
         done => done?,
     };
-    let queued = done.situation.queued.map(|it| it.id);
-    queued.ok_or(Refusal::NothingToRegenerate.into())
+    let queued = done.state.queued.map(|it| it.id);
+    queued.ok_or(CommandError::NothingToRegenerate.into())
 }
 
-fn refused(error: EngineError) -> BatchError {
+fn batch_error(error: EngineError) -> BatchError {
     let code = match error {
         EngineError::Database(error) => return BatchError::Db(error),
-        EngineError::Refused(Refusal::NoSpeaker) => "no_speaker",
-        EngineError::Refused(Refusal::SpaceArchived) => "space_archived",
+        EngineError::Rejected(CommandError::NoSpeaker) => "no_speaker",
+        EngineError::Rejected(CommandError::SpaceArchived) => "space_archived",
         _ => "nothing_to_regenerate",
     };
-    BatchError::Refused(code, error.to_string())
+    BatchError::Rejected(code, error.to_string())
 }

@@ -8,9 +8,9 @@ use crate::conversations::batch_size::BatchSize;
 use crate::conversations::job;
 use crate::db::backend;
 use crate::ids::JobId;
-use crate::runs::context::Context;
 use crate::runs::job_batches;
 use crate::runs::job_batches::BatchError;
+use crate::runs::services::RunServices;
 use dashmap::DashSet;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
@@ -22,32 +22,35 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 /// Between two events about the progress of a job.
-const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// After a batch that the database refused.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The jobs of a node. Cloning gives another handle on the same ones.
 #[derive(Clone, Default)]
-pub struct Jobs {
+pub struct RunningJobs {
     /// Held while a batch is written.
-    turn: Arc<Mutex<()>>,
+    batch_lock: Arc<Mutex<()>>,
     /// Those that a task of this node works on.
     running: Arc<DashSet<JobId>>,
 }
 
 /// A job that a task works on.
 #[derive(Debug)]
-pub struct Work {
+pub struct JobTask {
     pub job: job::Model,
     task: JoinHandle<()>,
 }
 
-impl Work {
+impl JobTask {
     /// Waits until the task ended; returns the job as it is then. `None`: it is forgotten.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn finished(self, context: &Context) -> Result<Option<job::Model>, DbErr> {
+    pub async fn wait_until_finished(
+        self,
+        context: &RunServices,
+    ) -> Result<Option<job::Model>, DbErr> {
         // A task that ended early is seen in the row.
         drop(self.task.await);
         let db = context.db.reader();
@@ -56,24 +59,24 @@ impl Work {
 }
 
 /// Begins to work on a job of this node.
-pub fn start(context: &Context, job: job::Model) -> Work {
+pub fn start(context: &RunServices, job: job::Model) -> JobTask {
     context.jobs.running.insert(job.id);
-    announce(context, &job);
+    publish_job(context, &job);
     let own = context.clone();
     let row = job.clone();
     let task = context.shutdown.spawn(async move {
         let id = row.id;
-        work(&own, row).await;
+        run_job(&own, row).await;
         own.jobs.running.remove(&id);
     });
-    Work { job, task }
+    JobTask { job, task }
 }
 
 /// Continues the jobs that no node has worked on for so long; returns how many.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn continue_silent(context: &Context, silent_ms: i64) -> Result<u32, DbErr> {
+pub async fn take_over_stale(context: &RunServices, silent_ms: i64) -> Result<u32, DbErr> {
     if context.shutdown.draining.is_cancelled() {
         return Ok(0);
     }
@@ -89,7 +92,7 @@ pub async fn continue_silent(context: &Context, silent_ms: i64) -> Result<u32, D
     Ok(n_taken)
 }
 
-async fn work(context: &Context, mut job: job::Model) {
+async fn run_job(context: &RunServices, mut job: job::Model) {
     let mut size = BatchSize::default();
     let mut announced = Instant::now();
     loop {
@@ -99,29 +102,29 @@ async fn work(context: &Context, mut job: job::Model) {
             }
             return;
         }
-        let turn = context.jobs.turn.lock().await;
-        let batch = job_batches::next(context, &job, size).await;
+        let turn = context.jobs.batch_lock.lock().await;
+        let batch = job_batches::run_next(context, &job, size).await;
         context.db.merge_segments().await;
         drop(turn);
         crate::fail_point!("job.after_batch");
         let pause = match batch {
             Ok(batch) => {
-                size = size.adjust(batch.took, context.db.backend());
-                let is_progress = announced.elapsed() >= PROGRESS_EVERY;
+                size = size.adjust(batch.elapsed, context.db.backend());
+                let is_progress = announced.elapsed() >= PROGRESS_INTERVAL;
                 if batch.is_last || batch.job.status != job.status || is_progress {
                     announced = Instant::now();
-                    announce(context, &batch.job);
+                    publish_job(context, &batch.job);
                 }
                 if batch.is_last {
                     return;
                 }
                 job = batch.job;
-                batch.took
+                batch.elapsed
             }
-            Err(error) => match after_error(context, &job, error).await {
+            Err(error) => match handle_error(context, &job, error).await {
                 Some(next) => {
                     job = next;
-                    RETRY_AFTER
+                    RETRY_DELAY
                 }
                 None => return,
             },
@@ -134,7 +137,11 @@ async fn work(context: &Context, mut job: job::Model) {
 }
 
 /// The job as it continues after a batch that did not commit. `None`: this node is done with it.
-async fn after_error(context: &Context, job: &job::Model, error: BatchError) -> Option<job::Model> {
+async fn handle_error(
+    context: &RunServices,
+    job: &job::Model,
+    error: BatchError,
+) -> Option<job::Model> {
     let id = job.id;
     match error {
         BatchError::Db(error)
@@ -145,7 +152,7 @@ async fn after_error(context: &Context, job: &job::Model, error: BatchError) -> 
         }
         BatchError::Db(error) => {
             tracing::error!(%error, job.id = %id, "a job failed: {error}");
-            fail(
+            fail_job(
                 context,
                 job,
                 "internal",
@@ -153,8 +160,8 @@ async fn after_error(context: &Context, job: &job::Model, error: BatchError) -> 
             )
             .await;
         }
-        BatchError::Refused(code, message) => fail(context, job, code, &message).await,
-        BatchError::Lost => {}
+        BatchError::Rejected(code, message) => fail_job(context, job, code, &message).await,
+        BatchError::Conflict => {}
     }
     // Ended, canceled, or taken over: its row tells.
     let found = job::Entity::find_by_id(id).one(context.db.reader()).await;
@@ -164,8 +171,8 @@ async fn after_error(context: &Context, job: &job::Model, error: BatchError) -> 
     }
 }
 
-async fn fail(context: &Context, job: &job::Model, code: &str, message: &str) {
-    if job.status != job::JobStatus::Running || !job.kind.makes_branch() {
+async fn fail_job(context: &RunServices, job: &job::Model, code: &str, message: &str) {
+    if job.status != job::JobStatus::Running || !job.kind.creates_branch() {
         return; // a deletion is tried again until nothing is left
     }
     let error = json!({"code": code, "message": message});
@@ -183,11 +190,11 @@ async fn fail(context: &Context, job: &job::Model, code: &str, message: &str) {
         .one(context.db.reader())
         .await;
     if let Ok(Some(row)) = found {
-        announce(context, &row);
+        publish_job(context, &row);
     }
 }
 
-fn announce(context: &Context, job: &job::Model) {
+fn publish_job(context: &RunServices, job: &job::Model) {
     if let Some(event) = job.update_event() {
         context.hub.publish(event);
     }

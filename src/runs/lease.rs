@@ -7,9 +7,9 @@ use crate::db::clock_offset;
 use crate::db::connect::Backend;
 use crate::ids::ConversationId;
 use crate::ids::RunId;
-use crate::runs::context::Context;
 use crate::runs::queue;
 use crate::runs::run;
+use crate::runs::services::RunServices;
 use dashmap::DashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 /// The runs of this node. Cloning gives another handle on the same ones.
 #[derive(Clone)]
-pub struct Leases {
-    held: Arc<DashMap<RunId, Lease>>,
+pub struct ActiveLeases {
+    held: Arc<DashMap<RunId, LeaseGuard>>,
     n_held: watch::Sender<usize>,
 }
 
-impl Default for Leases {
+impl Default for ActiveLeases {
     fn default() -> Self {
         Self {
             held: Arc::default(),
@@ -38,21 +38,21 @@ impl Default for Leases {
 
 /// One run that this node executes; ends with the executor's work.
 #[derive(Clone)]
-pub struct Lease {
+pub struct LeaseGuard {
     pub run: RunId,
     pub conversation: ConversationId,
     /// The fencing number.
     pub number: i64,
     /// Fires when the run must end; [`Lease::why`] says how.
     pub token: CancellationToken,
-    why: Arc<AtomicU8>,
+    reason: Arc<AtomicU8>,
     /// Whether it holds a permit; not while it waits for people, or for a permit.
     holds_permit: Arc<AtomicBool>,
 }
 
 /// Why a run must end before its text is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum CancelReason {
     /// It is no longer ours: canceled, reaped, or claimed by another. Nothing is kept.
     Lost,
     /// Somebody pressed stop and wants to keep what there is.
@@ -61,14 +61,14 @@ pub enum Why {
     Closing,
 }
 
-impl Lease {
+impl LeaseGuard {
     fn new(run: &run::Model, closing: &CancellationToken) -> Self {
         Self {
             run: run.id,
             conversation: run.conversation_id,
             number: run.lease,
             token: closing.child_token(),
-            why: Arc::new(AtomicU8::new(0)),
+            reason: Arc::new(AtomicU8::new(0)),
             holds_permit: Arc::new(AtomicBool::new(true)),
         }
     }
@@ -83,23 +83,23 @@ impl Lease {
     }
 
     /// Why the token fired.
-    pub fn why(&self) -> Why {
-        match self.why.load(Ordering::Acquire) {
-            1 => Why::Lost,
-            2 => Why::KeepPartial,
-            _ => Why::Closing,
+    pub fn reason(&self) -> CancelReason {
+        match self.reason.load(Ordering::Acquire) {
+            1 => CancelReason::Lost,
+            2 => CancelReason::KeepPartial,
+            _ => CancelReason::Closing,
         }
     }
 
-    fn end(&self, why: Why) {
-        let word = match why {
-            Why::Lost => 1,
-            Why::KeepPartial => 2,
-            Why::Closing => 0,
+    fn cancel(&self, reason: CancelReason) {
+        let word = match reason {
+            CancelReason::Lost => 1,
+            CancelReason::KeepPartial => 2,
+            CancelReason::Closing => 0,
         };
         // Losing a run wins over every other reason: it must not be written.
         let _ = self
-            .why
+            .reason
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| {
                 (old != 1).then_some(word)
             });
@@ -107,37 +107,37 @@ impl Lease {
     }
 }
 
-impl Leases {
+impl ActiveLeases {
     /// This node begins to execute a run it claimed.
-    pub fn hold(&self, run: &run::Model, closing: &CancellationToken) -> Lease {
-        let lease = Lease::new(run, closing);
+    pub fn register(&self, run: &run::Model, closing: &CancellationToken) -> LeaseGuard {
+        let lease = LeaseGuard::new(run, closing);
         self.held.insert(run.id, lease.clone());
-        self.count_anew();
+        self.update_count();
         lease
     }
 
     /// The lease of a run that this node holds.
-    pub fn of(&self, run: RunId) -> Option<Lease> {
+    pub fn find(&self, run: RunId) -> Option<LeaseGuard> {
         self.held.get(&run).map(|it| it.value().clone())
     }
 
     /// The executor is done.
     pub fn release(&self, run: RunId) {
         self.held.remove(&run);
-        self.count_anew();
+        self.update_count();
     }
 
     /// Ends a run if it is held here; its provider's request is dropped at once.
-    pub fn end(&self, run: RunId, why: Why) {
+    pub fn cancel(&self, run: RunId, reason: CancelReason) {
         if let Some(lease) = self.held.get(&run) {
-            lease.end(why);
+            lease.cancel(reason);
         }
     }
 
     /// The same, if it is held under this lease or an older one: another node says so.
-    pub fn end_under(&self, run: RunId, number: i64, why: Why) {
+    pub fn cancel_lease(&self, run: RunId, number: i64, reason: CancelReason) {
         if let Some(lease) = self.held.get(&run).filter(|it| it.number <= number) {
-            lease.end(why);
+            lease.cancel(reason);
         }
     }
 
@@ -157,7 +157,7 @@ impl Leases {
     }
 
     /// Returns when this node executes no run.
-    pub async fn none_left(&self) {
+    pub async fn wait_until_empty(&self) {
         // An error would mean that the counter is gone, and we hold it.
         let _ = self
             .n_held
@@ -166,17 +166,17 @@ impl Leases {
             .await;
     }
 
-    fn count_anew(&self) {
+    fn update_count(&self) {
         self.n_held.send_modify(|n_held| *n_held = self.held.len());
     }
 
-    fn all(&self) -> Vec<Lease> {
+    fn all(&self) -> Vec<LeaseGuard> {
         self.held.iter().map(|it| it.value().clone()).collect()
     }
 }
 
 /// Beats until the node has put everything down.
-pub async fn keep_beating(context: Context) {
+pub async fn run_heartbeat(context: RunServices) {
     let mut tick = tokio::time::interval(context.settings.heartbeat);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut last = Instant::now();
@@ -186,7 +186,7 @@ pub async fn keep_beating(context: Context) {
             _ = tick.tick() => {}
         }
         let began = Instant::now();
-        let beaten = timeout(context.settings.stale_after, beat(&context)).await;
+        let beaten = timeout(context.settings.stale_after, send_heartbeat(&context)).await;
         match beaten {
             Ok(Ok(())) => last = began,
             Ok(Err(error)) => {
@@ -194,33 +194,33 @@ pub async fn keep_beating(context: Context) {
             }
             Err(_) => tracing::warn!("the heartbeat got no answer, it is tried again"),
         }
-        put_down_what_others_took(&context, last);
-        let knew = context.knows_the_time();
+        cancel_lost_leases(&context, last);
+        let knew = context.is_clock_synchronized();
         clock_offset::measure(&context.db, &context.clock).await;
-        if !knew && context.knows_the_time() {
+        if !knew && context.is_clock_synchronized() {
             tracing::info!("the clock of the database is known again");
-            context.bell.ring();
+            context.wakeup.notify();
         }
     }
 }
 
 /// Who has not been heard of since `last` counts as dead among other nodes: they write its runs
 /// again, and readers must not see both. On SQLite there are no others.
-fn put_down_what_others_took(context: &Context, last: Instant) {
+fn cancel_lost_leases(context: &RunServices, last: Instant) {
     let is_alone = context.db.backend() == Backend::Sqlite;
     if is_alone || last.elapsed() < context.settings.stale_after {
         return;
     }
     for lease in context.leases.all() {
-        lease.end(Why::Lost);
+        lease.cancel(CancelReason::Lost);
         context
-            .live
+            .live_streams
             .close(lease.conversation, lease.run, lease.number);
     }
 }
 
 /// One heartbeat of the node.
-async fn beat(context: &Context) -> Result<(), sea_orm::DbErr> {
+async fn send_heartbeat(context: &RunServices) -> Result<(), sea_orm::DbErr> {
     // Taken before the statement: a run claimed meanwhile is not missed in the answer.
     let held = context.leases.all();
     if held.is_empty() {
@@ -229,7 +229,7 @@ async fn beat(context: &Context) -> Result<(), sea_orm::DbErr> {
     crate::fail_point!("beat.begin", ?);
     let (db, now) = (&context.db, context.clock.now());
     let ids: Vec<RunId> = held.iter().map(|it| it.run).collect();
-    let beating = queue::beat(
+    let beating = queue::heartbeat(
         db.heartbeat_connection(),
         &context.node,
         &ids,
@@ -242,8 +242,10 @@ async fn beat(context: &Context) -> Result<(), sea_orm::DbErr> {
             .iter()
             .find(|it| it.id == lease.run && it.lease == lease.number)
         {
-            None => lease.end(Why::Lost),
-            Some(run) if run.cancel_requested_at.is_some() => lease.end(Why::KeepPartial),
+            None => lease.cancel(CancelReason::Lost),
+            Some(run) if run.cancel_requested_at.is_some() => {
+                lease.cancel(CancelReason::KeepPartial)
+            }
             Some(_) => {}
         }
     }

@@ -13,7 +13,7 @@ use crate::conversations::timeline::TimelinePage;
 use crate::db::slices;
 use crate::ids::ConversationId;
 use crate::ids::MessageId;
-use crate::runs::engine::Engine;
+use crate::runs::engine::RunEngine;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct MessagePage {
 
 /// Which page of a timeline, and how it is shown.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct MessageQuery {
     pub page: TimelinePage,
     /// Messages at most.
     pub limit: u64,
@@ -42,34 +42,38 @@ pub struct Wanted {
     pub html: bool,
 }
 
-impl Wanted {
+impl MessageQuery {
     fn is_backwards(&self) -> bool {
         matches!(self.page, TimelinePage::Newest | TimelinePage::Before(_))
     }
 }
 
-impl Engine {
+impl RunEngine {
     /// A page of a timeline, of at most [`pages::MAX_BYTES`] of JSON, or of one message.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn messages(&self, id: ConversationId, wanted: Wanted) -> Result<MessagePage, DbErr> {
-        let most = pages::MAX_BYTES - FRAME_BYTES;
-        let TimelinePage::Around(seq) = wanted.page else {
-            return self.part(id, wanted, most).await;
+    pub async fn list_messages(
+        &self,
+        id: ConversationId,
+        query: MessageQuery,
+    ) -> Result<MessagePage, DbErr> {
+        let max_bytes = pages::MAX_BYTES - FRAME_BYTES;
+        let TimelinePage::Around(seq) = query.page else {
+            return self.load_part(id, query, max_bytes).await;
         };
-        let half = wanted.limit / 2;
-        let before = Wanted {
+        let half = query.limit / 2;
+        let before = MessageQuery {
             page: TimelinePage::Before(seq),
             limit: half,
-            ..wanted
+            ..query
         };
-        let after = Wanted {
-            limit: wanted.limit - half,
-            ..wanted
+        let after = MessageQuery {
+            limit: query.limit - half,
+            ..query
         };
-        let before = self.part(id, before, most / 2).await?;
-        let after = self.part(id, after, most / 2).await?;
+        let before = self.load_part(id, before, max_bytes / 2).await?;
+        let after = self.load_part(id, after, max_bytes / 2).await?;
         let mut entries = before.entries;
         entries.extend(after.entries);
         Ok(MessagePage {
@@ -83,7 +87,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn message(&self, id: MessageId) -> Result<Option<message::MessageView>, DbErr> {
+    pub async fn find_message(&self, id: MessageId) -> Result<Option<message::MessageView>, DbErr> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
                 let found = message::Entity::find_by_id(id).one(tx).await?;
@@ -101,13 +105,13 @@ impl Engine {
         rendering.await.map_err(ended)
     }
 
-    async fn part(
+    async fn load_part(
         &self,
         id: ConversationId,
-        wanted: Wanted,
-        most: usize,
+        query: MessageQuery,
+        max_bytes: usize,
     ) -> Result<MessagePage, DbErr> {
-        let Wanted { page, limit, .. } = wanted;
+        let MessageQuery { page, limit, .. } = query;
         let mut stubs = pages::load_stubs(self.context.db.reader(), id, page, limit).await?;
         let n_found = stubs.len();
         stubs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -115,9 +119,9 @@ impl Engine {
             has_more: stubs.len() < n_found,
             ..Default::default()
         };
-        let mut budget = PageBudget::new(most);
+        let mut budget = PageBudget::new(max_bytes);
         for slice in slices::split_into_slices(&stubs, slices::SLICE_BYTES) {
-            let (encoded, left) = self.encoded(id, slice.to_vec(), wanted, budget).await?;
+            let (encoded, left) = self.load_encoded(id, slice.to_vec(), query, budget).await?;
             // What was hidden since it was found is passed over.
             let last = match left {
                 Some(_) => slice.last().map(|(seq, _)| *seq),
@@ -133,7 +137,7 @@ impl Engine {
                 }
             }
         }
-        if wanted.is_backwards() {
+        if query.is_backwards() {
             found.entries.reverse();
         }
         Ok(found)
@@ -141,11 +145,11 @@ impl Engine {
 
     /// These messages as JSON, the nearest to the cursor first, and the budget that is left; `None`:
     /// not all of them fit.
-    async fn encoded(
+    async fn load_encoded(
         &self,
         id: ConversationId,
         slice: Vec<Stub>,
-        wanted: Wanted,
+        query: MessageQuery,
         mut budget: PageBudget,
     ) -> Result<(Vec<(i64, String)>, Option<PageBudget>), DbErr> {
         let read = self.context.db.read(move |tx| {
@@ -156,10 +160,10 @@ impl Engine {
             })
         });
         let (mut rows, details) = read.await?;
-        if wanted.is_backwards() {
+        if query.is_backwards() {
             rows.reverse();
         }
-        let markdown = wanted.html.then(|| Arc::clone(&self.context.markdown));
+        let markdown = query.html.then(|| Arc::clone(&self.context.markdown));
         let encode = move || -> Result<_, serde_json::Error> {
             let mut encoded = Vec::with_capacity(rows.len());
             for row in rows {

@@ -8,7 +8,7 @@ use crate::ids::SpaceId;
 use crate::runs::run;
 
 /// A new row for [`enqueue`](crate::runs::queue::enqueue), due at once, with nothing that only a claim or an end can know.
-pub fn blank(
+pub fn new_model(
     id: RunId,
     (space, conversation): (SpaceId, ConversationId),
     speaker: MembershipId,
@@ -42,7 +42,7 @@ pub fn blank(
         cutoff_seq: None,
         error: None,
         usage: None,
-        debug: run::Debug::default(),
+        debug: run::RunDebug::default(),
         canceled_because: None,
         superseded_by_message_id: None,
     }

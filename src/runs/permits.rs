@@ -4,8 +4,8 @@
 //! **Invariant:** a candidate returns its permit with its [`Permit`], however it ends.
 
 use crate::ids::RunId;
-use crate::runs::bell::Bell;
-use crate::runs::due::Due;
+use crate::runs::due_runs::DueRun;
+use crate::runs::wakeup::WakeupSignal;
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,74 +13,74 @@ use tokio::sync::oneshot;
 
 /// Cloning gives another handle on the same ones.
 #[derive(Clone, Default)]
-pub struct Permits(Arc<Mutex<State>>);
+pub struct Permits(Arc<Mutex<PermitState>>);
 
 #[derive(Default)]
-struct State {
-    runs: Vec<Waiting>,
-    candidates: Vec<Waiting>,
+struct PermitState {
+    runs: Vec<PermitRequest>,
+    candidates: Vec<PermitRequest>,
     /// The candidates that hold a permit.
     held: HashSet<RunId>,
 }
 
-struct Waiting {
-    due: Due,
+struct PermitRequest {
+    due: DueRun,
     grant: oneshot::Sender<()>,
 }
 
 /// The permit of a candidate, or its wish for one.
 pub struct Permit {
     permits: Permits,
-    bell: Bell,
+    wakeup: WakeupSignal,
     id: RunId,
     granted: Option<oneshot::Receiver<()>>,
 }
 
 impl Permits {
     /// A run wants its permit back. Returns once it was granted; dropped, it no longer waits.
-    pub async fn of_run(&self, due: Due, bell: &Bell) {
+    pub async fn wait_for_run(&self, due: DueRun, wakeup: &WakeupSignal) {
         let id = due.id;
-        let granted = self.wait(due, |state| &mut state.runs);
-        let _forgets = Forgets { permits: self, id };
-        bell.ring();
+        let granted = self.enqueue(due, |state| &mut state.runs);
+        let _forgets = RemoveOnDrop { permits: self, id };
+        wakeup.notify();
         // An error: another wish of the same run took its place, which cannot be.
         let _ = granted.await;
     }
 
     /// A candidate wants a permit; its `id` is its own and no run's.
-    pub fn of_candidate(&self, due: Due, bell: &Bell) -> Permit {
+    pub fn request_for_candidate(&self, due: DueRun, wakeup: &WakeupSignal) -> Permit {
         let id = due.id;
-        let granted = self.wait(due, |state| &mut state.candidates);
-        bell.ring();
+        let granted = self.enqueue(due, |state| &mut state.candidates);
+        wakeup.notify();
         Permit {
             permits: self.clone(),
-            bell: bell.clone(),
+            wakeup: wakeup.clone(),
             id,
             granted: Some(granted),
         }
     }
 
     /// The runs that wait, each due since its question was decided.
-    pub fn runs(&self) -> Vec<Due> {
+    pub fn waiting_runs(&self) -> Vec<DueRun> {
         self.0.lock().runs.iter().map(|it| it.due.clone()).collect()
     }
 
     /// The candidates that wait.
-    pub fn candidates(&self) -> Vec<Due> {
+    pub fn waiting_candidates(&self) -> Vec<DueRun> {
         let state = self.0.lock();
         state.candidates.iter().map(|it| it.due.clone()).collect()
     }
 
     /// Gives a waiting run its permit. `false`: it no longer waits.
     pub fn grant_run(&self, id: RunId) -> bool {
-        let waiting = take(&mut self.0.lock().runs, id);
+        let waiting = remove_request(&mut self.0.lock().runs, id);
         waiting.is_some_and(|it| it.grant.send(()).is_ok())
     }
 
     /// Gives a waiting candidate a permit. `false`: it no longer waits.
     pub fn grant_candidate(&self, id: RunId) -> bool {
         let mut state = self.0.lock();
-        let waiting = take(&mut state.candidates, id);
+        let waiting = remove_request(&mut state.candidates, id);
         // Under the lock: who goes takes its permit along.
         let is_granted = waiting.is_some_and(|it| it.grant.send(()).is_ok());
         if is_granted {
@@ -99,31 +99,31 @@ impl Permits {
         self.0.lock().held.len()
     }
 
-    fn wait(
+    fn enqueue(
         &self,
-        due: Due,
-        of: impl FnOnce(&mut State) -> &mut Vec<Waiting>,
+        due: DueRun,
+        select_queue: impl FnOnce(&mut PermitState) -> &mut Vec<PermitRequest>,
     ) -> oneshot::Receiver<()> {
         let (grant, granted) = oneshot::channel();
-        of(&mut self.0.lock()).push(Waiting { due, grant });
+        select_queue(&mut self.0.lock()).push(PermitRequest { due, grant });
         granted
     }
 }
 
-fn take(waiting: &mut Vec<Waiting>, id: RunId) -> Option<Waiting> {
+fn remove_request(waiting: &mut Vec<PermitRequest>, id: RunId) -> Option<PermitRequest> {
     let at = waiting.iter().position(|it| it.due.id == id)?;
     Some(waiting.remove(at))
 }
 
 /// A run that gives up waiting is forgotten.
-struct Forgets<'a> {
+struct RemoveOnDrop<'a> {
     permits: &'a Permits,
     id: RunId,
 }
 
-impl Drop for Forgets<'_> {
+impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
-        take(&mut self.permits.0.lock().runs, self.id);
+        remove_request(&mut self.permits.0.lock().runs, self.id);
     }
 }
 
@@ -143,9 +143,9 @@ impl Drop for Permit {
         let mut state = self.permits.0.lock();
         // In this order: a grant that was under way is taken back.
         self.granted = None;
-        take(&mut state.candidates, self.id);
+        remove_request(&mut state.candidates, self.id);
         state.held.remove(&self.id);
         drop(state);
-        self.bell.ring();
+        self.wakeup.notify();
     }
 }

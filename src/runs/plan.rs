@@ -10,7 +10,7 @@ use crate::prompt::builder::PromptEffects;
 use crate::prompt::prompt_record::SentPrompt;
 use crate::rounds::round;
 use crate::rounds::slot;
-use crate::runs::command::Edit;
+use crate::runs::command::MessageEdit;
 use crate::runs::queue;
 use crate::runs::run;
 use crate::speakers::selection::SpeakerChoice;
@@ -19,23 +19,23 @@ use std::sync::Arc;
 /// The changes in the order in which they are written; all of them commit, or none.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    pub changes: Vec<Change>,
+    pub changes: Vec<PlanChange>,
     /// The one run to queue, written last: what ends comes before what begins.
-    pub enqueue: Option<Enqueue>,
+    pub enqueue: Option<EnqueueRun>,
 }
 
 /// One change of the conversation's state.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum PlanChange {
     Append(NewMessage),
     SetVisibility {
         message: MessageId,
         visibility: message::Visibility,
     },
     /// A person's text replaces the one that the message shows.
-    SetContent(Edit),
+    SetContent(MessageEdit),
     /// What was said since a message is deleted for everyone: that is the tail again.
-    HideTurn(Vec<message::Model>),
+    HideMessages(Vec<message::Model>),
     /// Another text for the message the command is about; it is shown from now on.
     AddSwipe(swipe::SwipeText),
     /// One of its texts is shown in place of the present one.
@@ -43,7 +43,7 @@ pub enum Change {
     NewRound {
         id: RoundId,
         kind: round::RoundKind,
-        trigger: Reference,
+        trigger: MessageRef,
         seed: i64,
         slots: Vec<SpeakerChoice>,
     },
@@ -69,33 +69,33 @@ pub enum Change {
         status: slot::SlotStatus,
         skip_reason: Option<&'static str>,
     },
-    Claim(run::Model),
+    ClaimRun(run::Model),
     /// Its `debug` says why.
     SkipQueued(run::Model),
-    FailQueued(run::Model, run::Error),
+    FailQueued(run::Model, run::RunError),
     CancelQueued(run::Model),
     /// The executor is asked to end the run and commit what it has.
-    AskCancel(run::Model),
+    RequestCancel(run::Model),
     /// Fenced: if the run is no longer ours under this lease, the whole plan is dropped.
     Finish {
         run: run::Model,
-        end: queue::End,
+        end: queue::RunEnd,
     },
     /// As `Finish`, for a run whose heartbeat stopped; dropped if it beats again.
-    Expire {
+    ExpireLease {
         run: run::Model,
-        end: queue::End,
+        end: queue::RunEnd,
         silent_for_ms: i64,
     },
-    HandBack(run::Model),
+    ReleaseRun(run::Model),
     /// How often auto mode has spoken since a person did.
     AutoModeTurns(i64),
     /// The copilot of this seat has said something.
-    CopilotStep(MembershipId),
+    SpendCopilotStep(MembershipId),
     /// What a run sent.
-    Keep(RunId, Arc<SentPrompt>),
+    StorePrompt(RunId, Arc<SentPrompt>),
     /// What macros and lore have noted in a turn that has come to its end.
-    Remember(Arc<PromptEffects>),
+    StoreEffects(Arc<PromptEffects>),
 }
 
 /// A message to append.
@@ -114,16 +114,16 @@ pub struct NewMessage {
 
 /// A run to put into the queued place.
 #[derive(Clone, Debug)]
-pub struct Enqueue {
+pub struct EnqueueRun {
     pub run: run::Model,
-    pub trigger: Option<Reference>,
+    pub trigger: Option<MessageRef>,
     /// The tail after which it makes sense.
-    pub expected_tail: Option<Reference>,
+    pub expected_tail: Option<MessageRef>,
 }
 
 /// A message that may only come to be with this plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reference {
+pub enum MessageRef {
     /// The message that this plan appends.
     Appended,
     /// One that is there.
@@ -131,12 +131,12 @@ pub enum Reference {
 }
 
 /// Slots for these speakers, from a position on.
-pub fn slots(round: RoundId, from: i64, speakers: Vec<SpeakerChoice>) -> Vec<slot::Model> {
+pub fn new_slots(round: RoundId, from: i64, speakers: Vec<SpeakerChoice>) -> Vec<slot::Model> {
     let slots = (from..).zip(speakers);
     slots
         .map(|(position, it)| slot::Model {
             forced: it.is_forced,
-            ..slot::blank(round, position, it.id, it.reason)
+            ..slot::new_model(round, position, it.id, it.reason)
         })
         .collect()
 }

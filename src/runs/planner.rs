@@ -12,28 +12,28 @@ use crate::ids::MembershipId;
 use crate::prompt::builder::PromptEffects;
 use crate::rounds::round;
 use crate::runs::auto_mode;
-use crate::runs::choosing;
-use crate::runs::choosing::Said;
 use crate::runs::command::Command;
+use crate::runs::command::CommandError;
 use crate::runs::command::Greeting;
-use crate::runs::command::Post;
-use crate::runs::command::Refusal;
-use crate::runs::control;
+use crate::runs::command::NewPost;
+use crate::runs::completion;
+use crate::runs::controls;
 use crate::runs::copilot;
-use crate::runs::draft::Draft;
-use crate::runs::draft::Fresh;
-use crate::runs::endings;
-use crate::runs::plan::Change;
-use crate::runs::plan::Enqueue;
+use crate::runs::plan::EnqueueRun;
+use crate::runs::plan::MessageRef;
 use crate::runs::plan::NewMessage;
 use crate::runs::plan::Plan;
-use crate::runs::plan::Reference;
+use crate::runs::plan::PlanChange;
+use crate::runs::plan_builder::GeneratedIds;
+use crate::runs::plan_builder::PlanBuilder;
 use crate::runs::queue_edit;
 use crate::runs::regenerate;
-use crate::runs::regenerate_turn;
+use crate::runs::regenerate_last_turn;
 use crate::runs::run;
 use crate::runs::run::RunCancelReason;
-use crate::runs::situation::Situation;
+use crate::runs::speaker_choice;
+use crate::runs::speaker_choice::TriggerMessage;
+use crate::runs::state::ScheduleState;
 use crate::spaces::membership;
 use crate::spaces::space;
 use crate::speakers::selection::SpeakerChoice;
@@ -41,80 +41,80 @@ use std::sync::Arc;
 
 /// A burst is gathered for at most this many times the debounce, and no less than
 /// [`LEAST_BOUND_MS`].
-const BURST_DEBOUNCES: i64 = 10;
-const LEAST_BOUND_MS: i64 = 10_000;
+const MAX_BURST_DEBOUNCES: i64 = 10;
+const MIN_BURST_LIMIT_MS: i64 = 10_000;
 
 /// Decides what `command` changes in `situation`.
 ///
 /// # Errors
 /// The reason why it changes nothing.
 pub fn plan(
-    situation: &Situation,
+    state: &ScheduleState,
     command: &Command,
-    fresh: Fresh,
+    random: GeneratedIds,
     now: Timestamp,
-) -> Result<Plan, Refusal> {
-    let archived = situation.space.status == space::SpaceStatus::Archived;
-    if archived && command.begins_something() {
-        return Err(Refusal::SpaceArchived);
+) -> Result<Plan, CommandError> {
+    let archived = state.space.status == space::SpaceStatus::Archived;
+    if archived && command.starts_new_work() {
+        return Err(CommandError::SpaceArchived);
     }
-    let mut draft = Draft::new(situation, fresh, now);
-    let d = &mut draft;
+    let mut plan_builder = PlanBuilder::new(state, random, now);
+    let builder = &mut plan_builder;
     match command {
-        Command::Posted(post) => posted(d, post)?,
-        Command::ForceTalk { speaker, by } => force_talk(d, *speaker, by)?,
-        Command::Due { run } => endings::due(d, *run),
-        Command::Ended { run, lease, end } => endings::ended(d, *run, *lease, end)?,
-        Command::Abandoned {
+        Command::MessagePosted(post) => post_message(builder, post)?,
+        Command::ForceTalk { speaker, by } => force_talk(builder, *speaker, by)?,
+        Command::Claim { run } => completion::claim(builder, *run),
+        Command::RunEnded { run, lease, end } => completion::run_ended(builder, *run, *lease, end)?,
+        Command::LeaseExpired {
             run,
             lease,
             silent_for_ms,
         } => {
-            endings::abandoned(d, *run, *lease, *silent_for_ms)?;
+            completion::lease_expired(builder, *run, *lease, *silent_for_ms)?;
         }
-        Command::Greet(greetings) => greet(d, greetings),
-        Command::HandedBack { run, lease, usage } => {
-            endings::handed_back(d, (*run, *lease), *usage)?;
+        Command::InsertGreetings(greetings) => insert_greetings(builder, greetings),
+        Command::RunReleased { run, lease, usage } => {
+            completion::run_released(builder, (*run, *lease), *usage)?;
         }
-        Command::Adrift => endings::adrift(d)?,
-        Command::Stop { keep_partial } => control::stop(d, *keep_partial),
-        Command::Pause => control::pause(d)?,
-        Command::Resume => control::resume(d)?,
-        Command::Skip => control::skip(d)?,
-        Command::Retry => control::retry(d)?,
-        Command::Cancel { run } => control::cancel(d, *run)?,
-        Command::VisibilityChanged {
+        Command::RoundStalled => completion::round_stalled(builder)?,
+        Command::Stop { keep_partial } => controls::stop(builder, *keep_partial),
+        Command::Pause => controls::pause(builder)?,
+        Command::Resume => controls::resume(builder)?,
+        Command::Skip => controls::skip(builder)?,
+        Command::Retry => controls::retry(builder)?,
+        Command::CancelRun { run } => controls::cancel(builder, *run)?,
+        Command::SetVisibility {
             message,
             visibility,
         } => {
-            control::visibility_changed(d, *message, *visibility)?;
+            controls::set_visibility(builder, *message, *visibility)?;
         }
-        Command::Edited(edit) => control::edited(d, edit)?,
-        Command::SwipeSelected {
+        Command::EditMessage(edit) => controls::message_edited(builder, edit)?,
+        Command::SelectSwipe {
             message,
             position,
             expected_version,
         } => {
-            regenerate::swipe_selected(d, *message, *position, *expected_version)?;
+            regenerate::select_swipe(builder, *message, *position, *expected_version)?;
         }
-        Command::Regenerate { message, by } => regenerate::regenerate(d, *message, by)?,
-        Command::AnswerAgain => regenerate_turn::answer_again(d)?,
-        Command::CopilotStarted { seat } => copilot::start(d, *seat),
-        Command::EditQueue { round, slots, by } => queue_edit::edit(d, *round, slots, by)?,
-        Command::ApplyChanges => control::apply_changes(d),
-        Command::Closed(reason) => control::closed(d, *reason),
+        Command::Regenerate { message, by } => regenerate::regenerate(builder, *message, by)?,
+        Command::ReplyToTail => regenerate_last_turn::reply_to_tail(builder)?,
+        Command::CopilotStarted { seat } => copilot::start(builder, *seat),
+        Command::EditQueue { round, slots, by } => queue_edit::edit(builder, *round, slots, by)?,
+        Command::ApplyChanges => controls::apply_changes(builder),
+        Command::SpaceClosed(reason) => controls::space_closed(builder, *reason),
     }
-    Ok(draft.into_plan())
+    Ok(plan_builder.into_plan())
 }
 
-fn posted(d: &mut Draft, post: &Post) -> Result<(), Refusal> {
-    may_post(d, post)?;
-    let policy = d.s.space.during_generation_user_input_policy;
-    let busy = d.queued.is_some() || d.running.is_some();
+fn post_message(builder: &mut PlanBuilder, post: &NewPost) -> Result<(), CommandError> {
+    require_post_allowed(builder, post)?;
+    let policy = builder.state.space.during_generation_user_input_policy;
+    let busy = builder.queued.is_some() || builder.running.is_some();
     if busy && policy == space::InputPolicy::Reject {
-        return Err(Refusal::GenerationLocked);
+        return Err(CommandError::GenerationLocked);
     }
-    d.push(Change::Append(NewMessage {
+    builder.push(PlanChange::Append(NewMessage {
         author: post.author,
         role: message::MessageRole::User,
         content: post.content.clone(),
@@ -126,49 +126,50 @@ fn posted(d: &mut Draft, post: &Post) -> Result<(), Refusal> {
     }));
     let mut discarded_turn = false;
     if policy == space::InputPolicy::Restart
-        && let Some(run) = d.running.clone()
+        && let Some(run) = builder.running.clone()
     {
-        discarded_turn = d.is_current_turn(&run);
-        d.cancel_running(RunCancelReason::SupersededByMessage);
+        discarded_turn = builder.is_at_cursor(&run);
+        builder.cancel_running(RunCancelReason::SupersededByMessage);
     }
     // It was planned for the text before this message, and nothing may discard it in silence.
-    if d.queued
+    if builder
+        .queued
         .as_ref()
         .is_some_and(|it| it.kind == run::RunKind::Regenerate)
     {
-        d.cancel_queued(RunCancelReason::SupersededByMessage);
+        builder.cancel_queued(RunCancelReason::SupersededByMessage);
     }
-    auto_mode::begins_anew(d);
-    let said = Said {
+    auto_mode::resets_turns(builder);
+    let trigger_message = TriggerMessage {
         author: post.author,
         text: &post.content,
         mentions: &post.mentions,
     };
-    let choices = choosing::after_human(d, &said);
+    let choices = speaker_choice::after_user_message(builder, &trigger_message);
     if !choices.is_empty() {
-        plan_from_user_message(d, choices);
+        plan_from_user_message(builder, choices);
     } else if discarded_turn {
         // Nobody answers, so nothing replaces what is queued; only a round whose reply was just
         // discarded has nothing left to wait for.
-        d.end_round(round::RoundStatus::Superseded, "user_message");
+        builder.end_round(round::RoundStatus::Superseded, "user_message");
     }
     Ok(())
 }
 
 /// Characters greet as long as nobody has spoken but in greeting, each once.
-fn greet(d: &mut Draft, greetings: &[Greeting]) {
-    if !d.s.is_untouched {
+fn insert_greetings(builder: &mut PlanBuilder, greetings: &[Greeting]) {
+    if !builder.state.is_untouched {
         return;
     }
     for it in greetings
         .iter()
-        .filter(|it| !d.s.greeted.contains(&it.seat))
+        .filter(|it| !builder.state.greeted_members.contains(&it.membership))
     {
         let Some((first, _)) = it.texts.split_first() else {
             continue;
         };
-        d.push(Change::Append(NewMessage {
-            author: it.seat,
+        builder.push(PlanChange::Append(NewMessage {
+            author: it.membership,
             role: message::MessageRole::Assistant,
             content: first.content.clone(),
             token_count: first.token_count,
@@ -182,7 +183,7 @@ fn greet(d: &mut Draft, greetings: &[Greeting]) {
             metadata: serde_json::json!({ swipe::GREETING_KEY: true }),
         }));
         if !it.macros.is_empty() {
-            d.push(Change::Remember(Arc::new(PromptEffects {
+            builder.push(PlanChange::StoreEffects(Arc::new(PromptEffects {
                 variables: it.macros.clone(),
                 timed_effects: None,
             })));
@@ -190,31 +191,32 @@ fn greet(d: &mut Draft, greetings: &[Greeting]) {
     }
 }
 
-fn may_post(d: &Draft, post: &Post) -> Result<(), Refusal> {
-    let author = d.member(post.author).ok_or(Refusal::NotFound)?;
+fn require_post_allowed(builder: &PlanBuilder, post: &NewPost) -> Result<(), CommandError> {
+    let author = builder.member(post.author).ok_or(CommandError::NotFound)?;
     if author.kind != membership::MembershipKind::Human
         || author.status != membership::MembershipStatus::Active
         || author.participation == membership::Participation::Observer
     {
-        return Err(Refusal::Forbidden);
+        return Err(CommandError::Forbidden);
     }
-    if author.can_speak(d.s.conversation.id) {
-        return Err(Refusal::CopilotActive);
+    if author.can_speak(builder.state.conversation.id) {
+        return Err(CommandError::CopilotActive);
     }
     let known = |id: &MembershipId| {
-        d.member(*id)
+        builder
+            .member(*id)
             .is_some_and(|it| it.status == membership::MembershipStatus::Active)
     };
     match post.mentions.iter().all(known) {
         true => Ok(()),
-        false => Err(Refusal::UnknownMention),
+        false => Err(CommandError::UnknownMention),
     }
 }
 
 /// The previous round ends; a new one answers, after the debounce. A queued forced turn is its first
 /// slot, and its run stays what it is.
-fn plan_from_user_message(d: &mut Draft, choices: Vec<SpeakerChoice>) {
-    let forced = d
+fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<SpeakerChoice>) {
+    let forced = builder
         .queued
         .clone()
         .filter(|it| it.kind == run::RunKind::ForceTalk);
@@ -225,37 +227,37 @@ fn plan_from_user_message(d: &mut Draft, choices: Vec<SpeakerChoice>) {
     let Some(first) = choices.first().cloned() else {
         return;
     };
-    d.end_round(round::RoundStatus::Superseded, "user_message");
-    d.new_round(round::RoundKind::UserTurn, choices, Reference::Appended);
+    builder.end_round(round::RoundStatus::Superseded, "user_message");
+    builder.new_round(round::RoundKind::UserTurn, choices, MessageRef::Appended);
     let of_burst = [run::RunKind::UserTurn, run::RunKind::ForceTalk];
-    let burst_started_at = d
+    let burst_started_at = builder
         .queued
         .as_ref()
         .filter(|it| of_burst.contains(&it.kind))
         .and_then(|it| it.burst_started_at)
-        .unwrap_or(d.now);
-    let debounce = d.s.space.user_turn_debounce_ms;
-    let bound = burst_started_at.plus_ms((debounce * BURST_DEBOUNCES).max(LEAST_BOUND_MS));
+        .unwrap_or(builder.now);
+    let debounce = builder.state.space.user_turn_debounce_ms;
+    let bound = burst_started_at.plus_ms((debounce * MAX_BURST_DEBOUNCES).max(MIN_BURST_LIMIT_MS));
     let mut run = match &forced {
         Some(forced) => run::Model {
             attempt: forced.attempt,
-            ..d.blank_run(first.id, forced.kind, forced.reason)
+            ..builder.new_run(first.id, forced.kind, forced.reason)
         },
-        None => d.blank_run(
+        None => builder.new_run(
             first.id,
             run::RunKind::UserTurn,
             run::RunReason::UserMessage,
         ),
     };
-    run.round_id = Some(d.fresh.round);
+    run.round_id = Some(builder.ids.round);
     run.slot_position = Some(0);
-    let at = d.now.plus_ms(debounce).min(bound).max(d.now);
+    let at = builder.now.plus_ms(debounce).min(bound).max(builder.now);
     run.run_after = (debounce > 0).then_some(at);
     run.burst_started_at = Some(burst_started_at);
     run.debug.chosen_because = Some(first.reason);
-    d.enqueue(Enqueue {
+    builder.enqueue(EnqueueRun {
         run,
-        trigger: Some(Reference::Appended),
+        trigger: Some(MessageRef::Appended),
         expected_tail: None,
     });
 }
@@ -273,23 +275,34 @@ fn with_forced_first(forced: &run::Model, chosen: Vec<SpeakerChoice>) -> Vec<Spe
 }
 
 /// Somebody is made to speak: `speaker`, or whoever Generate wakes. A running run is waited for.
-fn force_talk(d: &mut Draft, speaker: Option<MembershipId>, by: &str) -> Result<(), Refusal> {
+fn force_talk(
+    builder: &mut PlanBuilder,
+    speaker: Option<MembershipId>,
+    by: &str,
+) -> Result<(), CommandError> {
     let (choice, reason) = match speaker {
         Some(id) => {
-            let can = d
+            let can = builder
                 .member(id)
-                .is_some_and(|it| it.can_speak(d.s.conversation.id));
+                .is_some_and(|it| it.can_speak(builder.state.conversation.id));
             let choice = can.then(|| SpeakerChoice::forced(id, by));
             (choice, run::RunReason::ForceTalk)
         }
-        None => (choosing::for_generate(d), run::RunReason::Generate),
+        None => (
+            speaker_choice::for_force_talk(builder),
+            run::RunReason::Generate,
+        ),
     };
-    let choice = choice.ok_or(Refusal::NoSpeaker)?;
-    d.end_round(round::RoundStatus::Canceled, "force_talk");
-    let mut run = d.blank_run(choice.id, run::RunKind::ForceTalk, reason);
+    let choice = choice.ok_or(CommandError::NoSpeaker)?;
+    builder.end_round(round::RoundStatus::Canceled, "force_talk");
+    let mut run = builder.new_run(choice.id, run::RunKind::ForceTalk, reason);
     run.debug.chosen_because = Some(choice.reason);
-    let trigger = d.s.tail.as_ref().map(|it| Reference::Message(it.id));
-    d.enqueue(Enqueue {
+    let trigger = builder
+        .state
+        .tail
+        .as_ref()
+        .map(|it| MessageRef::Message(it.id));
+    builder.enqueue(EnqueueRun {
         run,
         trigger,
         expected_tail: None,
@@ -298,15 +311,15 @@ fn force_talk(d: &mut Draft, speaker: Option<MembershipId>, by: &str) -> Result<
 }
 
 #[cfg(test)]
-#[path = "planner_stage.rs"]
-mod stage;
+#[path = "planner_fixture.rs"]
+mod fixture;
 #[cfg(test)]
-#[path = "planner_stage_writer.rs"]
-mod stage_writer;
+#[path = "planner_fixture_writer.rs"]
+mod fixture_writer;
 
 #[cfg(test)]
-#[path = "planner_stage_versions.rs"]
-mod stage_versions;
+#[path = "planner_fixture_swipes.rs"]
+mod fixture_swipes;
 
 #[cfg(test)]
 #[path = "planner_tests.rs"]
@@ -365,12 +378,12 @@ mod auto_rest_tests;
 mod queue_edit_tests;
 
 #[cfg(test)]
-#[path = "planner_property_acts.rs"]
-mod property_acts;
+#[path = "planner_property_actions.rs"]
+mod property_actions;
 
 #[cfg(test)]
-#[path = "planner_property_laws.rs"]
-mod property_laws;
+#[path = "planner_property_invariants.rs"]
+mod property_invariants;
 
 #[cfg(test)]
 #[path = "planner_property_tests.rs"]

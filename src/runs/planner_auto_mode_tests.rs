@@ -2,8 +2,8 @@
 
 use crate::ids::MessageId;
 use crate::runs::auto_mode;
-use crate::runs::planner::stage::Stage;
-use crate::runs::planner::stage::success;
+use crate::runs::planner::fixture::PlannerFixture;
+use crate::runs::planner::fixture::success;
 use crate::runs::run;
 use crate::spaces::space::RepliesPerTurn;
 use crate::spaces::space::ReplyOrder;
@@ -11,46 +11,46 @@ use crate::spaces::space::ReplyOrder;
 const DELAY: i64 = 5_000;
 
 /// Ada and Bob, who answer each other three times.
-pub fn stage() -> Stage {
-    let mut stage = Stage::of(&["Ada", "Bob"]);
-    stage.s.space.auto_mode_enabled = true;
-    stage.s.space.auto_mode_max_turns = 3;
+pub fn auto_mode_fixture() -> PlannerFixture {
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    stage.state.space.auto_mode_enabled = true;
+    stage.state.space.auto_mode_max_turns = 3;
     stage
 }
 
 /// Ada has answered Eve, and Bob's turn waits.
-pub fn waiting() -> Stage {
-    let mut stage = stage();
-    stage.eve_says("Hi.").unwrap();
-    stage.due();
-    stage.ends(success("I am Ada."));
+pub fn waiting() -> PlannerFixture {
+    let mut stage = auto_mode_fixture();
+    stage.post_as_eve("Hi.").unwrap();
+    stage.claim_due();
+    stage.end_run(success("I am Ada."));
     stage
 }
 
 /// Bob's turn is running.
-pub fn running() -> Stage {
+pub fn running() -> PlannerFixture {
     let mut stage = waiting();
-    stage.time_comes();
+    stage.claim_after_delay();
     stage
 }
 
-impl Stage {
+impl PlannerFixture {
     /// The delay is over, and the queued run begins.
-    pub fn time_comes(&mut self) {
+    pub fn claim_after_delay(&mut self) {
         self.now = self.now.plus_ms(DELAY);
-        assert_eq!(self.due().len(), 1, "it is claimed");
+        assert_eq!(self.claim_due().len(), 1, "it is claimed");
     }
 
     pub fn turns_left(&self) -> Option<i64> {
-        auto_mode::turns_left(&self.s.conversation, &self.s.space)
+        auto_mode::turns_left(&self.state.conversation, &self.state.space)
     }
 
     /// Everything comes to its end; gives the number of auto mode's replies.
-    pub fn speaks_on(&mut self) -> usize {
+    pub fn run_to_end(&mut self) -> usize {
         for _ in 0..50 {
-            match (&self.s.running, &self.s.queued) {
-                (Some(_), _) => _ = self.ends(success("Well.")),
-                (None, Some(_)) => self.time_comes(),
+            match (&self.state.running, &self.state.queued) {
+                (Some(_), _) => _ = self.end_run(success("Well.")),
+                (None, Some(_)) => self.claim_after_delay(),
                 (None, None) => break,
             }
         }
@@ -61,11 +61,11 @@ impl Stage {
 
 #[test]
 fn a_reply_is_answered_by_another_after_the_delay() {
-    let mut stage = stage();
-    stage.eve_says("Hi.").unwrap();
-    stage.due();
+    let mut stage = auto_mode_fixture();
+    stage.post_as_eve("Hi.").unwrap();
+    stage.claim_due();
 
-    let plan = stage.ends(success("I am Ada."));
+    let plan = stage.end_run(success("I am Ada."));
 
     let expected = [
         "finish Ada: succeeded",
@@ -77,7 +77,7 @@ fn a_reply_is_answered_by_another_after_the_delay() {
         "queue Bob: auto_mode, auto_mode, in 5000 ms",
     ];
     assert_eq!(plan, expected);
-    let run = stage.s.queued.as_ref().unwrap();
+    let run = stage.state.queued.as_ref().unwrap();
     assert_eq!(run.debug.expected_last_message_id, Some(MessageId(2)));
     assert_eq!(run.debug.trigger_message_id, Some(MessageId(2)));
     assert_eq!(stage.turns_left(), Some(2));
@@ -87,29 +87,29 @@ fn a_reply_is_answered_by_another_after_the_delay() {
 fn it_rests_when_its_turns_are_spent() {
     let mut stage = waiting();
 
-    assert_eq!(stage.speaks_on(), 3);
+    assert_eq!(stage.run_to_end(), 3);
     assert_eq!(stage.turns_left(), Some(0));
-    assert!(stage.s.round.is_none() && stage.s.queued.is_none());
+    assert!(stage.state.round.is_none() && stage.state.queued.is_none());
 }
 
 #[test]
-fn a_human_message_gives_it_its_turns_anew() {
+fn a_human_message_resets_its_turns() {
     let mut stage = waiting();
-    stage.speaks_on();
+    stage.run_to_end();
 
-    let plan = stage.eve_says("Go on.").unwrap();
+    let plan = stage.post_as_eve("Go on.").unwrap();
 
     assert_eq!(plan[1], "auto mode spoke 0 times");
     assert_eq!(stage.turns_left(), Some(3));
-    assert_eq!(stage.speaks_on(), 6, "three of each");
+    assert_eq!(stage.run_to_end(), 6, "three of each");
 }
 
 #[test]
 fn a_human_message_comes_before_the_turn_that_waits() {
     let mut stage = waiting();
-    let waits = stage.s.queued.as_ref().unwrap().id;
+    let waits = stage.state.queued.as_ref().unwrap().id;
 
-    let plan = stage.eve_says("Me first.").unwrap();
+    let plan = stage.post_as_eve("Me first.").unwrap();
 
     let expected = [
         r#"Eve says "Me first.""#,
@@ -119,18 +119,22 @@ fn a_human_message_comes_before_the_turn_that_waits() {
         "queue Bob: user_turn, user_message",
     ];
     assert_eq!(plan, expected);
-    assert_eq!(stage.s.queued.unwrap().id, waits, "the row keeps its id");
+    assert_eq!(
+        stage.state.queued.unwrap().id,
+        waits,
+        "the row keeps its id"
+    );
 }
 
 #[test]
 fn a_turn_makes_sense_only_after_the_text_it_answers() {
     let mut stage = waiting();
-    stage.s.space.reply_order = ReplyOrder::Manual;
-    stage.eve_says("Hush.").unwrap();
-    stage.s.space.reply_order = ReplyOrder::List;
+    stage.state.space.reply_order = ReplyOrder::Manual;
+    stage.post_as_eve("Hush.").unwrap();
+    stage.state.space.reply_order = ReplyOrder::List;
     stage.now = stage.now.plus_ms(DELAY);
 
-    let plan = stage.due();
+    let plan = stage.claim_due();
 
     let expected = [
         "skip Bob: expected_last_message_mismatch",
@@ -141,14 +145,14 @@ fn a_turn_makes_sense_only_after_the_text_it_answers() {
 }
 
 #[test]
-fn nobody_answers_itself_unless_the_space_allows_it() {
+fn a_character_answers_itself_only_if_the_space_allows_it() {
     let alone = |allowed| {
-        let mut stage = Stage::of(&["Ada"]);
-        stage.s.space.auto_mode_enabled = true;
-        stage.s.space.auto_mode_max_turns = 3;
-        stage.s.space.allow_self_responses = allowed;
-        stage.eve_says("Hi.").unwrap();
-        stage.speaks_on()
+        let mut stage = PlannerFixture::with_characters(&["Ada"]);
+        stage.state.space.auto_mode_enabled = true;
+        stage.state.space.auto_mode_max_turns = 3;
+        stage.state.space.allow_self_responses = allowed;
+        stage.post_as_eve("Hi.").unwrap();
+        stage.run_to_end()
     };
 
     assert_eq!(alone(false), 0);
@@ -158,42 +162,42 @@ fn nobody_answers_itself_unless_the_space_allows_it() {
 #[test]
 fn in_manual_order_it_rests() {
     let mut stage = running();
-    stage.s.space.reply_order = ReplyOrder::Manual;
+    stage.state.space.reply_order = ReplyOrder::Manual;
 
-    stage.ends(success("I am Bob."));
+    stage.end_run(success("I am Bob."));
 
-    assert!(stage.s.queued.is_none() && stage.s.round.is_none());
+    assert!(stage.state.queued.is_none() && stage.state.round.is_none());
 }
 
 #[test]
 fn one_at_a_time_the_pool_is_drawn_empty_and_then_it_rests() {
-    let mut stage = Stage::of(&["Ada", "Bob", "Cid"]);
-    stage.s.space.auto_mode_enabled = true;
-    stage.s.space.reply_order = ReplyOrder::Pooled;
-    stage.eve_says("Hi.").unwrap();
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
+    stage.state.space.auto_mode_enabled = true;
+    stage.state.space.reply_order = ReplyOrder::Pooled;
+    stage.post_as_eve("Hi.").unwrap();
 
-    assert_eq!(stage.speaks_on(), 2, "the others, each once");
+    assert_eq!(stage.run_to_end(), 2, "the others, each once");
 }
 
 #[test]
 fn each_slot_of_its_rounds_waits_and_counts() {
-    let mut stage = Stage::of(&["Ada", "Bob", "Cid"]);
-    stage.s.space.auto_mode_enabled = true;
-    stage.s.space.replies_per_turn = RepliesPerTurn::Activated;
-    stage.s.space.auto_mode_max_turns = 3;
-    stage.eve_says("Hi.").unwrap();
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
+    stage.state.space.auto_mode_enabled = true;
+    stage.state.space.replies_per_turn = RepliesPerTurn::Activated;
+    stage.state.space.auto_mode_max_turns = 3;
+    stage.post_as_eve("Hi.").unwrap();
     for _ in 0..3 {
-        stage.due();
-        stage.ends(success("Mine."));
+        stage.claim_due();
+        stage.end_run(success("Mine."));
     }
     assert_eq!(stage.turns_left(), Some(2), "a person's round costs none");
-    stage.time_comes();
+    stage.claim_after_delay();
 
-    let second = stage.ends(success("Ada's second."));
-    stage.time_comes();
-    let third = stage.ends(success("Bob's second."));
-    stage.time_comes();
-    let spent = stage.ends(success("Ada's third."));
+    let second = stage.end_run(success("Ada's second."));
+    stage.claim_after_delay();
+    let third = stage.end_run(success("Bob's second."));
+    stage.claim_after_delay();
+    let spent = stage.end_run(success("Ada's third."));
 
     let expected = [
         "round generating at 1",
@@ -207,5 +211,5 @@ fn each_slot_of_its_rounds_waits_and_counts() {
         spent[3..],
         ["round generating at 1", "round finished: auto_mode_budget"]
     );
-    assert!(stage.s.queued.is_none());
+    assert!(stage.state.queued.is_none());
 }

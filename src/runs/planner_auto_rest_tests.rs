@@ -3,19 +3,19 @@
 use crate::conversations::message::Visibility;
 use crate::rounds::round::RoundState;
 use crate::runs::command::Command;
-use crate::runs::command::End;
+use crate::runs::command::ExecutionEnd;
+use crate::runs::planner::auto_mode_tests::auto_mode_fixture;
 use crate::runs::planner::auto_mode_tests::running;
-use crate::runs::planner::auto_mode_tests::stage;
 use crate::runs::planner::auto_mode_tests::waiting;
+use crate::runs::planner::fixture::ADA;
+use crate::runs::planner::fixture::BOB;
+use crate::runs::planner::fixture::PlannerFixture;
+use crate::runs::planner::fixture::STOP;
+use crate::runs::planner::fixture::failure;
+use crate::runs::planner::fixture::force;
+use crate::runs::planner::fixture::generated_text;
+use crate::runs::planner::fixture::success;
 use crate::runs::planner::rules_tests::show;
-use crate::runs::planner::stage::ADA;
-use crate::runs::planner::stage::BOB;
-use crate::runs::planner::stage::STOP;
-use crate::runs::planner::stage::Stage;
-use crate::runs::planner::stage::failure;
-use crate::runs::planner::stage::force;
-use crate::runs::planner::stage::success;
-use crate::runs::planner::stage::written;
 use crate::runs::run;
 use crate::spaces::membership::Participation;
 use crate::spaces::space::InputPolicy;
@@ -25,18 +25,18 @@ use crate::spaces::space::ReplyOrder;
 #[test]
 fn it_rests_while_its_turn_has_failed_or_is_paused() {
     let mut failed = running();
-    let plan = failed.ends(failure());
+    let plan = failed.end_run(failure());
     assert_eq!(plan[1], "round failed at 0");
 
     let mut stopped = running();
-    stopped.does(&STOP).unwrap();
+    stopped.run_command(&STOP).unwrap();
     let mut paused = waiting();
-    paused.does(&Command::Pause).unwrap();
+    paused.run_command(&Command::Pause).unwrap();
 
     for stage in [&failed, &stopped, &paused] {
-        assert!(stage.s.queued.is_none());
+        assert!(stage.state.queued.is_none());
     }
-    let state = |stage: &Stage| stage.s.round.as_ref().map(|it| it.row.state);
+    let state = |stage: &PlannerFixture| stage.state.round.as_ref().map(|it| it.row.state);
     assert_eq!(state(&failed), Some(RoundState::Failed));
     assert_eq!(state(&stopped), Some(RoundState::Paused));
     assert_eq!(state(&paused), Some(RoundState::Paused));
@@ -45,19 +45,19 @@ fn it_rests_while_its_turn_has_failed_or_is_paused() {
 #[test]
 fn the_same_turn_again_is_not_counted_again() {
     let mut failed = running();
-    failed.ends(failure());
+    failed.end_run(failure());
     let mut stopped = running();
-    stopped.does(&STOP).unwrap();
+    stopped.run_command(&STOP).unwrap();
     let mut dead = running();
-    dead.dies();
+    dead.expire_lease();
 
-    failed.does(&Command::Retry).unwrap();
-    stopped.does(&Command::Resume).unwrap();
+    failed.run_command(&Command::Retry).unwrap();
+    stopped.run_command(&Command::Resume).unwrap();
 
     for mut stage in [failed, stopped, dead] {
         assert_eq!(stage.turns_left(), Some(2));
-        assert_eq!(stage.s.queued.as_ref().unwrap().run_after, None);
-        stage.speaks_on();
+        assert_eq!(stage.state.queued.as_ref().unwrap().run_after, None);
+        stage.run_to_end();
         assert_eq!(stage.turns_left(), Some(0));
         let mut slots = stage
             .ended
@@ -73,55 +73,55 @@ fn the_same_turn_again_is_not_counted_again() {
 #[test]
 fn a_turn_that_is_tried_again_after_a_person_spoke_is_one_of_the_new_turns() {
     let mut stage = running();
-    stage.s.space.during_generation_user_input_policy = InputPolicy::Queue;
-    stage.s.space.reply_order = ReplyOrder::Manual;
-    stage.eve_says("Nobody needs to answer.").unwrap();
+    stage.state.space.during_generation_user_input_policy = InputPolicy::Queue;
+    stage.state.space.reply_order = ReplyOrder::Manual;
+    stage.post_as_eve("Nobody needs to answer.").unwrap();
     assert_eq!(stage.turns_left(), Some(3));
-    stage.s.space.reply_order = ReplyOrder::List;
+    stage.state.space.reply_order = ReplyOrder::List;
 
-    stage.dies();
+    stage.expire_lease();
 
     assert_eq!(stage.turns_left(), Some(2));
-    assert_eq!(stage.speaks_on(), 4, "the one that died, and three");
+    assert_eq!(stage.run_to_end(), 4, "the one that died, and three");
 }
 
 #[test]
 fn a_node_that_dies_with_the_last_turn_gets_no_more_than_that_turn() {
     let mut stage = waiting();
     while stage.turns_left() != Some(0) {
-        stage.time_comes();
-        stage.ends(success("Well."));
+        stage.claim_after_delay();
+        stage.end_run(success("Well."));
     }
-    stage.time_comes();
+    stage.claim_after_delay();
 
-    stage.dies();
-    stage.due();
-    stage.ends(success("At last."));
+    stage.expire_lease();
+    stage.claim_due();
+    stage.end_run(success("At last."));
 
-    assert!(stage.s.queued.is_none() && stage.s.round.is_none());
+    assert!(stage.state.queued.is_none() && stage.state.round.is_none());
 }
 
 #[test]
 fn a_turn_that_a_person_skips_is_spent() {
     let mut stage = waiting();
 
-    stage.does(&Command::Skip).unwrap();
+    stage.run_command(&Command::Skip).unwrap();
 
     assert_eq!(stage.turns_left(), Some(2));
-    assert!(stage.s.queued.is_none() && stage.s.round.is_none());
+    assert!(stage.state.queued.is_none() && stage.state.round.is_none());
 }
 
 #[test]
 fn switched_off_it_drops_what_waits_and_lets_what_runs_finish() {
-    let off = |mut stage: Stage| {
-        stage.s.space.auto_mode_enabled = false;
-        let plan = stage.does(&Command::ApplyChanges).unwrap();
+    let off = |mut stage: PlannerFixture| {
+        stage.state.space.auto_mode_enabled = false;
+        let plan = stage.run_command(&Command::ApplyChanges).unwrap();
         (plan, stage)
     };
 
     let (of_waiting, waited) = off(waiting());
     let (of_running, mut ran) = off(running());
-    let after = ran.ends(success("I am Bob."));
+    let after = ran.end_run(success("I am Bob."));
 
     let expected = ["cancel queued Bob", "round canceled: auto_mode_off"];
     assert_eq!(of_waiting, expected);
@@ -132,81 +132,91 @@ fn switched_off_it_drops_what_waits_and_lets_what_runs_finish() {
 
 #[test]
 fn switched_off_in_the_middle_of_its_round_nothing_follows() {
-    let mut stage = Stage::of(&["Ada", "Bob", "Cid"]);
-    stage.s.space.auto_mode_enabled = true;
-    stage.s.space.replies_per_turn = RepliesPerTurn::Activated;
-    stage.eve_says("Hi.").unwrap();
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
+    stage.state.space.auto_mode_enabled = true;
+    stage.state.space.replies_per_turn = RepliesPerTurn::Activated;
+    stage.post_as_eve("Hi.").unwrap();
     for _ in 0..3 {
-        stage.due();
-        stage.ends(success("Mine."));
+        stage.claim_due();
+        stage.end_run(success("Mine."));
     }
-    stage.time_comes();
-    stage.s.space.auto_mode_enabled = false;
-    stage.does(&Command::ApplyChanges).unwrap();
+    stage.claim_after_delay();
+    stage.state.space.auto_mode_enabled = false;
+    stage.run_command(&Command::ApplyChanges).unwrap();
 
-    let plan = stage.ends(success("Ada's second."));
+    let plan = stage.end_run(success("Ada's second."));
 
     assert_eq!(plan.last().unwrap(), "round finished: auto_mode_off");
 }
 
 #[test]
 fn switching_it_off_leaves_a_reply_to_a_person_alone() {
-    let mut stage = stage();
-    stage.eve_says("Hi.").unwrap();
-    stage.s.space.auto_mode_enabled = false;
+    let mut stage = auto_mode_fixture();
+    stage.post_as_eve("Hi.").unwrap();
+    stage.state.space.auto_mode_enabled = false;
 
-    assert!(stage.does(&Command::ApplyChanges).unwrap().is_empty());
+    assert!(
+        stage
+            .run_command(&Command::ApplyChanges)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
 fn switching_it_on_starts_nothing() {
-    let mut stage = Stage::of(&["Ada", "Bob"]);
-    stage.eve_says("Hi.").unwrap();
-    stage.due();
-    stage.ends(success("I am Ada."));
-    stage.s.space.auto_mode_enabled = true;
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    stage.post_as_eve("Hi.").unwrap();
+    stage.claim_due();
+    stage.end_run(success("I am Ada."));
+    stage.state.space.auto_mode_enabled = true;
 
-    assert!(stage.does(&Command::ApplyChanges).unwrap().is_empty());
-    assert!(stage.s.queued.is_none());
+    assert!(
+        stage
+            .run_command(&Command::ApplyChanges)
+            .unwrap()
+            .is_empty()
+    );
+    assert!(stage.state.queued.is_none());
 }
 
 #[test]
 fn what_a_person_forces_sets_it_going_again_within_its_budget() {
-    let mut fresh = stage();
-    fresh.does(&force(ADA)).unwrap();
+    let mut fresh = auto_mode_fixture();
+    fresh.run_command(&force(ADA)).unwrap();
     let mut spent = waiting();
-    spent.speaks_on();
-    spent.does(&force(ADA)).unwrap();
+    spent.run_to_end();
+    spent.run_command(&force(ADA)).unwrap();
 
-    assert_eq!(fresh.speaks_on(), 3);
-    assert_eq!(spent.speaks_on(), 3, "no more than before");
+    assert_eq!(fresh.run_to_end(), 3);
+    assert_eq!(spent.run_to_end(), 3, "no more than before");
 }
 
 #[test]
 fn what_a_person_stopped_leads_to_nothing() {
     let keep_partial = true;
     let mut stage = running();
-    stage.does(&Command::Stop { keep_partial }).unwrap();
+    stage.run_command(&Command::Stop { keep_partial }).unwrap();
 
-    let partial = Some(written("I am"));
-    let plan = stage.ends(End::Canceled {
+    let partial = Some(generated_text("I am"));
+    let plan = stage.end_run(ExecutionEnd::Canceled {
         partial,
         usage: None,
         prompt: None,
     });
 
     assert_eq!(plan.last().unwrap(), "round finished: everybody_spoke");
-    assert!(stage.s.queued.is_none() && stage.s.round.is_none());
+    assert!(stage.state.queued.is_none() && stage.state.round.is_none());
 }
 
 #[test]
 fn paused_during_the_last_reply_it_waits_for_resume() {
     let mut stage = running();
-    stage.does(&Command::Pause).unwrap();
+    stage.run_command(&Command::Pause).unwrap();
 
-    let plan = stage.ends(success("I am Bob."));
+    let plan = stage.end_run(success("I am Bob."));
     let left = stage.turns_left();
-    let resumed = stage.does(&Command::Resume).unwrap();
+    let resumed = stage.run_command(&Command::Resume).unwrap();
 
     assert_eq!(plan[4..], ["round of Ada", "round paused at 0"]);
     assert_eq!(left, Some(2), "it takes its turn when it is queued");
@@ -221,21 +231,21 @@ fn paused_during_the_last_reply_it_waits_for_resume() {
 #[test]
 fn a_queue_that_was_paused_beyond_the_budget_is_finished_by_resume() {
     let mut stage = running();
-    stage.does(&Command::Pause).unwrap();
-    stage.ends(success("I am Bob."));
-    stage.s.space.auto_mode_max_turns = 1;
+    stage.run_command(&Command::Pause).unwrap();
+    stage.end_run(success("I am Bob."));
+    stage.state.space.auto_mode_max_turns = 1;
 
-    let plan = stage.does(&Command::Resume).unwrap();
+    let plan = stage.run_command(&Command::Resume).unwrap();
 
     let expected = ["round generating at 0", "round finished: auto_mode_budget"];
     assert_eq!(plan, expected);
 }
 
 #[test]
-fn hiding_the_text_it_answers_takes_the_turn_away() {
+fn hiding_the_answered_text_cancels_the_turn() {
     let mut stage = waiting();
 
-    let plan = stage.does(&show(2, Visibility::Hidden)).unwrap();
+    let plan = stage.run_command(&show(2, Visibility::Hidden)).unwrap();
 
     let expected = [
         "message hidden",
@@ -246,12 +256,12 @@ fn hiding_the_text_it_answers_takes_the_turn_away() {
 }
 
 #[test]
-fn who_is_muted_while_waiting_loses_the_turn_and_it_rests() {
+fn a_speaker_muted_while_waiting_loses_the_turn() {
     let mut stage = waiting();
-    stage.seat(BOB).participation = Participation::Muted;
+    stage.member_mut(BOB).participation = Participation::Muted;
 
-    let plan = stage.does(&Command::ApplyChanges).unwrap();
+    let plan = stage.run_command(&Command::ApplyChanges).unwrap();
 
     assert_eq!(plan.last().unwrap(), "round finished: everybody_spoke");
-    assert!(stage.s.queued.is_none());
+    assert!(stage.state.queued.is_none());
 }

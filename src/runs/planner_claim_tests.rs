@@ -3,11 +3,11 @@
 use crate::ids::MessageId;
 use crate::ids::RunId;
 use crate::runs::command::Command;
-use crate::runs::planner::stage::ADA;
-use crate::runs::planner::stage::BOB;
-use crate::runs::planner::stage::Stage;
-use crate::runs::planner::stage::queued;
-use crate::runs::planner::stage::running;
+use crate::runs::planner::fixture::ADA;
+use crate::runs::planner::fixture::BOB;
+use crate::runs::planner::fixture::PlannerFixture;
+use crate::runs::planner::fixture::queued;
+use crate::runs::planner::fixture::running;
 use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
 use crate::spaces::space;
@@ -16,8 +16,8 @@ use crate::spaces::space;
 fn a_due_run_is_claimed() {
     let mut stage = queued();
 
-    assert_eq!(stage.due(), ["claim Ada"]);
-    let run = stage.s.running.unwrap();
+    assert_eq!(stage.claim_due(), ["claim Ada"]);
+    let run = stage.state.running.unwrap();
     assert_eq!((run.lease, run.cutoff_seq), (1, Some(1)));
 }
 
@@ -25,38 +25,42 @@ fn a_due_run_is_claimed() {
 fn a_run_that_is_not_due_stays_where_it_is() {
     let mut early = queued();
     let later = early.now.plus_ms(1);
-    early.s.queued.as_mut().unwrap().run_after = Some(later);
-    assert!(early.due().is_empty());
+    early.state.queued.as_mut().unwrap().run_after = Some(later);
+    assert!(early.claim_due().is_empty());
 
     let mut busy = running();
-    busy.eve_says("And?").unwrap();
-    assert!(busy.due().is_empty());
+    busy.post_as_eve("And?").unwrap();
+    assert!(busy.claim_due().is_empty());
 
     let mut gone = queued();
     let run = RunId::new();
-    assert!(gone.does(&Command::Due { run }).unwrap().is_empty());
+    assert!(
+        gone.run_command(&Command::Claim { run })
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
 fn nothing_begins_in_a_space_that_was_archived_meanwhile() {
     let mut stage = queued();
-    stage.s.space.status = space::SpaceStatus::Archived;
+    stage.state.space.status = space::SpaceStatus::Archived;
 
     assert_eq!(
-        stage.due(),
+        stage.claim_due(),
         ["cancel queued Ada", "round canceled: space_closed"]
     );
-    assert!(stage.s.queued.is_none());
+    assert!(stage.state.queued.is_none());
 }
 
 #[test]
 fn another_tail_than_expected_passes_the_turn_to_the_next_slot() {
     let mut stage = queued();
     let elsewhere = MessageId(99);
-    let run = stage.s.queued.as_mut().unwrap();
+    let run = stage.state.queued.as_mut().unwrap();
     run.debug.expected_last_message_id = Some(elsewhere);
 
-    let plan = stage.due();
+    let plan = stage.claim_due();
 
     let expected = [
         "skip Ada: expected_last_message_mismatch",
@@ -65,21 +69,25 @@ fn another_tail_than_expected_passes_the_turn_to_the_next_slot() {
         "queue Bob: user_turn, next_slot",
     ];
     assert_eq!(plan, expected);
-    assert_eq!(stage.due(), ["claim Bob"], "it expects the present tail");
+    assert_eq!(
+        stage.claim_due(),
+        ["claim Bob"],
+        "it expects the present tail"
+    );
 }
 
 #[test]
 fn a_speaker_who_cannot_be_scheduled_any_more_is_passed_over() {
-    let changes: [fn(&mut Stage); 3] = [
-        |it| it.seat(ADA).participation = Participation::Muted,
-        |it| it.seat(ADA).participation = Participation::Observer,
-        |it| it.seat(ADA).status = MembershipStatus::Removed,
+    let changes: [fn(&mut PlannerFixture); 3] = [
+        |it| it.member_mut(ADA).participation = Participation::Muted,
+        |it| it.member_mut(ADA).participation = Participation::Observer,
+        |it| it.member_mut(ADA).status = MembershipStatus::Removed,
     ];
     for change in changes {
         let mut stage = queued();
         change(&mut stage);
 
-        let plan = stage.due();
+        let plan = stage.claim_due();
 
         assert_eq!(plan[0], "skip Ada: speaker_unavailable");
         assert_eq!(plan[3], "queue Bob: user_turn, next_slot");
@@ -89,10 +97,10 @@ fn a_speaker_who_cannot_be_scheduled_any_more_is_passed_over() {
 #[test]
 fn the_last_slot_that_is_passed_over_finishes_the_round() {
     let mut stage = queued();
-    stage.seat(ADA).participation = Participation::Muted;
-    stage.seat(BOB).participation = Participation::Muted;
+    stage.member_mut(ADA).participation = Participation::Muted;
+    stage.member_mut(BOB).participation = Participation::Muted;
 
-    let plan = stage.due();
+    let plan = stage.claim_due();
 
     let expected = [
         "skip Ada: speaker_unavailable",
@@ -107,44 +115,51 @@ fn the_last_slot_that_is_passed_over_finishes_the_round() {
 #[test]
 fn a_forced_turn_is_claimed_for_a_muted_speaker_and_not_for_a_removed_one() {
     let stage = || {
-        let mut stage = Stage::of(&["Ada"]);
+        let mut stage = PlannerFixture::with_characters(&["Ada"]);
         let (speaker, by) = (Some(ADA), "Eve".to_owned());
-        stage.does(&Command::ForceTalk { speaker, by }).unwrap();
+        stage
+            .run_command(&Command::ForceTalk { speaker, by })
+            .unwrap();
         stage
     };
 
     let mut muted = stage();
-    muted.seat(ADA).participation = Participation::Muted;
-    assert_eq!(muted.due(), ["claim Ada"]);
+    muted.member_mut(ADA).participation = Participation::Muted;
+    assert_eq!(muted.claim_due(), ["claim Ada"]);
 
     let mut removed = stage();
-    removed.seat(ADA).status = MembershipStatus::Removed;
-    assert_eq!(removed.due(), ["skip Ada: speaker_unavailable"]);
+    removed.member_mut(ADA).status = MembershipStatus::Removed;
+    assert_eq!(removed.claim_due(), ["skip Ada: speaker_unavailable"]);
 }
 
 #[test]
 fn a_space_without_tokens_or_models_fails_the_run_and_its_round() {
-    let broke = |it: &mut Stage| (it.s.space.token_limit, it.s.space.tokens_used) = (10, 10);
-    let alone = |it: &mut Stage| it.has_provider = false;
+    let broke = |it: &mut PlannerFixture| {
+        (it.state.space.token_limit, it.state.space.tokens_used) = (10, 10)
+    };
+    let alone = |it: &mut PlannerFixture| it.has_provider = false;
     let cases = [
-        ("fail Ada: token_limit_exceeded", broke as fn(&mut Stage)),
+        (
+            "fail Ada: token_limit_exceeded",
+            broke as fn(&mut PlannerFixture),
+        ),
         ("fail Ada: no_provider", alone),
     ];
     for (told, change) in cases {
         let mut stage = queued();
         change(&mut stage);
 
-        assert_eq!(stage.due(), [told, "round failed at 0"]);
+        assert_eq!(stage.claim_due(), [told, "round failed at 0"]);
         assert_eq!(stage.ended[0].cutoff_seq, Some(1), "a retry is possible");
     }
 }
 
 #[test]
-fn a_limit_that_is_not_reached_or_not_set_stops_nobody() {
+fn a_limit_that_is_not_reached_or_not_set_stops_no_run() {
     for (limit, used) in [(0, 1_000_000), (10, 9)] {
         let mut stage = queued();
-        (stage.s.space.token_limit, stage.s.space.tokens_used) = (limit, used);
+        (stage.state.space.token_limit, stage.state.space.tokens_used) = (limit, used);
 
-        assert_eq!(stage.due(), ["claim Ada"]);
+        assert_eq!(stage.claim_due(), ["claim Ada"]);
     }
 }

@@ -3,48 +3,48 @@
 use crate::ids::RunId;
 use crate::rounds::round::RoundState;
 use crate::runs::command::Command;
-use crate::runs::command::Refusal;
-use crate::runs::planner::stage::ADA;
-use crate::runs::planner::stage::STOP;
-use crate::runs::planner::stage::Stage;
-use crate::runs::planner::stage::both;
-use crate::runs::planner::stage::failed;
-use crate::runs::planner::stage::failure;
-use crate::runs::planner::stage::force;
-use crate::runs::planner::stage::forced;
-use crate::runs::planner::stage::paused;
-use crate::runs::planner::stage::queued;
-use crate::runs::planner::stage::running;
-use crate::runs::planner::stage::success;
+use crate::runs::command::CommandError;
+use crate::runs::planner::fixture::ADA;
+use crate::runs::planner::fixture::PlannerFixture;
+use crate::runs::planner::fixture::STOP;
+use crate::runs::planner::fixture::failed;
+use crate::runs::planner::fixture::failure;
+use crate::runs::planner::fixture::force;
+use crate::runs::planner::fixture::forced;
+use crate::runs::planner::fixture::paused;
+use crate::runs::planner::fixture::queued;
+use crate::runs::planner::fixture::queued_and_running;
+use crate::runs::planner::fixture::running;
+use crate::runs::planner::fixture::success;
 use crate::spaces::membership::Participation;
 use crate::spaces::space::ReplyOrder;
 
-fn idle() -> Stage {
-    Stage::of(&["Ada", "Bob"])
+fn idle() -> PlannerFixture {
+    PlannerFixture::with_characters(&["Ada", "Bob"])
 }
 
 /// Bob was made to speak and failed.
-fn forced_in_vain() -> Stage {
+fn failed_forced_turn() -> PlannerFixture {
     let mut stage = forced();
-    stage.ends(failure());
+    stage.end_run(failure());
     stage
 }
 
 #[test]
 fn a_stop_drops_what_runs_and_the_slot_waits_at_the_cursor() {
-    let plan = running().does(&STOP).unwrap();
+    let plan = running().run_command(&STOP).unwrap();
 
     assert_eq!(plan, ["finish Ada: canceled", "round paused at 0"]);
 }
 
 #[test]
-fn a_stop_takes_what_is_queued_too() {
+fn a_stop_cancels_the_queued_run_too() {
     assert_eq!(
-        queued().does(&STOP).unwrap(),
+        queued().run_command(&STOP).unwrap(),
         ["cancel queued Ada", "round paused at 0"]
     );
     assert_eq!(
-        both().does(&STOP).unwrap(),
+        queued_and_running().run_command(&STOP).unwrap(),
         [
             "finish Ada: canceled",
             "cancel queued Bob",
@@ -58,54 +58,57 @@ fn a_stop_that_keeps_the_text_leaves_the_end_to_the_executor() {
     let keep_partial = true;
     let mut stage = running();
 
-    let plan = stage.does(&Command::Stop { keep_partial }).unwrap();
+    let plan = stage.run_command(&Command::Stop { keep_partial }).unwrap();
 
     assert_eq!(plan, ["ask Ada to end", "round paused at 0"]);
-    assert!(stage.s.running.is_some());
+    assert!(stage.state.running.is_some());
 }
 
 #[test]
 fn a_stop_changes_nothing_where_nothing_runs() {
     for mut stage in [idle(), paused(), failed()] {
-        let before = stage.s.round.as_ref().map(|it| it.row.state);
+        let before = stage.state.round.as_ref().map(|it| it.row.state);
 
-        assert!(stage.does(&STOP).unwrap().is_empty());
-        assert_eq!(stage.s.round.map(|it| it.row.state), before);
+        assert!(stage.run_command(&STOP).unwrap().is_empty());
+        assert_eq!(stage.state.round.map(|it| it.row.state), before);
     }
 }
 
 #[test]
 fn a_pause_lets_the_running_reply_finish() {
     assert_eq!(
-        running().does(&Command::Pause).unwrap(),
+        running().run_command(&Command::Pause).unwrap(),
         ["round paused at 0"]
     );
     assert_eq!(
-        queued().does(&Command::Pause).unwrap(),
+        queued().run_command(&Command::Pause).unwrap(),
         ["cancel queued Ada", "round paused at 0"]
     );
 }
 
 #[test]
 fn a_pause_leaves_a_failed_round_failed_and_needs_a_round() {
-    assert!(failed().does(&Command::Pause).unwrap().is_empty());
-    assert_eq!(idle().does(&Command::Pause), Err(Refusal::NoRound));
+    assert!(failed().run_command(&Command::Pause).unwrap().is_empty());
+    assert_eq!(
+        idle().run_command(&Command::Pause),
+        Err(CommandError::NoRound)
+    );
 }
 
 #[test]
 fn a_resume_queues_the_slot_at_the_cursor() {
-    let plan = paused().does(&Command::Resume).unwrap();
+    let plan = paused().run_command(&Command::Resume).unwrap();
 
     let expected = ["round generating at 0", "queue Ada: user_turn, resume"];
     assert_eq!(plan, expected);
 }
 
 #[test]
-fn a_resume_passes_over_who_cannot_speak_any_more() {
+fn a_resume_skips_a_speaker_that_cannot_speak_any_more() {
     let mut stage = paused();
-    stage.seat(ADA).participation = Participation::Muted;
+    stage.member_mut(ADA).participation = Participation::Muted;
 
-    let plan = stage.does(&Command::Resume).unwrap();
+    let plan = stage.run_command(&Command::Resume).unwrap();
 
     let expected = [
         "round generating at 0",
@@ -119,10 +122,13 @@ fn a_resume_passes_over_who_cannot_speak_any_more() {
 #[test]
 fn nothing_is_resumed_that_is_not_paused() {
     let mut still_running = running();
-    still_running.does(&Command::Pause).unwrap();
+    still_running.run_command(&Command::Pause).unwrap();
 
     for mut stage in [idle(), queued(), running(), failed(), still_running] {
-        assert_eq!(stage.does(&Command::Resume), Err(Refusal::NothingPaused));
+        assert_eq!(
+            stage.run_command(&Command::Resume),
+            Err(CommandError::NothingPaused)
+        );
     }
 }
 
@@ -134,8 +140,8 @@ fn a_skip_passes_the_turn_to_the_next_slot() {
         "queue Bob: user_turn, next_slot",
     ];
 
-    let of_queued = queued().does(&Command::Skip).unwrap();
-    let of_running = running().does(&Command::Skip).unwrap();
+    let of_queued = queued().run_command(&Command::Skip).unwrap();
+    let of_running = running().run_command(&Command::Skip).unwrap();
 
     assert_eq!(of_queued[0], "cancel queued Ada");
     assert_eq!(of_queued[1..], expected);
@@ -145,8 +151,8 @@ fn a_skip_passes_the_turn_to_the_next_slot() {
 
 #[test]
 fn after_a_skip_a_failed_round_goes_on_and_a_paused_one_stays_paused() {
-    let of_failed = failed().does(&Command::Skip).unwrap();
-    let of_paused = paused().does(&Command::Skip).unwrap();
+    let of_failed = failed().run_command(&Command::Skip).unwrap();
+    let of_paused = paused().run_command(&Command::Skip).unwrap();
 
     let expected = [
         "round generating at 0",
@@ -162,19 +168,22 @@ fn after_a_skip_a_failed_round_goes_on_and_a_paused_one_stays_paused() {
 #[test]
 fn a_skip_of_the_last_slot_finishes_the_round() {
     let mut stage = failed();
-    stage.does(&Command::Skip).unwrap();
+    stage.run_command(&Command::Skip).unwrap();
 
-    let plan = stage.does(&Command::Skip).unwrap();
+    let plan = stage.run_command(&Command::Skip).unwrap();
 
     assert_eq!(plan[2], "round finished: everybody_spoke");
-    assert!(stage.s.queued.is_none());
-    assert_eq!(stage.does(&Command::Skip), Err(Refusal::NoRound));
+    assert!(stage.state.queued.is_none());
+    assert_eq!(
+        stage.run_command(&Command::Skip),
+        Err(CommandError::NoRound)
+    );
 }
 
 #[test]
 fn a_retry_gives_the_slot_its_turn_again() {
     for mut stage in [failed(), paused()] {
-        let plan = stage.does(&Command::Retry).unwrap();
+        let plan = stage.run_command(&Command::Retry).unwrap();
 
         let expected = ["round generating at 0", "queue Ada: user_turn, retry"];
         assert_eq!(plan, expected);
@@ -184,50 +193,56 @@ fn a_retry_gives_the_slot_its_turn_again() {
 #[test]
 fn two_retries_make_one_run() {
     let mut stage = failed();
-    stage.does(&Command::Retry).unwrap();
-    let planned = stage.s.queued.as_ref().unwrap().id;
+    stage.run_command(&Command::Retry).unwrap();
+    let planned = stage.state.queued.as_ref().unwrap().id;
 
-    let again = stage.does(&Command::Retry).unwrap();
-    stage.due();
-    let late = stage.does(&Command::Retry).unwrap();
+    let again = stage.run_command(&Command::Retry).unwrap();
+    stage.claim_due();
+    let late = stage.run_command(&Command::Retry).unwrap();
 
     assert!(again.is_empty() && late.is_empty());
-    assert_eq!(stage.s.running.unwrap().id, planned);
+    assert_eq!(stage.state.running.unwrap().id, planned);
 }
 
 #[test]
 fn nothing_is_retried_that_has_not_failed() {
     let mut spoken = running();
-    spoken.ends(success("Hello."));
+    spoken.end_run(success("Hello."));
 
     for mut stage in [idle(), queued(), running(), spoken] {
-        assert_eq!(stage.does(&Command::Retry), Err(Refusal::NothingToRetry));
+        assert_eq!(
+            stage.run_command(&Command::Retry),
+            Err(CommandError::NothingToRetry)
+        );
     }
 }
 
 #[test]
 fn a_forced_turn_that_failed_is_retried_until_something_newer() {
-    let mut newer_message = forced_in_vain();
-    newer_message.s.space.reply_order = ReplyOrder::Manual;
-    newer_message.eve_says("Well.").unwrap();
-    let mut newer_run = forced_in_vain();
-    newer_run.does(&force(ADA)).unwrap();
-    newer_run.does(&STOP).unwrap();
+    let mut newer_message = failed_forced_turn();
+    newer_message.state.space.reply_order = ReplyOrder::Manual;
+    newer_message.post_as_eve("Well.").unwrap();
+    let mut newer_run = failed_forced_turn();
+    newer_run.run_command(&force(ADA)).unwrap();
+    newer_run.run_command(&STOP).unwrap();
 
-    let retried = forced_in_vain().does(&Command::Retry).unwrap();
+    let retried = failed_forced_turn().run_command(&Command::Retry).unwrap();
 
     assert_eq!(retried, ["queue Bob: force_talk, retry"]);
     for mut stage in [newer_message, newer_run] {
-        assert_eq!(stage.does(&Command::Retry), Err(Refusal::NothingToRetry));
+        assert_eq!(
+            stage.run_command(&Command::Retry),
+            Err(CommandError::NothingToRetry)
+        );
     }
 }
 
 #[test]
 fn one_run_is_canceled_and_its_round_rests() {
-    let cancel = |mut stage: Stage| {
-        let run = stage.s.running.as_ref().or(stage.s.queued.as_ref());
+    let cancel = |mut stage: PlannerFixture| {
+        let run = stage.state.running.as_ref().or(stage.state.queued.as_ref());
         let run = run.unwrap().id;
-        stage.does(&Command::Cancel { run }).unwrap()
+        stage.run_command(&Command::CancelRun { run }).unwrap()
     };
 
     assert_eq!(
@@ -236,7 +251,7 @@ fn one_run_is_canceled_and_its_round_rests() {
     );
     assert_eq!(cancel(queued()), ["cancel queued Ada", "round paused at 0"]);
     assert_eq!(
-        cancel(both()),
+        cancel(queued_and_running()),
         ["finish Ada: canceled"],
         "the newer round waits for its own run"
     );
@@ -248,14 +263,14 @@ fn a_finished_run_cannot_be_canceled() {
     let finished = stage.ended[0].id;
 
     for run in [finished, RunId::new()] {
-        let refusal = stage.does(&Command::Cancel { run });
-        assert_eq!(refusal, Err(Refusal::AlreadyFinished));
+        let refusal = stage.run_command(&Command::CancelRun { run });
+        assert_eq!(refusal, Err(CommandError::AlreadyFinished));
     }
 }
 
 #[test]
-fn what_rests_is_told_apart_from_what_goes_on() {
-    let state = |stage: Stage| stage.s.round.map(|it| it.row.state);
+fn a_resting_round_is_distinguished_from_a_running_one() {
+    let state = |stage: PlannerFixture| stage.state.round.map(|it| it.row.state);
 
     assert_eq!(state(queued()), Some(RoundState::Generating));
     assert_eq!(state(paused()), Some(RoundState::Paused));

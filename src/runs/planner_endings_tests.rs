@@ -3,16 +3,16 @@
 use crate::ids::RunId;
 use crate::rounds::round::RoundState;
 use crate::runs::command::Command;
-use crate::runs::command::End;
-use crate::runs::command::Refusal;
-use crate::runs::planner::stage::BOB;
-use crate::runs::planner::stage::Stage;
-use crate::runs::planner::stage::failure;
-use crate::runs::planner::stage::forced;
-use crate::runs::planner::stage::queued;
-use crate::runs::planner::stage::running;
-use crate::runs::planner::stage::success;
-use crate::runs::planner::stage::written;
+use crate::runs::command::CommandError;
+use crate::runs::command::ExecutionEnd;
+use crate::runs::planner::fixture::BOB;
+use crate::runs::planner::fixture::PlannerFixture;
+use crate::runs::planner::fixture::failure;
+use crate::runs::planner::fixture::forced;
+use crate::runs::planner::fixture::generated_text;
+use crate::runs::planner::fixture::queued;
+use crate::runs::planner::fixture::running;
+use crate::runs::planner::fixture::success;
 use crate::runs::run;
 use crate::spaces::membership::Participation;
 use crate::spaces::space::RepliesPerTurn;
@@ -26,11 +26,11 @@ fn stop(keep_partial: bool) -> Command {
 fn the_slots_of_a_round_speak_one_after_the_other() {
     let mut stage = running();
 
-    let first = stage.ends(success("I am Ada."));
+    let first = stage.end_run(success("I am Ada."));
     let tail = stage.messages.last().unwrap().id;
-    let queued = stage.s.queued.clone().unwrap();
-    stage.due();
-    let second = stage.ends(success("I am Bob."));
+    let queued = stage.state.queued.clone().unwrap();
+    stage.claim_due();
+    let second = stage.end_run(success("I am Bob."));
 
     let expected = [
         "finish Ada: succeeded",
@@ -52,13 +52,13 @@ fn the_slots_of_a_round_speak_one_after_the_other() {
 
 #[test]
 fn a_slot_that_cannot_be_scheduled_is_left_out() {
-    let mut stage = Stage::of(&["Ada", "Bob", "Cid"]);
-    stage.s.space.replies_per_turn = RepliesPerTurn::Activated;
-    stage.eve_says("Hi.").unwrap();
-    stage.due();
-    stage.seat(BOB).participation = Participation::Muted;
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
+    stage.state.space.replies_per_turn = RepliesPerTurn::Activated;
+    stage.post_as_eve("Hi.").unwrap();
+    stage.claim_due();
+    stage.member_mut(BOB).participation = Participation::Muted;
 
-    let plan = stage.ends(success("Hello."));
+    let plan = stage.end_run(success("Hello."));
 
     assert_eq!(plan[3], "slot 1 skipped: not_schedulable");
     assert_eq!(plan[4], "round generating at 2");
@@ -68,51 +68,51 @@ fn a_slot_that_cannot_be_scheduled_is_left_out() {
 #[test]
 fn in_manual_order_nothing_follows_a_reply() {
     let mut stage = running();
-    stage.s.space.reply_order = ReplyOrder::Manual;
+    stage.state.space.reply_order = ReplyOrder::Manual;
 
-    let plan = stage.ends(success("Hello."));
+    let plan = stage.end_run(success("Hello."));
 
     assert_eq!(plan[3], "round finished: reply_order_manual");
-    assert!(stage.s.queued.is_none());
+    assert!(stage.state.queued.is_none());
 }
 
 #[test]
 fn nothing_follows_a_reply_of_a_paused_round() {
     let mut stage = running();
-    stage.does(&Command::Pause).unwrap();
+    stage.run_command(&Command::Pause).unwrap();
 
-    let plan = stage.ends(success("Hello."));
+    let plan = stage.end_run(success("Hello."));
 
     assert_eq!(plan[3], "round paused at 1");
-    assert!(stage.s.queued.is_none());
+    assert!(stage.state.queued.is_none());
 }
 
 #[test]
 fn what_a_run_cost_is_spent_also_when_it_failed() {
-    let usage = Some(run::Usage {
+    let usage = Some(run::RunUsage {
         prompt_tokens: 7,
         completion_tokens: 5,
         estimated: false,
     });
-    let mut good = written("Hello.");
+    let mut good = generated_text("Hello.");
     good.usage = usage;
-    let error = run::Error {
+    let error = run::RunError {
         code: "upstream_error".to_owned(),
         message: String::new(),
         retryable: true,
     };
     let prompt = None;
-    let bad = End::Failed {
+    let bad = ExecutionEnd::Failed {
         error,
         usage,
         prompt,
     };
 
-    for end in [End::Succeeded(good), bad] {
+    for end in [ExecutionEnd::Succeeded(good), bad] {
         let mut stage = running();
-        stage.ends(end);
+        stage.end_run(end);
 
-        assert_eq!(stage.s.space.tokens_used, 12);
+        assert_eq!(stage.state.space.tokens_used, 12);
         assert_eq!(stage.ended[0].usage, usage);
     }
 }
@@ -121,31 +121,34 @@ fn what_a_run_cost_is_spent_also_when_it_failed() {
 fn a_failure_fails_its_round_and_keeps_its_place() {
     let mut stage = running();
 
-    let plan = stage.ends(failure());
+    let plan = stage.end_run(failure());
 
     assert_eq!(
         plan,
         ["finish Ada: failed upstream_error", "round failed at 0"]
     );
-    assert!(stage.messages.len() == 1 && stage.s.queued.is_none());
+    assert!(stage.messages.len() == 1 && stage.state.queued.is_none());
 }
 
 #[test]
 fn a_failure_of_a_superseded_round_fails_nothing_else() {
     let mut stage = running();
-    stage.eve_says("Never mind.").unwrap();
+    stage.post_as_eve("Never mind.").unwrap();
 
-    assert_eq!(stage.ends(failure()), ["finish Ada: failed upstream_error"]);
-    assert_eq!(stage.s.round.unwrap().row.state, RoundState::Generating);
+    assert_eq!(
+        stage.end_run(failure()),
+        ["finish Ada: failed upstream_error"]
+    );
+    assert_eq!(stage.state.round.unwrap().row.state, RoundState::Generating);
 }
 
 #[test]
 fn a_stop_that_keeps_the_text_makes_the_slot_spoken() {
     let mut stage = running();
-    stage.does(&stop(true)).unwrap();
+    stage.run_command(&stop(true)).unwrap();
 
-    let partial = Some(written("Hel"));
-    let plan = stage.ends(End::Canceled {
+    let partial = Some(generated_text("Hel"));
+    let plan = stage.end_run(ExecutionEnd::Canceled {
         partial,
         usage: None,
         prompt: None,
@@ -163,27 +166,27 @@ fn a_stop_that_keeps_the_text_makes_the_slot_spoken() {
 #[test]
 fn a_stop_before_the_first_word_keeps_the_slot_pending() {
     let mut stage = running();
-    stage.does(&stop(true)).unwrap();
+    stage.run_command(&stop(true)).unwrap();
 
-    let plan = stage.ends(End::Canceled {
+    let plan = stage.end_run(ExecutionEnd::Canceled {
         partial: None,
         usage: None,
         prompt: None,
     });
 
     assert_eq!(plan, ["finish Ada: canceled"]);
-    let round = stage.s.round.unwrap();
+    let round = stage.state.round.unwrap();
     assert_eq!((round.row.state, round.row.cursor), (RoundState::Paused, 0));
 }
 
 #[test]
 fn a_kept_text_of_a_superseded_round_moves_no_slot() {
     let mut stage = running();
-    stage.does(&stop(true)).unwrap();
-    stage.eve_says("Go on.").unwrap();
+    stage.run_command(&stop(true)).unwrap();
+    stage.post_as_eve("Go on.").unwrap();
 
-    let partial = Some(written("Hel"));
-    let plan = stage.ends(End::Canceled {
+    let partial = Some(generated_text("Hel"));
+    let plan = stage.end_run(ExecutionEnd::Canceled {
         partial,
         usage: None,
         prompt: None,
@@ -193,7 +196,7 @@ fn a_kept_text_of_a_superseded_round_moves_no_slot() {
 }
 
 #[test]
-fn who_does_not_hold_the_lease_changes_nothing() {
+fn an_end_without_the_lease_changes_nothing() {
     let mut stage = running();
     let (run, lease) = stage.running();
     let silent_for_ms = 0;
@@ -202,24 +205,24 @@ fn who_does_not_hold_the_lease_changes_nothing() {
 
     for (run, lease) in [(run, stale), (other, lease)] {
         let end = success("Late.");
-        let late = stage.does(&Command::Ended {
+        let late = stage.run_command(&Command::RunEnded {
             run,
             lease,
             end: Box::new(end),
         });
-        let reaped = stage.does(&Command::Abandoned {
+        let reaped = stage.run_command(&Command::LeaseExpired {
             run,
             lease,
             silent_for_ms,
         });
-        let back = stage.does(&Command::HandedBack {
+        let back = stage.run_command(&Command::RunReleased {
             run,
             lease,
             usage: None,
         });
 
         for refusal in [late, reaped, back] {
-            assert_eq!(refusal, Err(Refusal::AlreadyFinished));
+            assert_eq!(refusal, Err(CommandError::AlreadyFinished));
         }
     }
 }
@@ -228,9 +231,9 @@ fn who_does_not_hold_the_lease_changes_nothing() {
 fn a_reply_whose_node_died_is_planned_once_more() {
     let mut stage = running();
 
-    let first = stage.dies();
-    stage.due();
-    let second = stage.dies();
+    let first = stage.expire_lease();
+    stage.claim_due();
+    let second = stage.expire_lease();
 
     let expected = [
         "expire Ada: failed stale_running_run",
@@ -245,9 +248,9 @@ fn a_reply_whose_node_died_is_planned_once_more() {
 fn a_forced_turn_whose_node_died_is_planned_once_more_too() {
     let mut stage = forced();
 
-    let first = stage.dies();
-    stage.due();
-    let second = stage.dies();
+    let first = stage.expire_lease();
+    stage.claim_due();
+    let second = stage.expire_lease();
 
     let expected = [
         "expire Bob: failed stale_running_run",
@@ -260,28 +263,31 @@ fn a_forced_turn_whose_node_died_is_planned_once_more_too() {
 #[test]
 fn what_waits_already_comes_before_a_second_attempt() {
     let mut stage = running();
-    stage.eve_says("Are you there?").unwrap();
+    stage.post_as_eve("Are you there?").unwrap();
 
-    assert_eq!(stage.dies(), ["expire Ada: failed stale_running_run"]);
-    assert_eq!(stage.due(), ["claim Ada"]);
+    assert_eq!(
+        stage.expire_lease(),
+        ["expire Ada: failed stale_running_run"]
+    );
+    assert_eq!(stage.claim_due(), ["claim Ada"]);
 }
 
 #[test]
 fn a_canceled_run_whose_node_died_is_canceled() {
     let mut stage = running();
-    stage.does(&stop(true)).unwrap();
+    stage.run_command(&stop(true)).unwrap();
 
-    assert_eq!(stage.dies(), ["expire Ada: canceled"]);
-    assert_eq!(stage.s.round.unwrap().row.state, RoundState::Paused);
+    assert_eq!(stage.expire_lease(), ["expire Ada: canceled"]);
+    assert_eq!(stage.state.round.unwrap().row.state, RoundState::Paused);
 }
 
 #[test]
 fn a_paused_reply_whose_node_died_fails_the_round() {
     let mut stage = running();
-    stage.does(&Command::Pause).unwrap();
+    stage.run_command(&Command::Pause).unwrap();
 
     let expected = ["expire Ada: failed stale_running_run", "round failed at 0"];
-    assert_eq!(stage.dies(), expected);
+    assert_eq!(stage.expire_lease(), expected);
 }
 
 #[test]
@@ -289,8 +295,8 @@ fn a_closing_node_gives_its_run_back() {
     let mut stage = running();
     let (id, lease) = stage.running();
 
-    assert_eq!(stage.hands_back(), ["hand back Ada"]);
-    assert_eq!(stage.due(), ["claim Ada"]);
+    assert_eq!(stage.release_run(), ["hand back Ada"]);
+    assert_eq!(stage.claim_due(), ["claim Ada"]);
     assert_eq!(
         stage.running(),
         (id, lease + 1),
@@ -299,51 +305,54 @@ fn a_closing_node_gives_its_run_back() {
 }
 
 #[test]
-fn a_run_given_back_makes_place_for_what_waits() {
+fn a_released_run_makes_room_for_the_queued_one() {
     let mut stage = running();
-    stage.eve_says("Hello?").unwrap();
+    stage.post_as_eve("Hello?").unwrap();
 
-    assert_eq!(stage.hands_back(), ["finish Ada: canceled"]);
-    assert_eq!(stage.due(), ["claim Ada"]);
+    assert_eq!(stage.release_run(), ["finish Ada: canceled"]);
+    assert_eq!(stage.claim_due(), ["claim Ada"]);
 }
 
 #[test]
 fn a_run_of_a_paused_round_is_not_given_back() {
     let mut stage = running();
-    stage.does(&Command::Pause).unwrap();
+    stage.run_command(&Command::Pause).unwrap();
 
-    assert_eq!(stage.hands_back(), ["finish Ada: canceled"]);
-    let resumed = stage.does(&Command::Resume).unwrap();
+    assert_eq!(stage.release_run(), ["finish Ada: canceled"]);
+    let resumed = stage.run_command(&Command::Resume).unwrap();
     assert_eq!(resumed[1], "queue Ada: user_turn, resume");
 }
 
 #[test]
 fn a_run_that_was_stopped_is_not_given_back() {
     let mut stage = forced();
-    stage.does(&stop(true)).unwrap();
+    stage.run_command(&stop(true)).unwrap();
 
-    assert_eq!(stage.hands_back(), ["finish Bob: canceled"]);
+    assert_eq!(stage.release_run(), ["finish Bob: canceled"]);
 }
 
 #[test]
 fn a_round_that_nothing_moves_is_ended() {
     let mut stage = queued();
-    stage.s.queued = None;
+    stage.state.queued = None;
 
-    let ended = stage.does(&Command::Adrift).unwrap();
+    let ended = stage.run_command(&Command::RoundStalled).unwrap();
 
     assert_eq!(ended, ["round canceled: left_without_a_run"]);
 }
 
 #[test]
-fn a_round_that_waits_for_a_run_or_a_person_is_not_adrift() {
+fn a_round_that_waits_for_a_run_or_a_person_is_not_stalled() {
     let mut paused = queued();
-    paused.does(&Command::Pause).unwrap();
+    paused.run_command(&Command::Pause).unwrap();
     let mut failed = running();
-    failed.ends(failure());
-    let idle = Stage::of(&["Ada"]);
+    failed.end_run(failure());
+    let idle = PlannerFixture::with_characters(&["Ada"]);
 
     for mut stage in [queued(), running(), paused, failed, idle] {
-        assert_eq!(stage.does(&Command::Adrift), Err(Refusal::NoRound));
+        assert_eq!(
+            stage.run_command(&Command::RoundStalled),
+            Err(CommandError::NoRound)
+        );
     }
 }

@@ -8,25 +8,25 @@ use crate::ids::RunId;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::command::Command;
-use crate::runs::command::End;
-use crate::runs::planner::property_acts::Act;
-use crate::runs::planner::property_acts::Button;
-use crate::runs::planner::property_acts::How;
-use crate::runs::planner::property_acts::act;
-use crate::runs::planner::property_acts::order;
-use crate::runs::planner::property_acts::policy;
-use crate::runs::planner::property_laws;
+use crate::runs::command::ExecutionEnd;
+use crate::runs::planner::fixture::EVE;
+use crate::runs::planner::fixture::PlannerFixture;
+use crate::runs::planner::fixture::failure;
+use crate::runs::planner::fixture::generated_text;
+use crate::runs::planner::fixture::post;
+use crate::runs::planner::fixture::success;
+use crate::runs::planner::property_actions::ControlAction;
+use crate::runs::planner::property_actions::EndKind;
+use crate::runs::planner::property_actions::TestAction;
+use crate::runs::planner::property_actions::action_strategy;
+use crate::runs::planner::property_actions::input_policy_strategy;
+use crate::runs::planner::property_actions::reply_order_strategy;
+use crate::runs::planner::property_invariants;
 use crate::runs::planner::regenerate_tests::regenerate;
 use crate::runs::planner::rules_tests::edit;
 use crate::runs::planner::rules_tests::show;
-use crate::runs::planner::stage::EVE;
-use crate::runs::planner::stage::Stage;
-use crate::runs::planner::stage::failure;
-use crate::runs::planner::stage::post;
-use crate::runs::planner::stage::success;
-use crate::runs::planner::stage::written;
 use crate::runs::run;
-use crate::runs::situation::Round;
+use crate::runs::state::ActiveRound;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::space;
 use crate::spaces::space::GroupRegenerateMode;
@@ -36,11 +36,11 @@ use proptest::sample::select;
 use std::collections::HashSet;
 
 /// No budget of these tests is greater.
-const MOST_TURNS: usize = 8;
+const MAX_TURNS: usize = 8;
 
 /// A stage under watch.
-struct Theater {
-    stage: Stage,
+struct PropertyTest {
+    stage: PlannerFixture,
     /// The runs that were planned for a message, with its `seq`.
     planned: Vec<(RunId, i64)>,
     /// The runs that were queued as forced turns.
@@ -53,11 +53,11 @@ struct Theater {
     is_closed: bool,
 }
 
-impl Theater {
-    fn open(n_characters: usize) -> Self {
+impl PropertyTest {
+    fn new(n_characters: usize) -> Self {
         let names = ["Ada", "Bob", "Cid", "Dot"];
         Self {
-            stage: Stage::of(&names[..n_characters]),
+            stage: PlannerFixture::with_characters(&names[..n_characters]),
             planned: Vec::new(),
             forced: HashSet::new(),
             turns: HashSet::new(),
@@ -66,93 +66,99 @@ impl Theater {
         }
     }
 
-    fn play(&mut self, act: Act) {
-        match self.command(act) {
-            Some(command) => self.carry_out(&command),
-            None => self.keeps_its_laws(),
+    fn apply_action(&mut self, act: TestAction) {
+        match self.command_for(act) {
+            Some(command) => self.execute(&command),
+            None => self.assert_invariants(),
         }
     }
 
     /// The command of an act; `None`: it changed something beside the schedule, or nothing.
-    fn command(&mut self, act: Act) -> Option<Command> {
-        let s = &mut self.stage.s;
+    fn command_for(&mut self, act: TestAction) -> Option<Command> {
+        let s = &mut self.stage.state;
         let running = s.running.clone();
         let held = running.as_ref().map(|it| (it.id, it.lease));
         match act {
-            Act::Post(text) => return Some(post(text)),
-            Act::Due => {
+            TestAction::Post(text) => return Some(post(text)),
+            TestAction::Due => {
                 let run = s.queued.as_ref()?.id;
-                return Some(Command::Due { run });
+                return Some(Command::Claim { run });
             }
-            Act::End(how) => {
+            TestAction::End(how) => {
                 let (run, lease) = held?;
                 let asked = running.is_some_and(|it| it.cancel_requested_at.is_some());
                 let end = end(how, asked);
-                return Some(Command::Ended {
+                return Some(Command::RunEnded {
                     run,
                     lease,
                     end: Box::new(end),
                 });
             }
-            Act::LateEnd => {
+            TestAction::LateEnd => {
                 let (run, lease) = (held?.0, held?.1 - 1);
                 let end = success("Late.");
-                return Some(Command::Ended {
+                return Some(Command::RunEnded {
                     run,
                     lease,
                     end: Box::new(end),
                 });
             }
-            Act::Die => {
+            TestAction::Die => {
                 let ((run, lease), silent_for_ms) = (held?, 30_000);
-                return Some(Command::Abandoned {
+                return Some(Command::LeaseExpired {
                     run,
                     lease,
                     silent_for_ms,
                 });
             }
-            Act::HandBack => {
+            TestAction::Release => {
                 let (run, lease) = held?;
-                return Some(Command::HandedBack {
+                return Some(Command::RunReleased {
                     run,
                     lease,
                     usage: None,
                 });
             }
-            Act::Adrift => return Some(Command::Adrift),
-            Act::Stop(keep_partial) => return Some(Command::Stop { keep_partial }),
-            Act::Press(button) => return press(button, &self.stage),
-            Act::Force(speaker) => {
+            TestAction::RoundStalled => return Some(Command::RoundStalled),
+            TestAction::Stop(keep_partial) => return Some(Command::Stop { keep_partial }),
+            TestAction::Control(button) => return control_command(button, &self.stage),
+            TestAction::Force(speaker) => {
                 let speaker = speaker.map(MembershipId);
                 let by = "Eve".to_owned();
                 return Some(Command::ForceTalk { speaker, by });
             }
-            Act::Regenerate(message) => return Some(regenerate(message)),
-            Act::Select(id, position) => {
-                return Some(Command::SwipeSelected {
+            TestAction::Regenerate(message) => return Some(regenerate(message)),
+            TestAction::Select(id, position) => {
+                return Some(Command::SelectSwipe {
                     message: MessageId(id),
                     position,
                     expected_version: None,
                 });
             }
-            Act::WholeTurns(true) => s.space.group_regenerate_mode = GroupRegenerateMode::LastTurn,
-            Act::WholeTurns(false) => {
+            TestAction::RegenerateLastTurn(true) => {
+                s.space.group_regenerate_mode = GroupRegenerateMode::LastTurn
+            }
+            TestAction::RegenerateLastTurn(false) => {
                 s.space.group_regenerate_mode = GroupRegenerateMode::SingleMessage;
             }
-            Act::Fork(id) => self.stage.fork_point = self.stage.fork(MessageId(id)),
-            Act::Show(id, visibility) => return Some(show(id, visibility)),
-            Act::Edit(id) => return Some(edit(id)),
-            Act::Seat(id, status, participation) => {
+            TestAction::Fork(id) => {
+                self.stage.fork_point = self.stage.allowed_fork_point(MessageId(id))
+            }
+            TestAction::Show(id, visibility) => return Some(show(id, visibility)),
+            TestAction::Edit(id) => return Some(edit(id)),
+            TestAction::Member(id, status, participation) => {
                 let seats = s.members.iter_mut().filter(|it| it.id.0 == id);
                 seats.for_each(|it| (it.status, it.participation) = (status, participation));
             }
-            Act::Order(order) => s.space.reply_order = order,
-            Act::TellSeat | Act::TellSettings => return Some(Command::ApplyChanges),
-            Act::Policy(policy) => s.space.during_generation_user_input_policy = policy,
-            Act::Debounce(ms) => s.space.user_turn_debounce_ms = ms,
-            Act::WakeAll(true) => s.space.replies_per_turn = RepliesPerTurn::Activated,
-            Act::WakeAll(false) => s.space.replies_per_turn = RepliesPerTurn::One,
-            Act::EditQueue(slots, is_fresh) => {
+            TestAction::Order(order) => s.space.reply_order = order,
+            TestAction::ApplyMemberChanges | TestAction::ApplySettings => {
+                return Some(Command::ApplyChanges);
+            }
+            TestAction::Policy(policy) => s.space.during_generation_user_input_policy = policy,
+            TestAction::Debounce(ms) => s.space.user_turn_debounce_ms = ms,
+            TestAction::AllActivated(true) => s.space.replies_per_turn = RepliesPerTurn::Activated,
+            TestAction::AllActivated(false) => s.space.replies_per_turn = RepliesPerTurn::One,
+            TestAction::EditQueue(slots, is_fresh) => {
                 let round = s.round.as_ref().map(|it| it.row.id);
                 return Some(Command::EditQueue {
                     round: round.filter(|_| is_fresh).unwrap_or_else(RoundId::new),
@@ -160,36 +166,36 @@ impl Theater {
                     by: "Eve".to_owned(),
                 });
             }
-            Act::Auto(on) => s.space.auto_mode_enabled = on,
-            Act::Copilot(steps) => self.turn_copilot(steps),
-            Act::StartCopilot => return Some(Command::CopilotStarted { seat: EVE }),
-            Act::AutoTurns(n) => s.space.auto_mode_max_turns = n,
-            Act::Provider(there) => self.stage.has_provider = there,
-            Act::TokenLimit(limit) => {
+            TestAction::Auto(on) => s.space.auto_mode_enabled = on,
+            TestAction::Copilot(steps) => self.set_copilot(steps),
+            TestAction::StartCopilot => return Some(Command::CopilotStarted { seat: EVE }),
+            TestAction::AutoTurns(n) => s.space.auto_mode_max_turns = n,
+            TestAction::Provider(there) => self.stage.has_provider = there,
+            TestAction::TokenLimit(limit) => {
                 (s.space.token_limit, s.space.tokens_used) = (limit, limit);
             }
-            Act::Archive(true) => s.space.status = space::SpaceStatus::Archived,
-            Act::Archive(false) => {
+            TestAction::Archive(true) => s.space.status = space::SpaceStatus::Archived,
+            TestAction::Archive(false) => {
                 s.space.status = space::SpaceStatus::Active;
                 self.is_closed = false;
             }
-            Act::Close => {
+            TestAction::Close => {
                 self.is_closed = s.space.status == space::SpaceStatus::Archived;
-                return Some(Command::Closed(run::RunCancelReason::Archived));
+                return Some(Command::SpaceClosed(run::RunCancelReason::Archived));
             }
-            Act::Pass(ms) => self.stage.now = self.stage.now.plus_ms(ms),
+            TestAction::AdvanceClock(ms) => self.stage.now = self.stage.now.plus_ms(ms),
         }
         None
     }
 
-    fn carry_out(&mut self, command: &Command) {
+    fn execute(&mut self, command: &Command) {
         // The stage panics when a plan cannot be carried out; a refusal changes nothing.
-        let before = self.stage.s.clone();
-        let outcome = self.stage.carries_out(command);
+        let before = self.stage.state.clone();
+        let outcome = self.stage.execute(command);
         if let Ok((plan, _)) = &outcome {
-            property_laws::hold(&before, command, plan, &self.stage);
+            property_invariants::assert_plan_valid(&before, command, plan, &self.stage);
         }
-        if outcome.is_ok() && matches!(command, Command::Posted(_)) {
+        if outcome.is_ok() && matches!(command, Command::MessagePosted(_)) {
             self.turns.clear();
         }
         if let Ok((plan, _)) = outcome
@@ -203,26 +209,26 @@ impl Theater {
             if enqueue.run.kind == run::RunKind::AutoMode {
                 let turn = (enqueue.run.round_id, enqueue.run.slot_position);
                 self.turns.insert(turn);
-                assert!(self.turns.len() <= MOST_TURNS, "I13: auto mode goes on");
+                assert!(self.turns.len() <= MAX_TURNS, "I13: auto mode goes on");
             }
             if enqueue.run.kind == run::RunKind::ForceTalk {
-                let run = self.stage.s.queued.as_ref().expect("just queued").id;
+                let run = self.stage.state.queued.as_ref().expect("just queued").id;
                 self.forced.insert(run);
             }
-            if matches!(command, Command::Posted(_)) {
-                let run = self.stage.s.queued.as_ref().expect("just queued").id;
-                let seq = self.stage.s.conversation.last_seq;
+            if matches!(command, Command::MessagePosted(_)) {
+                let run = self.stage.state.queued.as_ref().expect("just queued").id;
+                let seq = self.stage.state.conversation.last_seq;
                 self.planned.push((run, seq));
             }
         }
-        self.keeps_its_laws();
+        self.assert_invariants();
     }
 
-    fn keeps_its_laws(&self) {
-        let s = &self.stage.s;
+    fn assert_invariants(&self) {
+        let s = &self.stage.state;
         if let Some(round) = &s.round {
-            rounds_move_on(round, s.queued.as_ref(), s.running.as_ref());
-            cursors(round);
+            assert_round_progresses(round, s.queued.as_ref(), s.running.as_ref());
+            assert_cursor(round);
         }
         if self.is_closed {
             assert!(
@@ -230,14 +236,14 @@ impl Theater {
                 "something goes on in an archived space"
             );
         }
-        self.stage.texts_are_whole();
-        self.steps();
-        self.no_run_is_lost();
+        self.stage.assert_swipes_consistent();
+        self.assert_copilot_steps();
+        self.assert_no_run_lost();
     }
 
-    fn turn_copilot(&mut self, steps: Option<i64>) {
-        let here = self.stage.s.conversation.id;
-        let seat = self.stage.seat(EVE);
+    fn set_copilot(&mut self, steps: Option<i64>) {
+        let here = self.stage.state.conversation.id;
+        let seat = self.stage.member_mut(EVE);
         seat.copilot_mode = match steps {
             Some(_) => CopilotMode::Full,
             None => CopilotMode::None,
@@ -248,7 +254,7 @@ impl Theater {
     }
 
     /// A copilot writes no more texts than it was given steps.
-    fn steps(&self) {
+    fn assert_copilot_steps(&self) {
         let messages = self.stage.messages.iter();
         let written =
             messages.filter(|it| it.space_membership_id == EVE && it.conversation_run_id.is_some());
@@ -257,8 +263,8 @@ impl Theater {
     }
 
     /// S8, S9: what was planned for a message waits, runs with it in sight, or has ended.
-    fn no_run_is_lost(&self) {
-        let s = &self.stage.s;
+    fn assert_no_run_lost(&self) {
+        let s = &self.stage.state;
         for (id, seq) in &self.planned {
             let mut all = self.stage.ended.iter().chain(&s.queued).chain(&s.running);
             let run = all.find(|it| it.id == *id);
@@ -272,14 +278,14 @@ impl Theater {
     }
 
     /// Lets everything come to its end: nothing new happens, every reply succeeds.
-    fn quiesce(&mut self) {
+    fn run_until_idle(&mut self) {
         for _ in 0..100 {
-            if self.stage.s.running.is_some() {
-                self.play(Act::End(How::Success));
-            } else if let Some(queued) = &self.stage.s.queued {
+            if self.stage.state.running.is_some() {
+                self.apply_action(TestAction::End(EndKind::Success));
+            } else if let Some(queued) = &self.stage.state.queued {
                 let at = queued.run_after.unwrap_or(self.stage.now);
                 self.stage.now = self.stage.now.max(at);
-                self.play(Act::Due);
+                self.apply_action(TestAction::Due);
             } else {
                 return;
             }
@@ -288,15 +294,15 @@ impl Theater {
     }
 }
 
-fn end(how: How, asked: bool) -> End {
+fn end(how: EndKind, asked: bool) -> ExecutionEnd {
     match how {
-        How::Failure => failure(),
-        How::KeptIfAsked if asked => End::Canceled {
-            partial: Some(written("Hel")),
+        EndKind::Failure => failure(),
+        EndKind::PartialIfRequested if asked => ExecutionEnd::Canceled {
+            partial: Some(generated_text("Hel")),
             usage: None,
             prompt: None,
         },
-        How::NothingIfAsked if asked => End::Canceled {
+        EndKind::EmptyIfRequested if asked => ExecutionEnd::Canceled {
             partial: None,
             usage: None,
             prompt: None,
@@ -305,23 +311,27 @@ fn end(how: How, asked: bool) -> End {
     }
 }
 
-fn press(button: Button, stage: &Stage) -> Option<Command> {
+fn control_command(button: ControlAction, stage: &PlannerFixture) -> Option<Command> {
     let cancel = |run: &Option<run::Model>| {
         let run = run.as_ref()?.id;
-        Some(Command::Cancel { run })
+        Some(Command::CancelRun { run })
     };
     match button {
-        Button::Pause => Some(Command::Pause),
-        Button::Resume => Some(Command::Resume),
-        Button::Skip => Some(Command::Skip),
-        Button::Retry => Some(Command::Retry),
-        Button::CancelRunning => cancel(&stage.s.running),
-        Button::CancelQueued => cancel(&stage.s.queued),
+        ControlAction::Pause => Some(Command::Pause),
+        ControlAction::Resume => Some(Command::Resume),
+        ControlAction::Skip => Some(Command::Skip),
+        ControlAction::Retry => Some(Command::Retry),
+        ControlAction::CancelRunning => cancel(&stage.state.running),
+        ControlAction::CancelQueued => cancel(&stage.state.queued),
     }
 }
 
 /// I2, I3: a round that goes on has a run of its current slot, one that rests has none queued.
-fn rounds_move_on(round: &Round, queued: Option<&run::Model>, running: Option<&run::Model>) {
+fn assert_round_progresses(
+    round: &ActiveRound,
+    queued: Option<&run::Model>,
+    running: Option<&run::Model>,
+) {
     let is_turn = |run: &run::Model| {
         run.round_id == Some(round.row.id) && run.slot_position == Some(round.row.cursor)
     };
@@ -338,7 +348,7 @@ fn rounds_move_on(round: &Round, queued: Option<&run::Model>, running: Option<&r
 }
 
 /// I4: slots before the cursor are spoken or skipped, from it on pending.
-fn cursors(round: &Round) {
+fn assert_cursor(round: &ActiveRound) {
     for it in &round.slots {
         let is_pending = it.status == slot::SlotStatus::Pending;
         assert_eq!(it.position >= round.row.cursor, is_pending, "I4: {round:?}");
@@ -351,20 +361,20 @@ proptest! {
     #[test]
     fn no_sequence_of_commands_breaks_a_law(
         n_characters in select(vec![0, 1, 2, 3, 4, 4]),
-        order in order(),
-        policy in policy(),
-        acts in prop::collection::vec(act(), 1..80),
+        order in reply_order_strategy(),
+        policy in input_policy_strategy(),
+        acts in prop::collection::vec(action_strategy(), 1..80),
     ) {
-        let mut theater = Theater::open(n_characters);
-        theater.play(Act::Order(order));
-        theater.play(Act::Policy(policy));
+        let mut theater = PropertyTest::new(n_characters);
+        theater.apply_action(TestAction::Order(order));
+        theater.apply_action(TestAction::Policy(policy));
 
         for act in acts {
-            theater.play(act);
+            theater.apply_action(act);
         }
-        theater.quiesce();
+        theater.run_until_idle();
 
-        let state = theater.stage.s.round.map(|it| it.row.state);
+        let state = theater.stage.state.round.map(|it| it.row.state);
         prop_assert!(state != Some(round::RoundState::Generating), "it waits for nothing");
     }
 }

@@ -5,20 +5,20 @@ use crate::conversations::swipe::SwipeText;
 use crate::ids::MessageId;
 use crate::prompt::macros::variables::VariableChanges;
 use crate::runs::command::Command;
-use crate::runs::command::End;
+use crate::runs::command::CommandError;
+use crate::runs::command::ExecutionEnd;
 use crate::runs::command::Greeting;
-use crate::runs::command::Refusal;
+use crate::runs::planner::fixture::ADA;
+use crate::runs::planner::fixture::BOB;
+use crate::runs::planner::fixture::PlannerFixture;
+use crate::runs::planner::fixture::STOP;
+use crate::runs::planner::fixture::failure;
+use crate::runs::planner::fixture::force;
+use crate::runs::planner::fixture::generated_text;
+use crate::runs::planner::fixture::queued;
+use crate::runs::planner::fixture::success;
 use crate::runs::planner::rules_tests::edit;
 use crate::runs::planner::rules_tests::show;
-use crate::runs::planner::stage::ADA;
-use crate::runs::planner::stage::BOB;
-use crate::runs::planner::stage::STOP;
-use crate::runs::planner::stage::Stage;
-use crate::runs::planner::stage::failure;
-use crate::runs::planner::stage::force;
-use crate::runs::planner::stage::queued;
-use crate::runs::planner::stage::success;
-use crate::runs::planner::stage::written;
 use crate::spaces::membership;
 use crate::spaces::space::InputPolicy;
 use crate::spaces::space::RepliesPerTurn;
@@ -31,7 +31,7 @@ pub fn regenerate(message: Option<i64>) -> Command {
 }
 
 fn select(message: i64, position: i64) -> Command {
-    Command::SwipeSelected {
+    Command::SelectSwipe {
         message: MessageId(message),
         position,
         expected_version: None,
@@ -39,35 +39,35 @@ fn select(message: i64, position: i64) -> Command {
 }
 
 /// Eve has said "Hi.", Ada has answered "Hello." as message 2.
-fn answered() -> Stage {
-    let mut stage = Stage::of(&["Ada", "Bob"]);
-    stage.eve_says("Hi.").unwrap();
-    stage.due();
-    stage.ends(success("Hello."));
+fn answered() -> PlannerFixture {
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    stage.post_as_eve("Hi.").unwrap();
+    stage.claim_due();
+    stage.end_run(success("Hello."));
     stage
 }
 
 /// Another text for Ada's answer is being written.
-fn writing() -> Stage {
+fn writing() -> PlannerFixture {
     let mut stage = answered();
-    stage.does(&regenerate(None)).unwrap();
-    stage.due();
+    stage.run_command(&regenerate(None)).unwrap();
+    stage.claim_due();
     stage
 }
 
-fn texts(stage: &Stage) -> Vec<(i64, &str)> {
+fn texts(stage: &PlannerFixture) -> Vec<(i64, &str)> {
     let all = stage.swipes.iter();
     all.map(|it| (it.position, it.content.as_str())).collect()
 }
 
 #[test]
-fn the_author_of_the_tail_writes_it_anew() {
+fn the_author_of_the_tail_regenerates_it() {
     let mut stage = answered();
 
-    let plan = stage.does(&regenerate(None)).unwrap();
+    let plan = stage.run_command(&regenerate(None)).unwrap();
 
     assert_eq!(plan, ["queue Ada: regenerate, regenerate"]);
-    let run = stage.s.queued.unwrap();
+    let run = stage.state.queued.unwrap();
     assert_eq!(run.debug.target_message_id, Some(MessageId(2)));
     assert_eq!(run.debug.expected_last_message_id, Some(MessageId(2)));
     assert_eq!(run.debug.trigger_message_id, Some(MessageId(1)));
@@ -79,10 +79,10 @@ fn the_author_of_the_tail_writes_it_anew() {
 fn the_first_other_text_keeps_the_present_one_as_the_first() {
     let mut stage = writing();
 
-    let plan = stage.ends(success("Good day."));
-    stage.does(&regenerate(None)).unwrap();
-    stage.due();
-    stage.ends(success("Yes?"));
+    let plan = stage.end_run(success("Good day."));
+    stage.run_command(&regenerate(None)).unwrap();
+    stage.claim_due();
+    stage.end_run(success("Yes?"));
 
     assert_eq!(
         plan,
@@ -100,20 +100,20 @@ fn the_first_other_text_keeps_the_present_one_as_the_first() {
 #[test]
 fn it_ends_the_round_and_drops_what_is_being_written() {
     let mut stage = answered();
-    stage.does(&force(ADA)).unwrap();
-    stage.due();
+    stage.run_command(&force(ADA)).unwrap();
+    stage.claim_due();
 
-    let plan = stage.does(&regenerate(None)).unwrap();
+    let plan = stage.run_command(&regenerate(None)).unwrap();
 
     let expected = ["finish Ada: canceled", "queue Ada: regenerate, regenerate"];
     assert_eq!(plan, expected);
 
     let mut paused = answered();
-    paused.s.space.replies_per_turn = RepliesPerTurn::Activated;
-    paused.eve_says("And?").unwrap();
-    paused.due();
-    paused.ends(success("Well."));
-    let plan = paused.does(&regenerate(None)).unwrap();
+    paused.state.space.replies_per_turn = RepliesPerTurn::Activated;
+    paused.post_as_eve("And?").unwrap();
+    paused.claim_due();
+    paused.end_run(success("Well."));
+    let plan = paused.run_command(&regenerate(None)).unwrap();
     let expected = [
         "round canceled: regenerate",
         "queue Ada: regenerate, regenerate",
@@ -124,25 +124,25 @@ fn it_ends_the_round_and_drops_what_is_being_written() {
 #[test]
 fn twice_is_one_run_while_the_first_has_not_begun() {
     let mut stage = answered();
-    stage.does(&regenerate(None)).unwrap();
-    let first = stage.s.queued.as_ref().unwrap().id;
+    stage.run_command(&regenerate(None)).unwrap();
+    let first = stage.state.queued.as_ref().unwrap().id;
 
-    stage.does(&regenerate(None)).unwrap();
+    stage.run_command(&regenerate(None)).unwrap();
 
-    assert_eq!(stage.s.queued.as_ref().unwrap().id, first);
-    stage.due();
-    stage.ends(success("Once."));
+    assert_eq!(stage.state.queued.as_ref().unwrap().id, first);
+    stage.claim_due();
+    stage.end_run(success("Once."));
     assert_eq!(texts(&stage).len(), 2);
-    assert!(stage.s.queued.is_none());
+    assert!(stage.state.queued.is_none());
 }
 
 #[test]
 fn twice_drops_the_first_text_when_that_is_under_way() {
     let mut stage = writing();
 
-    let plan = stage.does(&regenerate(None)).unwrap();
-    stage.due();
-    stage.ends(success("Once."));
+    let plan = stage.run_command(&regenerate(None)).unwrap();
+    stage.claim_due();
+    stage.end_run(success("Once."));
 
     let expected = ["finish Ada: canceled", "queue Ada: regenerate, regenerate"];
     assert_eq!(plan, expected);
@@ -150,31 +150,37 @@ fn twice_drops_the_first_text_when_that_is_under_way() {
 }
 
 #[test]
-fn only_what_an_ai_wrote_last_can_be_written_anew() {
-    let mut empty = Stage::of(&["Ada"]);
+fn only_the_last_ai_message_can_be_regenerated() {
+    let mut empty = PlannerFixture::with_characters(&["Ada"]);
     assert_eq!(
-        empty.does(&regenerate(None)),
-        Err(Refusal::NothingToRegenerate)
+        empty.run_command(&regenerate(None)),
+        Err(CommandError::NothingToRegenerate)
     );
-    assert_eq!(empty.does(&regenerate(Some(7))), Err(Refusal::NotFound));
+    assert_eq!(
+        empty.run_command(&regenerate(Some(7))),
+        Err(CommandError::NotFound)
+    );
 
     let mut stage = queued();
     assert_eq!(
-        stage.does(&regenerate(None)),
-        Err(Refusal::NothingToRegenerate)
+        stage.run_command(&regenerate(None)),
+        Err(CommandError::NothingToRegenerate)
     );
     assert_eq!(
-        stage.does(&regenerate(Some(1))),
-        Err(Refusal::NothingToRegenerate)
+        stage.run_command(&regenerate(Some(1))),
+        Err(CommandError::NothingToRegenerate)
     );
 
     let mut stage = answered();
-    stage.s.space.reply_order = ReplyOrder::Manual;
-    stage.eve_says("Well?").unwrap();
-    let branch_first = Err(Refusal::BranchFirst(MessageId(2)));
-    assert_eq!(stage.does(&regenerate(Some(2))), branch_first);
-    stage.does(&show(2, Visibility::Hidden)).unwrap();
-    assert_eq!(stage.does(&regenerate(Some(2))), Err(Refusal::NotFound));
+    stage.state.space.reply_order = ReplyOrder::Manual;
+    stage.post_as_eve("Well?").unwrap();
+    let branch_first = Err(CommandError::BranchRequired(MessageId(2)));
+    assert_eq!(stage.run_command(&regenerate(Some(2))), branch_first);
+    stage.run_command(&show(2, Visibility::Hidden)).unwrap();
+    assert_eq!(
+        stage.run_command(&regenerate(Some(2))),
+        Err(CommandError::NotFound)
+    );
 }
 
 #[test]
@@ -182,36 +188,44 @@ fn a_fork_point_keeps_its_text() {
     let mut stage = answered();
     stage.fork_point = Some(MessageId(2));
 
-    let branch_first = Err(Refusal::BranchFirst(MessageId(2)));
-    assert_eq!(stage.does(&regenerate(None)), branch_first);
-    assert_eq!(stage.does(&select(2, 0)), Err(Refusal::ForkPoint));
+    let branch_first = Err(CommandError::BranchRequired(MessageId(2)));
+    assert_eq!(stage.run_command(&regenerate(None)), branch_first);
+    assert_eq!(
+        stage.run_command(&select(2, 0)),
+        Err(CommandError::ForkPoint)
+    );
 }
 
 #[test]
-fn a_muted_author_may_write_anew_and_one_who_left_may_not() {
+fn a_muted_author_may_regenerate_and_a_removed_one_may_not() {
     let mut stage = answered();
-    stage.seat(ADA).participation = membership::Participation::Muted;
-    stage.does(&regenerate(None)).unwrap();
-    assert_eq!(stage.due(), ["claim Ada"]);
+    stage.member_mut(ADA).participation = membership::Participation::Muted;
+    stage.run_command(&regenerate(None)).unwrap();
+    assert_eq!(stage.claim_due(), ["claim Ada"]);
 
     let mut stage = answered();
-    stage.seat(ADA).status = membership::MembershipStatus::Removed;
-    assert_eq!(stage.does(&regenerate(None)), Err(Refusal::NoSpeaker));
+    stage.member_mut(ADA).status = membership::MembershipStatus::Removed;
+    assert_eq!(
+        stage.run_command(&regenerate(None)),
+        Err(CommandError::NoSpeaker)
+    );
 }
 
 #[test]
 fn another_tail_at_the_claim_makes_it_pointless() {
     let mut stage = answered();
-    stage.does(&regenerate(None)).unwrap();
+    stage.run_command(&regenerate(None)).unwrap();
     // A post would cancel it; the greeting of a character that joins does not.
     let greeting = Greeting {
-        seat: BOB,
+        membership: BOB,
         texts: vec![SwipeText::new("Good evening.".to_owned(), 1)],
         macros: VariableChanges::default(),
     };
-    stage.does(&Command::Greet(vec![greeting])).unwrap();
+    stage
+        .run_command(&Command::InsertGreetings(vec![greeting]))
+        .unwrap();
 
-    let plan = stage.due();
+    let plan = stage.claim_due();
 
     assert_eq!(plan, ["skip Ada: expected_last_message_mismatch"]);
     assert!(texts(&stage).is_empty());
@@ -221,26 +235,28 @@ fn another_tail_at_the_claim_makes_it_pointless() {
 fn a_failure_fails_nothing_else_and_can_be_tried_again() {
     let mut stage = writing();
 
-    let plan = stage.ends(failure());
-    let retried = stage.does(&Command::Retry).unwrap();
+    let plan = stage.end_run(failure());
+    let retried = stage.run_command(&Command::Retry).unwrap();
 
     assert_eq!(plan, ["finish Ada: failed upstream_error"]);
     assert_eq!(stage.messages[1].content, "Hello.");
     assert_eq!(retried, ["queue Ada: regenerate, retry"]);
-    let run = stage.s.queued.as_ref().unwrap();
+    let run = stage.state.queued.as_ref().unwrap();
     assert_eq!(run.debug.target_message_id, Some(MessageId(2)));
-    stage.due();
-    stage.ends(success("Good day."));
+    stage.claim_due();
+    stage.end_run(success("Good day."));
     assert_eq!(stage.messages[1].content, "Good day.");
 }
 
 #[test]
 fn what_was_streamed_is_kept_as_a_text_when_that_is_asked_for() {
     let mut stage = writing();
-    stage.does(&Command::Stop { keep_partial: true }).unwrap();
+    stage
+        .run_command(&Command::Stop { keep_partial: true })
+        .unwrap();
 
-    let partial = Some(written("Goo"));
-    let plan = stage.ends(End::Canceled {
+    let partial = Some(generated_text("Goo"));
+    let plan = stage.end_run(ExecutionEnd::Canceled {
         partial,
         usage: None,
         prompt: None,
@@ -254,7 +270,7 @@ fn what_was_streamed_is_kept_as_a_text_when_that_is_asked_for() {
 fn a_stop_that_keeps_nothing_leaves_the_text_as_it_was() {
     let mut stage = writing();
 
-    let plan = stage.does(&STOP).unwrap();
+    let plan = stage.run_command(&STOP).unwrap();
 
     assert_eq!(plan, ["finish Ada: canceled"]);
     assert_eq!(stage.messages[1].content, "Hello.");
@@ -265,79 +281,100 @@ fn a_stop_that_keeps_nothing_leaves_the_text_as_it_was() {
 fn its_dead_node_costs_nothing_but_time() {
     let mut stage = writing();
 
-    let plan = stage.dies();
+    let plan = stage.expire_lease();
 
     let expected = [
         "expire Ada: failed stale_running_run",
         "queue Ada: regenerate, recovered, attempt 2",
     ];
     assert_eq!(plan, expected);
-    let run = stage.s.queued.as_ref().unwrap();
+    let run = stage.state.queued.as_ref().unwrap();
     assert_eq!(run.debug.target_message_id, Some(MessageId(2)));
-    stage.due();
-    assert_eq!(stage.dies(), ["expire Ada: failed stale_running_run"]);
+    stage.claim_due();
+    assert_eq!(
+        stage.expire_lease(),
+        ["expire Ada: failed stale_running_run"]
+    );
 }
 
 #[test]
 fn a_human_message_waits_for_it_or_drops_it_by_the_policy() {
     for (policy, kept) in [(InputPolicy::Queue, 2), (InputPolicy::Restart, 0)] {
         let mut stage = writing();
-        stage.s.space.during_generation_user_input_policy = policy;
-        stage.eve_says("And then?").unwrap();
-        if stage.s.running.is_some() {
-            stage.ends(success("Good day."));
+        stage.state.space.during_generation_user_input_policy = policy;
+        stage.post_as_eve("And then?").unwrap();
+        if stage.state.running.is_some() {
+            stage.end_run(success("Good day."));
         }
 
         assert_eq!(texts(&stage).len(), kept, "{policy:?}");
-        assert!(stage.due()[0].starts_with("claim"), "{policy:?}");
+        assert!(stage.claim_due()[0].starts_with("claim"), "{policy:?}");
     }
     let mut stage = writing();
-    stage.s.space.during_generation_user_input_policy = InputPolicy::Reject;
-    assert_eq!(stage.eve_says("And?"), Err(Refusal::GenerationLocked));
+    stage.state.space.during_generation_user_input_policy = InputPolicy::Reject;
+    assert_eq!(
+        stage.post_as_eve("And?"),
+        Err(CommandError::GenerationLocked)
+    );
 }
 
 #[test]
 fn deleting_the_message_ends_it_wherever_the_message_stands() {
     let mut stage = writing();
-    let plan = stage.does(&show(2, Visibility::Hidden)).unwrap();
+    let plan = stage.run_command(&show(2, Visibility::Hidden)).unwrap();
     assert_eq!(plan, ["message hidden", "finish Ada: canceled"]);
 
     let mut stage = writing();
-    stage.eve_says("And then?").unwrap();
-    let plan = stage.does(&show(2, Visibility::Hidden)).unwrap();
+    stage.post_as_eve("And then?").unwrap();
+    let plan = stage.run_command(&show(2, Visibility::Hidden)).unwrap();
     assert_eq!(plan, ["message hidden", "finish Ada: canceled"]);
-    assert!(stage.s.queued.is_some(), "the answer to Eve still waits");
+    assert!(
+        stage.state.queued.is_some(),
+        "the answer to Eve still waits"
+    );
 }
 
 #[test]
 fn a_text_is_chosen_on_the_tail_while_nothing_is_written() {
     let mut stage = writing();
-    assert_eq!(stage.does(&select(2, 0)), Err(Refusal::MessageBeingWritten));
-    assert_eq!(stage.does(&edit(2)), Err(Refusal::MessageBeingWritten));
-    stage.ends(success("Good day."));
+    assert_eq!(
+        stage.run_command(&select(2, 0)),
+        Err(CommandError::MessageBeingWritten)
+    );
+    assert_eq!(
+        stage.run_command(&edit(2)),
+        Err(CommandError::MessageBeingWritten)
+    );
+    stage.end_run(success("Good day."));
 
-    let back = stage.does(&select(2, 0)).unwrap();
-    let same = stage.does(&select(2, 0)).unwrap();
+    let back = stage.run_command(&select(2, 0)).unwrap();
+    let same = stage.run_command(&select(2, 0)).unwrap();
 
     assert_eq!(back, [r#"show "Hello.""#]);
     assert!(same.is_empty());
     assert_eq!(stage.messages[1].active_swipe, 0);
-    assert_eq!(stage.does(&select(2, 2)), Err(Refusal::NoSuchSwipe));
-    assert_eq!(stage.does(&select(9, 0)), Err(Refusal::NotFound));
-    assert_eq!(stage.does(&select(1, 0)), Err(Refusal::NotTail));
+    assert_eq!(
+        stage.run_command(&select(2, 2)),
+        Err(CommandError::NoSuchSwipe)
+    );
+    assert_eq!(
+        stage.run_command(&select(9, 0)),
+        Err(CommandError::NotFound)
+    );
+    assert_eq!(stage.run_command(&select(1, 0)), Err(CommandError::NotTail));
 }
 
 #[test]
 fn an_edited_text_is_edited_and_the_next_one_is_not() {
     let mut stage = answered();
-    stage.does(&edit(2)).unwrap();
+    stage.run_command(&edit(2)).unwrap();
     stage.messages[1].edited_at = Some(stage.now);
-    stage.does(&regenerate(None)).unwrap();
-    stage.due();
+    stage.run_command(&regenerate(None)).unwrap();
+    stage.claim_due();
 
-    stage.ends(success("Good day."));
+    stage.end_run(success("Good day."));
     let fresh = stage.messages[1].edited_at;
-    stage.does(&select(2, 0)).unwrap();
+    stage.run_command(&select(2, 0)).unwrap();
 
     assert_eq!(fresh, None);
     assert!(stage.messages[1].edited_at.is_some());

@@ -6,11 +6,11 @@ use crate::ids::MessageId;
 use crate::rounds::round::RoundState;
 use crate::rounds::slot;
 use crate::runs::command::Command;
-use crate::runs::planner::stage::BOB;
-use crate::runs::planner::stage::STOP;
-use crate::runs::planner::stage::Stage;
-use crate::runs::planner::stage::failure;
-use crate::runs::planner::stage::success;
+use crate::runs::planner::fixture::BOB;
+use crate::runs::planner::fixture::PlannerFixture;
+use crate::runs::planner::fixture::STOP;
+use crate::runs::planner::fixture::failure;
+use crate::runs::planner::fixture::success;
 use crate::runs::run;
 use crate::spaces::membership::Participation;
 use crate::spaces::space::RepliesPerTurn;
@@ -19,60 +19,60 @@ use crate::spaces::space::ReplyOrder;
 const CID: MembershipId = MembershipId(4);
 
 /// Ada has answered Eve, and Bob's turn of a round of Ada, Bob and Cid is queued.
-fn queued() -> Stage {
-    let mut stage = Stage::of(&["Ada", "Bob", "Cid"]);
-    stage.s.space.replies_per_turn = RepliesPerTurn::Activated;
-    stage.eve_says("Hi.").unwrap();
-    stage.due();
-    stage.ends(success("I am Ada."));
+fn queued() -> PlannerFixture {
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
+    stage.state.space.replies_per_turn = RepliesPerTurn::Activated;
+    stage.post_as_eve("Hi.").unwrap();
+    stage.claim_due();
+    stage.end_run(success("I am Ada."));
     stage
 }
 
 /// Bob's turn is running.
-fn running() -> Stage {
+fn running() -> PlannerFixture {
     let mut stage = queued();
-    stage.due();
+    stage.claim_due();
     stage
 }
 
-fn expected_tail(stage: &Stage) -> Option<MessageId> {
-    let queued = stage.s.queued.as_ref().expect("a queued run");
+fn expected_tail(stage: &PlannerFixture) -> Option<MessageId> {
+    let queued = stage.state.queued.as_ref().expect("a queued run");
     queued.debug.expected_last_message_id
 }
 
 #[test]
-fn after_the_first_slot_everybody_expects_the_tail_that_is_there() {
+fn slots_after_the_first_expect_the_present_tail() {
     let tail = Some(MessageId(2));
     let mut skipped = running();
-    skipped.does(&Command::Skip).unwrap();
+    skipped.run_command(&Command::Skip).unwrap();
     let mut muted = running();
-    muted.seat(BOB).participation = Participation::Muted;
-    muted.does(&Command::ApplyChanges).unwrap();
+    muted.member_mut(BOB).participation = Participation::Muted;
+    muted.run_command(&Command::ApplyChanges).unwrap();
     let mut resumed = running();
-    resumed.does(&STOP).unwrap();
-    resumed.does(&Command::Resume).unwrap();
+    resumed.run_command(&STOP).unwrap();
+    resumed.run_command(&Command::Resume).unwrap();
     let mut retried = running();
-    retried.ends(failure());
-    retried.does(&Command::Retry).unwrap();
+    retried.end_run(failure());
+    retried.run_command(&Command::Retry).unwrap();
     let mut recovered = running();
-    recovered.dies();
+    recovered.expire_lease();
 
     for stage in [queued(), skipped, muted, resumed, retried, recovered] {
         assert_eq!(expected_tail(&stage), tail);
     }
-    let mut first = Stage::of(&["Ada"]);
-    first.eve_says("Hi.").unwrap();
+    let mut first = PlannerFixture::with_characters(&["Ada"]);
+    first.post_as_eve("Hi.").unwrap();
     assert_eq!(expected_tail(&first), None, "a burst moves the tail");
 }
 
 #[test]
-fn a_message_that_wakes_nobody_passes_the_turn_that_waits_to_the_next_slot() {
+fn a_message_without_repliers_moves_the_queued_turn_to_the_next_slot() {
     let mut stage = queued();
-    stage.s.space.reply_order = ReplyOrder::Manual;
-    stage.eve_says("Hush.").unwrap();
-    stage.s.space.reply_order = ReplyOrder::List;
+    stage.state.space.reply_order = ReplyOrder::Manual;
+    stage.post_as_eve("Hush.").unwrap();
+    stage.state.space.reply_order = ReplyOrder::List;
 
-    let plan = stage.due();
+    let plan = stage.claim_due();
 
     let expected = [
         "skip Bob: expected_last_message_mismatch",
@@ -81,16 +81,20 @@ fn a_message_that_wakes_nobody_passes_the_turn_that_waits_to_the_next_slot() {
         "queue Cid: user_turn, next_slot",
     ];
     assert_eq!(plan, expected);
-    assert_eq!(stage.due(), ["claim Cid"], "it expects the present tail");
+    assert_eq!(
+        stage.claim_due(),
+        ["claim Cid"],
+        "it expects the present tail"
+    );
 }
 
 #[test]
 fn a_slot_whose_node_dies_is_tried_once_more_and_then_waits_in_its_place() {
     let mut stage = running();
 
-    let first = stage.dies();
-    stage.due();
-    let second = stage.dies();
+    let first = stage.expire_lease();
+    stage.claim_due();
+    let second = stage.expire_lease();
 
     let expected = [
         "expire Bob: failed stale_running_run",
@@ -99,17 +103,17 @@ fn a_slot_whose_node_dies_is_tried_once_more_and_then_waits_in_its_place() {
     assert_eq!(first, expected);
     let expected = ["expire Bob: failed stale_running_run", "round failed at 1"];
     assert_eq!(second, expected);
-    let plan = stage.does(&Command::Skip).unwrap();
+    let plan = stage.run_command(&Command::Skip).unwrap();
     assert_eq!(plan.last().unwrap(), "queue Cid: user_turn, next_slot");
 }
 
 #[test]
-fn who_died_and_was_muted_meanwhile_makes_place_at_the_claim() {
+fn a_recovered_speaker_muted_meanwhile_is_skipped_at_the_claim() {
     let mut stage = running();
-    stage.dies();
-    stage.seat(BOB).participation = Participation::Muted;
+    stage.expire_lease();
+    stage.member_mut(BOB).participation = Participation::Muted;
 
-    let plan = stage.due();
+    let plan = stage.claim_due();
 
     assert_eq!(plan[0], "skip Bob: speaker_unavailable");
     assert_eq!(plan.last().unwrap(), "queue Cid: user_turn, next_slot");
@@ -119,10 +123,10 @@ fn who_died_and_was_muted_meanwhile_makes_place_at_the_claim() {
 fn of_a_round_that_is_over_no_slot_behind_the_cursor_is_settled() {
     let mut stage = running();
     for seat in [BOB, CID] {
-        stage.seat(seat).participation = Participation::Muted;
+        stage.member_mut(seat).participation = Participation::Muted;
     }
 
-    let plan = stage.does(&Command::ApplyChanges).unwrap();
+    let plan = stage.run_command(&Command::ApplyChanges).unwrap();
 
     let expected = [
         "finish Bob: canceled",
@@ -135,13 +139,13 @@ fn of_a_round_that_is_over_no_slot_behind_the_cursor_is_settled() {
 }
 
 #[test]
-fn who_was_muted_and_is_back_before_the_turn_comes_speaks() {
+fn a_speaker_unmuted_before_its_turn_speaks() {
     let mut stage = running();
-    stage.seat(CID).participation = Participation::Muted;
-    stage.does(&Command::ApplyChanges).unwrap();
-    stage.seat(CID).participation = Participation::Active;
+    stage.member_mut(CID).participation = Participation::Muted;
+    stage.run_command(&Command::ApplyChanges).unwrap();
+    stage.member_mut(CID).participation = Participation::Active;
 
-    let plan = stage.ends(success("I am Bob."));
+    let plan = stage.end_run(success("I am Bob."));
 
     assert_eq!(plan.last().unwrap(), "queue Cid: user_turn, next_slot");
 }
@@ -149,11 +153,11 @@ fn who_was_muted_and_is_back_before_the_turn_comes_speaks() {
 #[test]
 fn a_paused_round_is_skipped_through_and_resumed_where_it_stands() {
     let mut stage = queued();
-    stage.does(&Command::Pause).unwrap();
+    stage.run_command(&Command::Pause).unwrap();
 
-    stage.does(&Command::Skip).unwrap();
-    let round = stage.s.round.clone().unwrap();
-    let resumed = stage.does(&Command::Resume).unwrap();
+    stage.run_command(&Command::Skip).unwrap();
+    let round = stage.state.round.clone().unwrap();
+    let resumed = stage.run_command(&Command::Resume).unwrap();
 
     assert_eq!((round.row.state, round.row.cursor), (RoundState::Paused, 2));
     assert_eq!(round.slots[1].status, slot::SlotStatus::Skipped);
@@ -163,11 +167,11 @@ fn a_paused_round_is_skipped_through_and_resumed_where_it_stands() {
 #[test]
 fn a_stop_of_a_failed_round_leaves_it_failed_and_a_message_opens_a_new_one() {
     let mut stage = running();
-    stage.ends(failure());
+    stage.end_run(failure());
 
-    let stopped = stage.does(&STOP).unwrap();
-    let state = stage.s.round.as_ref().unwrap().row.state;
-    let plan = stage.eve_says("Once more.").unwrap();
+    let stopped = stage.run_command(&STOP).unwrap();
+    let state = stage.state.round.as_ref().unwrap().row.state;
+    let plan = stage.post_as_eve("Once more.").unwrap();
 
     assert!(stopped.is_empty());
     assert_eq!(state, RoundState::Failed);
@@ -180,7 +184,7 @@ fn a_canceled_run_rests_its_round_in_its_place() {
     let mut stage = running();
     let run = stage.running().0;
 
-    let plan = stage.does(&Command::Cancel { run }).unwrap();
+    let plan = stage.run_command(&Command::CancelRun { run }).unwrap();
 
     assert_eq!(plan, ["finish Bob: canceled", "round paused at 1"]);
     let statuses: Vec<_> = stage.ended.iter().map(|it| it.status).collect();
@@ -188,7 +192,7 @@ fn a_canceled_run_rests_its_round_in_its_place() {
         statuses,
         [run::RunStatus::Succeeded, run::RunStatus::Canceled]
     );
-    let retried = stage.does(&Command::Retry).unwrap();
+    let retried = stage.run_command(&Command::Retry).unwrap();
     assert_eq!(retried[1], "queue Bob: user_turn, retry");
-    assert_eq!(stage.s.queued.unwrap().speaker_space_membership_id, BOB);
+    assert_eq!(stage.state.queued.unwrap().speaker_space_membership_id, BOB);
 }

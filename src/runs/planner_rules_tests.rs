@@ -3,35 +3,35 @@
 use crate::conversations::message::Visibility;
 use crate::ids::MessageId;
 use crate::runs::command::Command;
-use crate::runs::command::Edit;
-use crate::runs::command::Refusal;
-use crate::runs::planner::stage::ADA;
-use crate::runs::planner::stage::BOB;
-use crate::runs::planner::stage::Stage;
-use crate::runs::planner::stage::both;
-use crate::runs::planner::stage::failed;
-use crate::runs::planner::stage::failure;
-use crate::runs::planner::stage::force;
-use crate::runs::planner::stage::forced;
-use crate::runs::planner::stage::paused;
-use crate::runs::planner::stage::post;
-use crate::runs::planner::stage::queued;
-use crate::runs::planner::stage::running;
-use crate::runs::planner::stage::success;
+use crate::runs::command::CommandError;
+use crate::runs::command::MessageEdit;
+use crate::runs::planner::fixture::ADA;
+use crate::runs::planner::fixture::BOB;
+use crate::runs::planner::fixture::PlannerFixture;
+use crate::runs::planner::fixture::failed;
+use crate::runs::planner::fixture::failure;
+use crate::runs::planner::fixture::force;
+use crate::runs::planner::fixture::forced;
+use crate::runs::planner::fixture::paused;
+use crate::runs::planner::fixture::post;
+use crate::runs::planner::fixture::queued;
+use crate::runs::planner::fixture::queued_and_running;
+use crate::runs::planner::fixture::running;
+use crate::runs::planner::fixture::success;
 use crate::runs::run::RunCancelReason;
 use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
 use crate::spaces::space;
 use crate::spaces::space::ReplyOrder;
 
-fn idle() -> Stage {
-    Stage::of(&["Ada", "Bob"])
+fn idle() -> PlannerFixture {
+    PlannerFixture::with_characters(&["Ada", "Bob"])
 }
 
 /// Bob was made to speak and failed: a retry would make him speak again.
-fn retryable() -> Stage {
+fn retryable() -> PlannerFixture {
     let mut stage = forced();
-    stage.ends(failure());
+    stage.end_run(failure());
     stage
 }
 
@@ -40,7 +40,7 @@ fn hide(message: i64) -> Command {
 }
 
 pub fn show(message: i64, visibility: Visibility) -> Command {
-    Command::VisibilityChanged {
+    Command::SetVisibility {
         message: MessageId(message),
         visibility,
     }
@@ -52,7 +52,7 @@ pub fn edit(message: i64) -> Command {
 
 /// An edit that was made from this version of the message.
 fn edit_from(message: i64, expected_version: i64) -> Command {
-    Command::Edited(Edit {
+    Command::EditMessage(MessageEdit {
         message: MessageId(message),
         content: "New.".to_owned(),
         token_count: 1,
@@ -62,13 +62,13 @@ fn edit_from(message: i64, expected_version: i64) -> Command {
 }
 
 #[test]
-fn hiding_the_tail_or_the_trigger_takes_the_ground_from_every_reply() {
+fn hiding_the_tail_or_the_trigger_cancels_every_reply() {
     let mut second_slot = running();
-    second_slot.ends(success("I am Ada."));
-    second_slot.due();
+    second_slot.end_run(success("I am Ada."));
+    second_slot.claim_due();
 
     assert_eq!(
-        running().does(&hide(1)).unwrap(),
+        running().run_command(&hide(1)).unwrap(),
         [
             "message hidden",
             "finish Ada: canceled",
@@ -76,7 +76,7 @@ fn hiding_the_tail_or_the_trigger_takes_the_ground_from_every_reply() {
         ]
     );
     assert_eq!(
-        queued().does(&hide(1)).unwrap(),
+        queued().run_command(&hide(1)).unwrap(),
         [
             "message hidden",
             "cancel queued Ada",
@@ -84,7 +84,7 @@ fn hiding_the_tail_or_the_trigger_takes_the_ground_from_every_reply() {
         ]
     );
     for (message, what) in [(1, "the trigger"), (2, "the tail")] {
-        let plan = second_slot.clone().does(&hide(message)).unwrap();
+        let plan = second_slot.clone().run_command(&hide(message)).unwrap();
         let expected = [
             "message hidden",
             "finish Bob: canceled",
@@ -97,12 +97,15 @@ fn hiding_the_tail_or_the_trigger_takes_the_ground_from_every_reply() {
 #[test]
 fn hiding_another_message_leaves_the_schedule_alone() {
     let mut stage = running();
-    stage.ends(success("One."));
-    stage.eve_says("Two.").unwrap();
+    stage.end_run(success("One."));
+    stage.post_as_eve("Two.").unwrap();
 
-    assert_eq!(stage.does(&hide(2)).unwrap(), ["message hidden"]);
-    assert!(stage.does(&hide(2)).unwrap().is_empty(), "twice is once");
-    let shown = stage.does(&show(2, Visibility::Normal)).unwrap();
+    assert_eq!(stage.run_command(&hide(2)).unwrap(), ["message hidden"]);
+    assert!(
+        stage.run_command(&hide(2)).unwrap().is_empty(),
+        "twice is once"
+    );
+    let shown = stage.run_command(&show(2, Visibility::Normal)).unwrap();
     assert_eq!(shown, ["message normal"]);
 }
 
@@ -110,7 +113,10 @@ fn hiding_another_message_leaves_the_schedule_alone() {
 fn dimming_a_message_leaves_the_schedule_alone() {
     let dimmed = show(1, Visibility::Excluded);
 
-    assert_eq!(running().does(&dimmed).unwrap(), ["message excluded"]);
+    assert_eq!(
+        running().run_command(&dimmed).unwrap(),
+        ["message excluded"]
+    );
 }
 
 #[test]
@@ -118,35 +124,44 @@ fn a_fork_point_is_neither_hidden_nor_edited_and_nothing_unknown_is() {
     let mut stage = queued();
     stage.fork_point = Some(MessageId(1));
 
-    assert_eq!(stage.does(&hide(1)), Err(Refusal::ForkPoint));
-    assert_eq!(stage.does(&edit(1)), Err(Refusal::ForkPoint));
-    assert!(stage.does(&show(1, Visibility::Excluded)).is_ok());
-    assert_eq!(stage.does(&hide(9)), Err(Refusal::NotFound));
-    assert_eq!(stage.does(&edit(9)), Err(Refusal::NotFound));
+    assert_eq!(stage.run_command(&hide(1)), Err(CommandError::ForkPoint));
+    assert_eq!(stage.run_command(&edit(1)), Err(CommandError::ForkPoint));
+    assert!(stage.run_command(&show(1, Visibility::Excluded)).is_ok());
+    assert_eq!(stage.run_command(&hide(9)), Err(CommandError::NotFound));
+    assert_eq!(stage.run_command(&edit(9)), Err(CommandError::NotFound));
 }
 
 #[test]
 fn only_the_tail_is_edited_and_not_while_a_reply_is_written() {
     let mut two = idle();
-    two.s.space.reply_order = ReplyOrder::Manual;
-    two.eve_says("One.").unwrap();
-    two.eve_says("Two.").unwrap();
+    two.state.space.reply_order = ReplyOrder::Manual;
+    two.post_as_eve("One.").unwrap();
+    two.post_as_eve("Two.").unwrap();
 
-    assert_eq!(two.does(&edit(1)), Err(Refusal::NotTail));
-    assert_eq!(two.does(&edit(2)).unwrap(), [r#"message reads "New.""#]);
-    assert!(two.does(&edit(2)).unwrap().is_empty(), "twice is once");
-    two.does(&hide(2)).unwrap();
-    assert_eq!(two.does(&edit(2)), Err(Refusal::NotFound));
-    assert!(two.does(&edit(1)).is_ok(), "it is the tail now");
-    assert_eq!(running().does(&edit(1)), Err(Refusal::GenerationLocked));
-    assert!(queued().does(&edit(1)).is_ok());
+    assert_eq!(two.run_command(&edit(1)), Err(CommandError::NotTail));
+    assert_eq!(
+        two.run_command(&edit(2)).unwrap(),
+        [r#"message reads "New.""#]
+    );
+    assert!(
+        two.run_command(&edit(2)).unwrap().is_empty(),
+        "twice is once"
+    );
+    two.run_command(&hide(2)).unwrap();
+    assert_eq!(two.run_command(&edit(2)), Err(CommandError::NotFound));
+    assert!(two.run_command(&edit(1)).is_ok(), "it is the tail now");
+    assert_eq!(
+        running().run_command(&edit(1)),
+        Err(CommandError::GenerationLocked)
+    );
+    assert!(queued().run_command(&edit(1)).is_ok());
 }
 
 #[test]
 fn a_muted_speaker_loses_the_turn_to_the_next_slot() {
-    let muted = |mut stage: Stage| {
-        stage.seat(ADA).participation = Participation::Muted;
-        stage.does(&Command::ApplyChanges).unwrap()
+    let muted = |mut stage: PlannerFixture| {
+        stage.member_mut(ADA).participation = Participation::Muted;
+        stage.run_command(&Command::ApplyChanges).unwrap()
     };
     let expected = [
         "slot 0 skipped: not_schedulable",
@@ -165,10 +180,10 @@ fn a_muted_speaker_loses_the_turn_to_the_next_slot() {
 
 #[test]
 fn a_queued_speaker_who_is_muted_is_passed_over_while_another_reply_runs() {
-    let mut stage = both();
-    stage.seat(BOB).participation = Participation::Muted;
+    let mut stage = queued_and_running();
+    stage.member_mut(BOB).participation = Participation::Muted;
 
-    let plan = stage.does(&Command::ApplyChanges).unwrap();
+    let plan = stage.run_command(&Command::ApplyChanges).unwrap();
 
     let expected = [
         "skip Bob: speaker_unavailable",
@@ -176,7 +191,7 @@ fn a_queued_speaker_who_is_muted_is_passed_over_while_another_reply_runs() {
         "round finished: everybody_spoke",
     ];
     assert_eq!(plan, expected);
-    assert!(stage.s.running.is_some());
+    assert!(stage.state.running.is_some());
 }
 
 #[test]
@@ -184,30 +199,33 @@ fn a_muted_speaker_keeps_a_forced_turn_and_a_removed_one_does_not() {
     let told = Command::ApplyChanges;
 
     let mut muted = forced();
-    muted.seat(BOB).participation = Participation::Muted;
+    muted.member_mut(BOB).participation = Participation::Muted;
     let mut removed = forced();
-    removed.seat(BOB).status = MembershipStatus::Removed;
+    removed.member_mut(BOB).status = MembershipStatus::Removed;
 
-    assert!(muted.does(&told).unwrap().is_empty());
-    assert_eq!(removed.does(&told).unwrap(), ["finish Bob: canceled"]);
+    assert!(muted.run_command(&told).unwrap().is_empty());
+    assert_eq!(
+        removed.run_command(&told).unwrap(),
+        ["finish Bob: canceled"]
+    );
 }
 
 #[test]
 fn a_seat_that_only_changed_its_name_loses_nothing() {
     let told = Command::ApplyChanges;
 
-    assert!(queued().does(&told).unwrap().is_empty());
-    assert!(running().does(&told).unwrap().is_empty());
+    assert!(queued().run_command(&told).unwrap().is_empty());
+    assert!(running().run_command(&told).unwrap().is_empty());
 }
 
 #[test]
-fn a_change_to_manual_takes_what_is_queued_and_lets_what_runs_finish() {
-    let changed = |mut stage: Stage| {
-        stage.s.space.reply_order = ReplyOrder::Manual;
-        stage.does(&Command::ApplyChanges).unwrap()
+fn a_change_to_manual_cancels_the_queued_run_and_lets_the_running_one_finish() {
+    let changed = |mut stage: PlannerFixture| {
+        stage.state.space.reply_order = ReplyOrder::Manual;
+        stage.run_command(&Command::ApplyChanges).unwrap()
     };
     let mut forced = idle();
-    forced.does(&force(ADA)).unwrap();
+    forced.run_command(&force(ADA)).unwrap();
 
     assert_eq!(
         changed(queued()),
@@ -221,22 +239,27 @@ fn a_change_to_manual_takes_what_is_queued_and_lets_what_runs_finish() {
 #[test]
 fn another_change_of_order_leaves_the_round_as_it_is() {
     let mut stage = queued();
-    stage.s.space.reply_order = ReplyOrder::Pooled;
+    stage.state.space.reply_order = ReplyOrder::Pooled;
 
-    assert!(stage.does(&Command::ApplyChanges).unwrap().is_empty());
+    assert!(
+        stage
+            .run_command(&Command::ApplyChanges)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
 fn nothing_goes_on_in_an_archived_space() {
-    let archived = |mut stage: Stage| {
-        stage.s.space.status = space::SpaceStatus::Archived;
+    let archived = |mut stage: PlannerFixture| {
+        stage.state.space.status = space::SpaceStatus::Archived;
         stage
-            .does(&Command::Closed(RunCancelReason::Archived))
+            .run_command(&Command::SpaceClosed(RunCancelReason::Archived))
             .unwrap()
     };
 
     assert_eq!(
-        archived(both()),
+        archived(queued_and_running()),
         [
             "finish Ada: canceled",
             "cancel queued Bob",
@@ -259,17 +282,20 @@ fn nothing_begins_in_an_archived_space() {
         hide(1),
     ];
     for mut stage in [retryable(), failed(), paused()] {
-        stage.s.space.status = space::SpaceStatus::Archived;
+        stage.state.space.status = space::SpaceStatus::Archived;
         for command in &commands {
-            let refusal = stage.does(command);
-            assert_eq!(refusal, Err(Refusal::SpaceArchived), "{command:?}");
+            let refusal = stage.run_command(command);
+            assert_eq!(refusal, Err(CommandError::SpaceArchived), "{command:?}");
         }
     }
 }
 
 #[test]
-fn an_edit_from_another_version_is_refused_whatever_else_speaks_against_it() {
+fn an_edit_from_another_version_is_a_conflict_before_other_errors() {
     for mut stage in [queued(), running()] {
-        assert_eq!(stage.does(&edit_from(1, 2)), Err(Refusal::EditConflict));
+        assert_eq!(
+            stage.run_command(&edit_from(1, 2)),
+            Err(CommandError::EditConflict)
+        );
     }
 }

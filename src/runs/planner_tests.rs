@@ -3,15 +3,15 @@
 use crate::ids::MembershipId;
 use crate::rounds::round;
 use crate::runs::command::Command;
-use crate::runs::command::Post;
-use crate::runs::command::Refusal;
-use crate::runs::planner::stage::ADA;
-use crate::runs::planner::stage::BOB;
-use crate::runs::planner::stage::EVE;
-use crate::runs::planner::stage::Stage;
-use crate::runs::planner::stage::failure;
-use crate::runs::planner::stage::post;
-use crate::runs::planner::stage::success;
+use crate::runs::command::CommandError;
+use crate::runs::command::NewPost;
+use crate::runs::planner::fixture::ADA;
+use crate::runs::planner::fixture::BOB;
+use crate::runs::planner::fixture::EVE;
+use crate::runs::planner::fixture::PlannerFixture;
+use crate::runs::planner::fixture::failure;
+use crate::runs::planner::fixture::post;
+use crate::runs::planner::fixture::success;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::membership::MembershipStatus;
 use crate::spaces::membership::Participation;
@@ -25,42 +25,42 @@ const EVERY_POLICY: [InputPolicy; 3] = [
     InputPolicy::Restart,
 ];
 
-fn stage(policy: InputPolicy) -> Stage {
-    let mut stage = Stage::of(&["Ada", "Bob"]);
-    stage.s.space.during_generation_user_input_policy = policy;
+fn fixture_with_policy(policy: InputPolicy) -> PlannerFixture {
+    let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
+    stage.state.space.during_generation_user_input_policy = policy;
     stage
 }
 
 /// Ada's reply is queued.
-fn queued(policy: InputPolicy) -> Stage {
-    let mut stage = stage(policy);
-    stage.eve_says("First.").unwrap();
+fn queued(policy: InputPolicy) -> PlannerFixture {
+    let mut stage = fixture_with_policy(policy);
+    stage.post_as_eve("First.").unwrap();
     stage
 }
 
 /// Ada's reply is being written.
-fn running(policy: InputPolicy) -> Stage {
+fn running(policy: InputPolicy) -> PlannerFixture {
     let mut stage = queued(policy);
-    stage.due();
+    stage.claim_due();
     stage
 }
 
-fn paused(policy: InputPolicy) -> Stage {
+fn paused(policy: InputPolicy) -> PlannerFixture {
     let mut stage = queued(policy);
-    stage.does(&Command::Pause).unwrap();
+    stage.run_command(&Command::Pause).unwrap();
     stage
 }
 
-fn failed(policy: InputPolicy) -> Stage {
+fn failed(policy: InputPolicy) -> PlannerFixture {
     let mut stage = running(policy);
-    stage.ends(failure());
+    stage.end_run(failure());
     stage
 }
 
 #[test]
 fn an_idle_conversation_stores_a_message_and_answers_it() {
     for policy in EVERY_POLICY {
-        let plan = stage(policy).eve_says("Hi.");
+        let plan = fixture_with_policy(policy).post_as_eve("Hi.");
 
         let expected = [
             r#"Eve says "Hi.""#,
@@ -75,7 +75,7 @@ fn an_idle_conversation_stores_a_message_and_answers_it() {
 fn a_message_gives_a_resting_conversation_a_new_round() {
     for policy in EVERY_POLICY {
         for mut stage in [paused(policy), failed(policy)] {
-            let plan = stage.eve_says("Hi.");
+            let plan = stage.post_as_eve("Hi.");
 
             let expected = [
                 r#"Eve says "Hi.""#,
@@ -91,19 +91,19 @@ fn a_message_gives_a_resting_conversation_a_new_round() {
 #[test]
 fn reject_stores_nothing_while_a_reply_is_on_its_way() {
     for mut stage in [queued(InputPolicy::Reject), running(InputPolicy::Reject)] {
-        let refusal = stage.eve_says("Hi.");
+        let refusal = stage.post_as_eve("Hi.");
 
-        assert_eq!(refusal, Err(Refusal::GenerationLocked));
+        assert_eq!(refusal, Err(CommandError::GenerationLocked));
     }
 }
 
 #[test]
-fn a_queued_reply_makes_place_for_the_answer_to_the_newer_message() {
+fn a_queued_reply_is_replaced_by_the_answer_to_a_newer_message() {
     for policy in [InputPolicy::Queue, InputPolicy::Restart] {
         let mut stage = queued(policy);
-        let first = stage.s.queued.as_ref().unwrap().id;
+        let first = stage.state.queued.as_ref().unwrap().id;
 
-        let plan = stage.eve_says("Bob?").unwrap();
+        let plan = stage.post_as_eve("Bob?").unwrap();
 
         let expected = [
             r#"Eve says "Bob?""#,
@@ -112,7 +112,11 @@ fn a_queued_reply_makes_place_for_the_answer_to_the_newer_message() {
             "queue Ada: user_turn, user_message",
         ];
         assert_eq!(plan, expected);
-        assert_eq!(stage.s.queued.unwrap().id, first, "the row keeps its id");
+        assert_eq!(
+            stage.state.queued.unwrap().id,
+            first,
+            "the row keeps its id"
+        );
         assert!(stage.ended.is_empty(), "what is overwritten does not end");
     }
 }
@@ -121,7 +125,7 @@ fn a_queued_reply_makes_place_for_the_answer_to_the_newer_message() {
 fn under_queue_the_running_reply_goes_on_and_its_round_is_over() {
     let mut stage = running(InputPolicy::Queue);
 
-    let plan = stage.eve_says("And then?").unwrap();
+    let plan = stage.post_as_eve("And then?").unwrap();
 
     let expected = [
         r#"Eve says "And then?""#,
@@ -130,16 +134,19 @@ fn under_queue_the_running_reply_goes_on_and_its_round_is_over() {
         "queue Ada: user_turn, user_message",
     ];
     assert_eq!(plan, expected);
-    let committed = stage.ends(success("Hello."));
+    let committed = stage.end_run(success("Hello."));
     assert_eq!(committed, ["finish Ada: succeeded", r#"Ada says "Hello.""#]);
-    assert!(stage.s.queued.is_some(), "the newer plan waits its turn");
+    assert!(
+        stage.state.queued.is_some(),
+        "the newer plan waits its turn"
+    );
 }
 
 #[test]
 fn under_restart_the_running_reply_is_dropped() {
     let mut stage = running(InputPolicy::Restart);
 
-    let plan = stage.eve_says("And then?").unwrap();
+    let plan = stage.post_as_eve("And then?").unwrap();
 
     let expected = [
         r#"Eve says "And then?""#,
@@ -152,11 +159,11 @@ fn under_restart_the_running_reply_is_dropped() {
 }
 
 #[test]
-fn a_restart_that_wakes_nobody_ends_the_round_whose_reply_it_dropped() {
+fn a_restart_without_repliers_ends_the_round_whose_reply_it_dropped() {
     let mut stage = running(InputPolicy::Restart);
-    stage.s.space.reply_order = ReplyOrder::Manual;
+    stage.state.space.reply_order = ReplyOrder::Manual;
 
-    let plan = stage.eve_says("Hush.").unwrap();
+    let plan = stage.post_as_eve("Hush.").unwrap();
 
     let expected = [
         r#"Eve says "Hush.""#,
@@ -167,38 +174,38 @@ fn a_restart_that_wakes_nobody_ends_the_round_whose_reply_it_dropped() {
 }
 
 #[test]
-fn a_restart_that_wakes_nobody_leaves_a_round_that_still_waits() {
+fn a_restart_without_repliers_keeps_a_round_that_still_waits() {
     let mut stage = running(InputPolicy::Queue);
-    stage.eve_says("One more thing.").unwrap();
-    stage.s.space.during_generation_user_input_policy = InputPolicy::Restart;
-    stage.s.space.reply_order = ReplyOrder::Manual;
+    stage.post_as_eve("One more thing.").unwrap();
+    stage.state.space.during_generation_user_input_policy = InputPolicy::Restart;
+    stage.state.space.reply_order = ReplyOrder::Manual;
 
-    let plan = stage.eve_says("Hush.").unwrap();
+    let plan = stage.post_as_eve("Hush.").unwrap();
 
     assert_eq!(plan, [r#"Eve says "Hush.""#, "finish Ada: canceled"]);
 }
 
 #[test]
-fn in_manual_order_a_message_wakes_nobody() {
+fn manual_order_selects_no_speaker() {
     for mut stage in [
-        stage(InputPolicy::Queue),
+        fixture_with_policy(InputPolicy::Queue),
         paused(InputPolicy::Queue),
         running(InputPolicy::Queue),
     ] {
-        stage.s.space.reply_order = ReplyOrder::Manual;
+        stage.state.space.reply_order = ReplyOrder::Manual;
 
-        assert_eq!(stage.eve_says("Hi.").unwrap(), [r#"Eve says "Hi.""#]);
+        assert_eq!(stage.post_as_eve("Hi.").unwrap(), [r#"Eve says "Hi.""#]);
     }
 }
 
 #[test]
 fn the_debounce_moves_with_each_message_of_a_burst() {
-    let mut stage = stage(InputPolicy::Queue);
-    stage.s.space.user_turn_debounce_ms = 2_000;
+    let mut stage = fixture_with_policy(InputPolicy::Queue);
+    stage.state.space.user_turn_debounce_ms = 2_000;
 
-    let first = stage.eve_says("One").unwrap();
+    let first = stage.post_as_eve("One").unwrap();
     stage.now = stage.now.plus_ms(1_500);
-    let second = stage.eve_says("two").unwrap();
+    let second = stage.post_as_eve("two").unwrap();
 
     assert_eq!(first[2], "queue Ada: user_turn, user_message, in 2000 ms");
     assert_eq!(second[3], "queue Ada: user_turn, user_message, in 2000 ms");
@@ -207,13 +214,13 @@ fn the_debounce_moves_with_each_message_of_a_burst() {
 #[test]
 fn a_burst_waits_at_most_ten_debounces_and_no_less_than_ten_seconds() {
     for (debounce, bound) in [(500, 10_000), (1_000, 10_000), (3_000, 30_000)] {
-        let mut stage = stage(InputPolicy::Queue);
-        stage.s.space.user_turn_debounce_ms = debounce;
+        let mut stage = fixture_with_policy(InputPolicy::Queue);
+        stage.state.space.user_turn_debounce_ms = debounce;
         let began = stage.now;
 
         while stage.now.ms_since(began) <= bound + debounce {
-            stage.eve_says("…").unwrap();
-            let at = stage.s.queued.as_ref().unwrap().run_after.unwrap();
+            stage.post_as_eve("…").unwrap();
+            let at = stage.state.queued.as_ref().unwrap().run_after.unwrap();
             assert!(at >= stage.now);
             let expected = (stage.now.ms_since(began) + debounce).min(bound);
             let waits = at.ms_since(began);
@@ -225,96 +232,102 @@ fn a_burst_waits_at_most_ten_debounces_and_no_less_than_ten_seconds() {
 
 #[test]
 fn a_claim_ends_the_burst() {
-    let mut stage = stage(InputPolicy::Queue);
-    stage.s.space.user_turn_debounce_ms = 500;
-    stage.eve_says("One").unwrap();
+    let mut stage = fixture_with_policy(InputPolicy::Queue);
+    stage.state.space.user_turn_debounce_ms = 500;
+    stage.post_as_eve("One").unwrap();
     stage.now = stage.now.plus_ms(500);
-    stage.due();
+    stage.claim_due();
     stage.now = stage.now.plus_ms(60_000);
 
-    stage.eve_says("two").unwrap();
+    stage.post_as_eve("two").unwrap();
 
-    let run = stage.s.queued.unwrap();
+    let run = stage.state.queued.unwrap();
     assert_eq!(run.burst_started_at, Some(stage.now));
     assert_eq!(run.run_after, Some(stage.now.plus_ms(500)));
 }
 
 #[test]
-fn only_a_human_who_may_post_posts() {
+fn only_an_active_human_can_post() {
     let by = |author| {
-        let Command::Posted(it) = post("Hi.") else {
+        let Command::MessagePosted(it) = post("Hi.") else {
             unreachable!("a post is a post")
         };
-        Command::Posted(Post { author, ..it })
+        Command::MessagePosted(NewPost { author, ..it })
     };
-    let refusal = |change: fn(&mut Stage), author| {
-        let mut stage = stage(InputPolicy::Queue);
+    let refusal = |change: fn(&mut PlannerFixture), author| {
+        let mut stage = fixture_with_policy(InputPolicy::Queue);
         change(&mut stage);
-        stage.does(&by(author)).unwrap_err()
+        stage.run_command(&by(author)).unwrap_err()
     };
 
     let stranger = MembershipId(99);
-    assert_eq!(refusal(|_| (), stranger), Refusal::NotFound);
-    assert_eq!(refusal(|_| (), ADA), Refusal::Forbidden);
+    assert_eq!(refusal(|_| (), stranger), CommandError::NotFound);
+    assert_eq!(refusal(|_| (), ADA), CommandError::Forbidden);
     assert_eq!(
-        refusal(|it| it.seat(EVE).status = MembershipStatus::Removed, EVE),
-        Refusal::Forbidden
+        refusal(
+            |it| it.member_mut(EVE).status = MembershipStatus::Removed,
+            EVE
+        ),
+        CommandError::Forbidden
     );
     assert_eq!(
         refusal(
-            |it| it.seat(EVE).participation = Participation::Observer,
+            |it| it.member_mut(EVE).participation = Participation::Observer,
             EVE
         ),
-        Refusal::Forbidden
+        CommandError::Forbidden
     );
     assert_eq!(
-        refusal(|it| it.s.space.status = space::SpaceStatus::Archived, EVE),
-        Refusal::SpaceArchived
+        refusal(
+            |it| it.state.space.status = space::SpaceStatus::Archived,
+            EVE
+        ),
+        CommandError::SpaceArchived
     );
 }
 
 #[test]
 fn the_copilot_speaks_for_its_human_in_its_conversation_only() {
-    let mut stage = stage(InputPolicy::Queue);
-    let here = stage.s.conversation.id;
-    stage.seat(EVE).copilot_mode = CopilotMode::Full;
-    stage.seat(EVE).copilot_remaining_steps = Some(2);
+    let mut stage = fixture_with_policy(InputPolicy::Queue);
+    let here = stage.state.conversation.id;
+    stage.member_mut(EVE).copilot_mode = CopilotMode::Full;
+    stage.member_mut(EVE).copilot_remaining_steps = Some(2);
 
-    assert!(stage.eve_says("I am elsewhere.").is_ok());
-    stage.seat(EVE).copilot_conversation_id = Some(here);
-    assert_eq!(stage.eve_says("Me."), Err(Refusal::CopilotActive));
-    stage.seat(EVE).copilot_remaining_steps = None;
-    assert!(stage.eve_says("Its steps are spent.").is_ok());
+    assert!(stage.post_as_eve("I am elsewhere.").is_ok());
+    stage.member_mut(EVE).copilot_conversation_id = Some(here);
+    assert_eq!(stage.post_as_eve("Me."), Err(CommandError::CopilotActive));
+    stage.member_mut(EVE).copilot_remaining_steps = None;
+    assert!(stage.post_as_eve("Its steps are spent.").is_ok());
 }
 
 #[test]
-fn a_mention_names_somebody_who_is_here() {
+fn a_mention_must_name_an_active_member() {
     let mentions = |id| {
-        let Command::Posted(it) = post("You!") else {
+        let Command::MessagePosted(it) = post("You!") else {
             unreachable!("a post is a post")
         };
         let mentions = vec![id];
-        Command::Posted(Post { mentions, ..it })
+        Command::MessagePosted(NewPost { mentions, ..it })
     };
-    let mut stage = stage(InputPolicy::Queue);
-    stage.s.space.reply_order = ReplyOrder::Natural;
+    let mut stage = fixture_with_policy(InputPolicy::Queue);
+    stage.state.space.reply_order = ReplyOrder::Natural;
 
-    let unknown = stage.does(&mentions(MembershipId(99)));
-    let known = stage.does(&mentions(BOB)).unwrap();
-    stage.seat(BOB).status = MembershipStatus::Removed;
-    let gone = stage.does(&mentions(BOB));
+    let unknown = stage.run_command(&mentions(MembershipId(99)));
+    let known = stage.run_command(&mentions(BOB)).unwrap();
+    stage.member_mut(BOB).status = MembershipStatus::Removed;
+    let gone = stage.run_command(&mentions(BOB));
 
-    assert_eq!(unknown, Err(Refusal::UnknownMention));
+    assert_eq!(unknown, Err(CommandError::UnknownMention));
     assert_eq!(known[1], "round of Bob");
-    assert_eq!(gone, Err(Refusal::UnknownMention));
+    assert_eq!(gone, Err(CommandError::UnknownMention));
 }
 
 #[test]
 fn a_round_keeps_its_trigger_and_the_reason_of_its_choice() {
     let stage = queued(InputPolicy::Queue);
 
-    let round = stage.s.round.unwrap();
-    let run = stage.s.queued.unwrap();
+    let round = stage.state.round.unwrap();
+    let run = stage.state.queued.unwrap();
     assert_eq!(round.row.state, round::RoundState::Generating);
     assert_eq!(round.row.trigger_message_id, Some(stage.messages[0].id));
     assert_eq!(run.debug.trigger_message_id, Some(stage.messages[0].id));

@@ -22,12 +22,12 @@ use crate::prompt::loader::PromptRequest;
 use crate::prompt::loader::PromptScope;
 use crate::prompt::prompt_record::SentPrompt;
 use crate::providers::provider;
-use crate::runs::command::Sent;
-use crate::runs::context::Context;
-use crate::runs::offers;
-use crate::runs::offers::Offer;
+use crate::runs::command::SentPromptRef;
 use crate::runs::run;
-use crate::runs::situation::Situation;
+use crate::runs::services::RunServices;
+use crate::runs::state::ScheduleState;
+use crate::runs::tool_offers;
+use crate::runs::tool_offers::ToolOffer;
 use crate::spaces::membership;
 use crate::tools::tool_settings::SpaceTools;
 use sea_orm::DbErr;
@@ -35,13 +35,13 @@ use sea_orm::EntityTrait;
 use std::sync::Arc;
 
 /// A prompt, if it fits into the model's window.
-type Attempt = Result<BuiltPrompt, ContextOverflow>;
+type FittedPrompt = Result<BuiltPrompt, ContextOverflow>;
 
 /// How long a candidate may become where the settings say nothing.
-const CANDIDATE_TOKENS: u32 = 200;
+const DEFAULT_CANDIDATE_TOKENS: u32 = 200;
 
 /// A turn that is ready to be taken.
-pub struct Prepared {
+pub struct PreparedRun {
     pub provider: Arc<dyn Provider>,
     /// Where that one is configured.
     pub provider_id: ProviderId,
@@ -49,9 +49,9 @@ pub struct Prepared {
     pub speaker: PromptMember,
     /// Everybody else whose name may not begin a line.
     pub others: Vec<PromptMember>,
-    pub sent: Sent,
+    pub sent: SentPromptRef,
     /// What the speaker may call.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<ToolOffer>,
 }
 
 /// Prepares a claimed run, from what its claim has seen.
@@ -59,34 +59,36 @@ pub struct Prepared {
 /// # Errors
 /// The failure with which the run ends.
 pub async fn prepare(
-    context: &Context,
+    context: &RunServices,
     run: &run::Model,
-    situation: Situation,
-) -> Result<Prepared, GenerationFailure> {
-    let row = situation.provider.ok_or_else(no_provider)?;
+    state: ScheduleState,
+) -> Result<PreparedRun, GenerationFailure> {
+    let row = state.provider.ok_or_else(no_provider_failure)?;
     let turn = PromptRequest {
         conversation: run.conversation_id,
         speaker: run.speaker_space_membership_id,
-        cutoff_seq: cutoff_of(context, run).await.map_err(internal)?,
+        cutoff_seq: prompt_cutoff(context, run)
+            .await
+            .map_err(internal_failure)?,
         reply_to: run.debug.trigger_message_id,
         provider: &row,
-        kind: kind_of(run),
+        kind: prompt_trigger(run),
         now: context.clock.now(),
     };
-    let allowed = SpaceTools::from_settings(&situation.space.settings);
-    let owner = situation.space.owner_id;
+    let allowed = SpaceTools::from_settings(&state.space.settings);
+    let owner = state.space.owner_id;
     let place = PromptScope {
-        conversation: situation.conversation,
-        space: situation.space,
-        memberships: situation.members,
+        conversation: state.conversation,
+        space: state.space,
+        memberships: state.members,
     };
     let scene = loader::load_in_scope(context.db.reader(), turn, place).await;
-    let scene = scene.map_err(internal)?;
+    let scene = scene.map_err(internal_failure)?;
     let seed = run.id.0.as_u64_pair().1;
-    let mut prepared = ready(context, &row, scene, seed).await?;
+    let mut prepared = prepare_with_provider(context, &row, scene, seed).await?;
     // Whoever speaks for a person calls nothing.
     if prepared.speaker.is_character() && !allowed.is_empty() {
-        prepared.offers = offers::of_space(context, allowed, owner).await;
+        prepared.offers = tool_offers::list_for_space(context, allowed, owner).await;
     }
     Ok(prepared)
 }
@@ -96,13 +98,13 @@ pub async fn prepare(
 /// # Errors
 /// Why it cannot be written.
 pub async fn prepare_candidate(
-    context: &Context,
+    context: &RunServices,
     conversation: ConversationId,
     speaker: MembershipId,
     instruction: Option<String>,
     seed: u64,
-) -> Result<Prepared, GenerationFailure> {
-    let row = endpoint(context, speaker).await?;
+) -> Result<PreparedRun, GenerationFailure> {
+    let row = require_provider(context, speaker).await?;
     let turn = PromptRequest {
         conversation,
         speaker,
@@ -112,14 +114,17 @@ pub async fn prepare_candidate(
         kind: GenerationTrigger::Normal,
         now: context.clock.now(),
     };
-    let mut scene = scene(context, turn).await?;
+    let mut scene = load_scene(context, turn).await?;
     scene.impersonation_request = instruction;
-    scene.preset.max_tokens.get_or_insert(CANDIDATE_TOKENS);
-    ready(context, &row, scene, seed).await
+    scene
+        .preset
+        .max_tokens
+        .get_or_insert(DEFAULT_CANDIDATE_TOKENS);
+    prepare_with_provider(context, &row, scene, seed).await
 }
 
 /// What a run is to the entries of a preset and of lore.
-fn kind_of(run: &run::Model) -> GenerationTrigger {
+fn prompt_trigger(run: &run::Model) -> GenerationTrigger {
     match run.debug.target_message_id {
         Some(_) => GenerationTrigger::Regenerate,
         None => GenerationTrigger::Normal,
@@ -127,27 +132,32 @@ fn kind_of(run: &run::Model) -> GenerationTrigger {
 }
 
 /// The endpoint that this seat's model answers at.
-async fn endpoint(
-    context: &Context,
+async fn require_provider(
+    context: &RunServices,
     speaker: MembershipId,
 ) -> Result<provider::Model, GenerationFailure> {
-    let row = provider_of(context, speaker).await.map_err(internal)?;
-    row.ok_or_else(no_provider)
+    let row = find_provider(context, speaker)
+        .await
+        .map_err(internal_failure)?;
+    row.ok_or_else(no_provider_failure)
 }
 
-async fn scene(context: &Context, turn: PromptRequest<'_>) -> Result<Scene, GenerationFailure> {
+async fn load_scene(
+    context: &RunServices,
+    turn: PromptRequest<'_>,
+) -> Result<Scene, GenerationFailure> {
     let scene = loader::load(context.db.reader(), turn).await;
-    let scene = scene.map_err(internal)?;
-    scene.ok_or_else(|| internal("the conversation is gone"))
+    let scene = scene.map_err(internal_failure)?;
+    scene.ok_or_else(|| internal_failure("the conversation is gone"))
 }
 
 /// The turn of whoever speaks in `scene`, put into words for this endpoint.
-async fn ready(
-    context: &Context,
+async fn prepare_with_provider(
+    context: &RunServices,
     row: &provider::Model,
     scene: Scene,
     seed: u64,
-) -> Result<Prepared, GenerationFailure> {
+) -> Result<PreparedRun, GenerationFailure> {
     let provider = context
         .models
         .create(row)
@@ -158,7 +168,9 @@ async fn ready(
         })?;
     let speaker = scene.speaker;
     let context_tokens = u32::try_from(scene.limits().context_tokens).ok();
-    let (scene, built) = build(context, scene).await.map_err(internal)?;
+    let (scene, built) = build_prompt(context, scene)
+        .await
+        .map_err(internal_failure)?;
     let built = built.map_err(|overflow| GenerationFailure {
         code: FailureCode::ContextOverflow,
         message: overflow.to_string(),
@@ -171,9 +183,9 @@ async fn ready(
     let own = own
         .into_iter()
         .next()
-        .ok_or_else(|| internal("the speaker has no seat"))?;
-    Ok(Prepared {
-        sent: sent(row, &built, seed),
+        .ok_or_else(|| internal_failure("the speaker has no seat"))?;
+    Ok(PreparedRun {
+        sent: sent_prompt(row, &built, seed),
         request: Request {
             context_tokens,
             ..built.into_request(&row.model, seed)
@@ -189,12 +201,12 @@ async fn ready(
 /// What would be sent if this seat spoke now, and through which endpoint. `None`: no conversation,
 /// no such seat, or no model.
 pub async fn preview(
-    context: &Context,
+    context: &RunServices,
     conversation: ConversationId,
     speaker: MembershipId,
     trigger: Option<MessageId>,
-) -> Result<Option<(provider::Model, Attempt)>, DbErr> {
-    let Some(row) = provider_of(context, speaker).await? else {
+) -> Result<Option<(provider::Model, FittedPrompt)>, DbErr> {
+    let Some(row) = find_provider(context, speaker).await? else {
         return Ok(None);
     };
     let turn = PromptRequest {
@@ -212,13 +224,16 @@ pub async fn preview(
     if prompt.find_speaker().is_none() {
         return Ok(None);
     }
-    let (_, built) = build(context, prompt).await?;
+    let (_, built) = build_prompt(context, prompt).await?;
     Ok(Some((row, built)))
 }
 
 /// Builds a prompt. That counts tokens, which is CPU work, and the first count reads the
 /// vocabulary: a task of its own does it, so that neither a stream nor a door waits.
-async fn build(context: &Context, prompt: Scene) -> Result<(Scene, Attempt), DbErr> {
+async fn build_prompt(
+    context: &RunServices,
+    prompt: Scene,
+) -> Result<(Scene, FittedPrompt), DbErr> {
     let building = context.shutdown.main().spawn_blocking(move || {
         let built = builder::build(&prompt, &tokens::count);
         (prompt, built)
@@ -229,7 +244,7 @@ async fn build(context: &Context, prompt: Scene) -> Result<(Scene, Attempt), DbE
 
 /// The newest message that the prompt of a run may contain. To write a message anew is to forget it,
 /// and all that came after it.
-async fn cutoff_of(context: &Context, run: &run::Model) -> Result<i64, DbErr> {
+async fn prompt_cutoff(context: &RunServices, run: &run::Model) -> Result<i64, DbErr> {
     let seen = run.cutoff_seq.unwrap_or(i64::MAX);
     let Some(target) = run.debug.target_message_id else {
         return Ok(seen);
@@ -239,8 +254,8 @@ async fn cutoff_of(context: &Context, run: &run::Model) -> Result<i64, DbErr> {
     Ok(found.map_or(seen, |it| seen.min(it.seq - 1)))
 }
 
-async fn provider_of(
-    context: &Context,
+async fn find_provider(
+    context: &RunServices,
     speaker: MembershipId,
 ) -> Result<Option<provider::Model>, DbErr> {
     let db = context.db.reader();
@@ -250,8 +265,8 @@ async fn provider_of(
     provider::find_usable(db, own, model).await
 }
 
-fn sent(row: &provider::Model, built: &BuiltPrompt, seed: u64) -> Sent {
-    let figures = run::PromptRecord {
+fn sent_prompt(row: &provider::Model, built: &BuiltPrompt, seed: u64) -> SentPromptRef {
+    let figures = run::PromptStats {
         provider: row.name.clone(),
         model: row.model.clone(),
         total_tokens: built.total_tokens,
@@ -260,14 +275,14 @@ fn sent(row: &provider::Model, built: &BuiltPrompt, seed: u64) -> Sent {
         n_messages: i64::try_from(built.messages.len()).unwrap_or(i64::MAX),
         seed: seed.cast_signed(),
     };
-    Sent {
-        figures,
+    SentPromptRef {
+        stats: figures,
         record: Arc::new(SentPrompt::from_built(&row.model, built)),
-        memory: Arc::new(built.effects.clone()),
+        effects: Arc::new(built.effects.clone()),
     }
 }
 
-fn no_provider() -> GenerationFailure {
+fn no_provider_failure() -> GenerationFailure {
     GenerationFailure {
         code: FailureCode::NoProvider,
         message: "No model is connected. Connect one, then try again.".to_owned(),
@@ -275,7 +290,7 @@ fn no_provider() -> GenerationFailure {
     }
 }
 
-fn internal(cause: impl std::fmt::Display) -> GenerationFailure {
+fn internal_failure(cause: impl std::fmt::Display) -> GenerationFailure {
     tracing::error!(error = %cause, "a run could not be prepared: {cause}");
     GenerationFailure {
         code: FailureCode::Internal,

@@ -29,13 +29,13 @@ use sea_orm::sea_query::SimpleExpr;
 
 /// How a run that ran comes to its end.
 #[derive(Clone, Debug)]
-pub enum End {
+pub enum RunEnd {
     Succeeded,
-    Failed(run::Error),
+    Failed(run::RunError),
     Canceled,
 }
 
-impl End {
+impl RunEnd {
     /// The state it leads to.
     pub fn status(&self) -> RunStatus {
         match self {
@@ -150,7 +150,7 @@ pub async fn set_cutoff(tx: &impl ConnectionTrait, id: RunId) -> Result<i64, DbE
 /// Renews the heartbeats of the runs that a node executes, and tells what became of them. A run that
 /// is not in the answer is no longer ours. One that is the node's by its row alone, since the answer
 /// to its claim was lost, is not renewed: nobody writes it.
-pub async fn beat(
+pub async fn heartbeat(
     db: &impl ConnectionTrait,
     worker: &str,
     held: &[RunId],
@@ -172,7 +172,7 @@ pub async fn request_cancel(
     id: RunId,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
-    let res = moving(id, RunStatus::Running)
+    let res = update_in_status(id, RunStatus::Running)
         .col_expr(Column::CancelRequestedAt, Expr::value(now))
         .col_expr(Column::KeepPartial, Expr::value(true))
         .exec(tx)
@@ -185,16 +185,16 @@ pub async fn finish(
     tx: &impl ConnectionTrait,
     run: &run::Model,
     lease: i64,
-    end: &End,
+    end: &RunEnd,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
-    let mut update = ending(run, end.status(), now)
+    let mut update = update_ended(run, end.status(), now)
         .filter(Column::Status.eq(RunStatus::Running))
         .filter(Column::Lease.eq(lease)); // the fence: a revived worker holds an older one
-    if let End::Failed(error) = end {
-        update = update.col_expr(Column::Error, Expr::value(json(error)));
+    if let RunEnd::Failed(error) = end {
+        update = update.col_expr(Column::Error, Expr::value(to_json(error)));
     }
-    if matches!(end, End::Canceled) {
+    if matches!(end, RunEnd::Canceled) {
         update = update.col_expr(
             Column::CancelRequestedAt,
             Expr::value(run.cancel_requested_at.unwrap_or(now)),
@@ -204,12 +204,12 @@ pub async fn finish(
 }
 
 /// Notes what a running run of ours waits for. `false`: it is no longer ours.
-pub async fn waits_for(
+pub async fn set_waiting_for(
     tx: &impl ConnectionTrait,
     (id, lease): (RunId, i64),
     what: Option<run::WaitingFor>,
 ) -> Result<bool, DbErr> {
-    let res = moving(id, RunStatus::Running)
+    let res = update_in_status(id, RunStatus::Running)
         .filter(Column::Lease.eq(lease))
         .col_expr(Column::WaitingFor, Expr::value(what))
         .exec(tx)
@@ -219,11 +219,11 @@ pub async fn waits_for(
 
 /// Notes what a run had sent and cost that was canceled before its executor could report it.
 /// `false`: it was not canceled under this lease, or that is known already.
-pub async fn note_late(
+pub async fn set_late_usage(
     tx: &impl ConnectionTrait,
     (id, lease): (RunId, i64),
-    sent: &run::PromptRecord,
-    usage: Option<run::Usage>,
+    sent: &run::PromptStats,
+    usage: Option<run::RunUsage>,
 ) -> Result<bool, DbErr> {
     let canceled = run::Entity::find_by_id(id)
         .filter(Column::Status.eq(RunStatus::Canceled))
@@ -233,12 +233,12 @@ pub async fn note_late(
     let Some(run) = canceled.filter(|it| it.debug.prompt.is_none()) else {
         return Ok(false);
     };
-    let usage = run::Usage::and(run.usage, usage);
+    let usage = run::RunUsage::sum(run.usage, usage);
     let mut debug = run.debug;
     debug.prompt = Some(sent.clone());
     let noted = run::Entity::update_many()
-        .col_expr(Column::Debug, Expr::value(json(&debug)))
-        .col_expr(Column::Usage, Expr::value(usage.as_ref().map(json)))
+        .col_expr(Column::Debug, Expr::value(to_json(&debug)))
+        .col_expr(Column::Usage, Expr::value(usage.as_ref().map(to_json)))
         .filter(Column::Id.eq(id))
         .filter(Column::Status.eq(RunStatus::Canceled))
         .filter(Column::Lease.eq(lease));
@@ -251,30 +251,30 @@ pub async fn expire(
     tx: &impl ConnectionTrait,
     run: &run::Model,
     lease: i64,
-    end: &End,
+    end: &RunEnd,
     now: Timestamp,
-    stale: &Stale,
+    stale: &StaleAfter,
 ) -> Result<bool, DbErr> {
-    let mut update = ending(run, end.status(), now)
+    let mut update = update_ended(run, end.status(), now)
         .filter(Column::Status.eq(RunStatus::Running))
         .filter(Column::Lease.eq(lease))
         .filter(stale.condition(now));
-    if let End::Failed(error) = end {
-        update = update.col_expr(Column::Error, Expr::value(json(error)));
+    if let RunEnd::Failed(error) = end {
+        update = update.col_expr(Column::Error, Expr::value(to_json(error)));
     }
     Ok(update.exec(tx).await?.rows_affected == 1)
 }
 
 /// Gives a running run back, for another node or the next start to claim.
-pub async fn hand_back(
+pub async fn release(
     tx: &impl ConnectionTrait,
     run: &run::Model,
     lease: i64,
 ) -> Result<bool, DbErr> {
     let nothing: Option<i64> = None;
-    let res = moving(run.id, RunStatus::Running)
+    let res = update_in_status(run.id, RunStatus::Running)
         .filter(Column::Lease.eq(lease))
-        .col_expr(Column::Usage, Expr::value(run.usage.as_ref().map(json)))
+        .col_expr(Column::Usage, Expr::value(run.usage.as_ref().map(to_json)))
         .col_expr(Column::Status, Expr::value(RunStatus::Queued))
         .col_expr(Column::WorkerId, Expr::value(Option::<String>::None))
         .col_expr(Column::WaitingFor, Expr::value(Option::<String>::None))
@@ -308,7 +308,7 @@ pub async fn skip(
 pub async fn fail_queued(
     tx: &impl ConnectionTrait,
     run: &run::Model,
-    error: &run::Error,
+    error: &run::RunError,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
     end_queued(tx, run, RunStatus::Failed, now, Some(error)).await
@@ -319,30 +319,30 @@ async fn end_queued(
     run: &run::Model,
     to: RunStatus,
     now: Timestamp,
-    error: Option<&run::Error>,
+    error: Option<&run::RunError>,
 ) -> Result<bool, DbErr> {
-    let mut update = ending(run, to, now).filter(Column::Status.eq(RunStatus::Queued));
+    let mut update = update_ended(run, to, now).filter(Column::Status.eq(RunStatus::Queued));
     if let Some(error) = error {
-        update = update.col_expr(Column::Error, Expr::value(json(error)));
+        update = update.col_expr(Column::Error, Expr::value(to_json(error)));
     }
     Ok(update.exec(tx).await?.rows_affected == 1)
 }
 
-fn moving(id: RunId, from: RunStatus) -> UpdateMany<run::Entity> {
+fn update_in_status(id: RunId, from: RunStatus) -> UpdateMany<run::Entity> {
     run::Entity::update_many()
         .filter(Column::Id.eq(id))
         .filter(Column::Status.eq(from))
 }
 
 /// What every end writes: the state, the hour, the bill, the story.
-fn ending(run: &run::Model, to: RunStatus, now: Timestamp) -> UpdateMany<run::Entity> {
+fn update_ended(run: &run::Model, to: RunStatus, now: Timestamp) -> UpdateMany<run::Entity> {
     run::Entity::update_many()
         .col_expr(Column::Status, Expr::value(to))
         .col_expr(Column::FinishedAt, Expr::value(now))
         .col_expr(Column::WaitingFor, Expr::value(Option::<String>::None))
         .col_expr(Column::CutoffSeq, Expr::value(run.cutoff_seq))
-        .col_expr(Column::Usage, Expr::value(run.usage.as_ref().map(json)))
-        .col_expr(Column::Debug, Expr::value(json(&run.debug)))
+        .col_expr(Column::Usage, Expr::value(run.usage.as_ref().map(to_json)))
+        .col_expr(Column::Debug, Expr::value(to_json(&run.debug)))
         .col_expr(Column::CanceledBecause, Expr::value(run.canceled_because))
         .col_expr(
             Column::SupersededByMessageId,
@@ -351,19 +351,19 @@ fn ending(run: &run::Model, to: RunStatus, now: Timestamp) -> UpdateMany<run::En
         .filter(Column::Id.eq(run.id))
 }
 
-fn json(value: &impl serde::Serialize) -> serde_json::Value {
+fn to_json(value: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(value).expect("a document of ours is plain data and always encodes")
 }
 
 /// Which running runs count as abandoned.
 #[derive(Clone, Copy, Debug)]
-pub struct Stale {
+pub struct StaleAfter {
     /// How old the last heartbeat must be.
     pub after_ms: i64,
     pub dialect: Backend,
 }
 
-impl Stale {
+impl StaleAfter {
     /// A heart that beats so far in the future beat before the clock was set back.
     fn condition(&self, now: Timestamp) -> SimpleExpr {
         let clock = || backend::lease_time(self.dialect, now);
@@ -374,10 +374,10 @@ impl Stale {
 }
 
 /// The running runs whose heartbeat stopped, oldest first.
-pub async fn expired(
+pub async fn list_expired(
     db: &impl ConnectionTrait,
     now: Timestamp,
-    stale: &Stale,
+    stale: &StaleAfter,
 ) -> Result<Vec<run::Model>, DbErr> {
     run::Entity::find()
         .filter(Expr::cust("status = 'running'"))

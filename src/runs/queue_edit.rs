@@ -4,10 +4,10 @@ use crate::ids::MembershipId;
 use crate::ids::RoundId;
 use crate::rounds::round;
 use crate::rounds::slot;
-use crate::runs::command::Refusal;
-use crate::runs::draft::Draft;
-use crate::runs::plan::Enqueue;
-use crate::runs::plan::Reference;
+use crate::runs::command::CommandError;
+use crate::runs::plan::EnqueueRun;
+use crate::runs::plan::MessageRef;
+use crate::runs::plan_builder::PlanBuilder;
 use crate::runs::run;
 use crate::speakers::selection::SpeakerChoice;
 
@@ -19,45 +19,51 @@ use crate::speakers::selection::SpeakerChoice;
 /// [`Refusal::StaleRound`] when another round is active by now, or none;
 /// [`Refusal::NotSchedulable`] for a member whom the scheduler cannot choose.
 pub fn edit(
-    d: &mut Draft,
+    builder: &mut PlanBuilder,
     round: RoundId,
-    wanted: &[MembershipId],
+    members: &[MembershipId],
     by: &str,
-) -> Result<(), Refusal> {
-    let present = d.round.clone().filter(|it| it.row.id == round);
-    let present = present.ok_or(Refusal::StaleRound)?;
-    let speaks = d.running.as_ref().is_some_and(|it| d.is_current_turn(it));
+) -> Result<(), CommandError> {
+    let present = builder.round.clone().filter(|it| it.row.id == round);
+    let present = present.ok_or(CommandError::StaleRound)?;
+    let speaks = builder
+        .running
+        .as_ref()
+        .is_some_and(|it| builder.is_at_cursor(it));
     let from = present.row.cursor + i64::from(speaks);
     let pending: Vec<slot::Model> = present
         .slots
         .into_iter()
         .filter(|it| it.position >= from)
         .collect();
-    if pending.iter().map(|it| &it.space_membership_id).eq(wanted) {
+    if pending.iter().map(|it| &it.space_membership_id).eq(members) {
         return Ok(());
     }
-    let slots = arranged(pending, wanted, by);
-    if !slots.iter().all(|it| d.can_fill_slot(it.id, it.is_forced)) {
-        return Err(Refusal::NotSchedulable);
+    let slots = arrange_slots(pending, members, by);
+    if !slots
+        .iter()
+        .all(|it| builder.can_fill_slot(it.id, it.is_forced))
+    {
+        return Err(CommandError::NotSchedulable);
     }
     let first = slots.first().cloned();
     let keeps_forced = slots.iter().any(|it| it.is_forced);
-    d.replace_slots(from, slots);
+    builder.replace_slots(from, slots);
     match first {
         _ if speaks => {}
-        Some(first) => hand_over(d, first, keeps_forced),
+        Some(first) => replace_queued_run(builder, first, keeps_forced),
         None => {
-            d.cancel_queued(run::RunCancelReason::Superseded);
-            d.end_round(round::RoundStatus::Finished, "queue_emptied");
+            builder.cancel_queued(run::RunCancelReason::Superseded);
+            builder.end_round(round::RoundStatus::Finished, "queue_emptied");
         }
     }
     Ok(())
 }
 
 /// The slots in their new order; who was there already keeps the reason.
-fn arranged(
+fn arrange_slots(
     mut pending: Vec<slot::Model>,
-    wanted: &[MembershipId],
+    members: &[MembershipId],
     by: &str,
 ) -> Vec<SpeakerChoice> {
     let mut arrange = |id: &MembershipId| {
@@ -70,45 +76,45 @@ fn arranged(
             None => SpeakerChoice::new(*id, format!("put in the queue by {by}")),
         }
     };
-    wanted.iter().map(&mut arrange).collect()
+    members.iter().map(&mut arrange).collect()
 }
 
 /// The queued run becomes another speaker's, due when it was due. A round that rests has none. A
 /// forced turn that is removed ends with its own event.
-fn hand_over(d: &mut Draft, first: SpeakerChoice, keeps_forced: bool) {
-    let queued = d.queued.clone().filter(|run| {
+fn replace_queued_run(builder: &mut PlanBuilder, first: SpeakerChoice, keeps_forced: bool) {
+    let queued = builder.queued.clone().filter(|run| {
         let is_forced = run.kind == run::RunKind::ForceTalk;
         let is_same = run.speaker_space_membership_id == first.id && is_forced == first.is_forced;
-        d.is_current_turn(run) && !is_same
+        builder.is_at_cursor(run) && !is_same
     });
     let Some(queued) = queued else {
         return;
     };
     let was_forced = queued.kind == run::RunKind::ForceTalk;
     if was_forced && !keeps_forced {
-        d.cancel_queued(run::RunCancelReason::Superseded);
+        builder.cancel_queued(run::RunCancelReason::Superseded);
     }
     let (kind, reason) = match (first.is_forced, was_forced) {
         (true, _) => (run::RunKind::ForceTalk, run::RunReason::NextSlot),
         (false, true) => (queued.kind_of_next_slot(), run::RunReason::NextSlot),
         (false, false) => (queued.kind, queued.reason),
     };
-    let trigger = queued.debug.trigger_message_id.map(Reference::Message);
+    let trigger = queued.debug.trigger_message_id.map(MessageRef::Message);
     let expected_tail = queued.debug.expected_last_message_id;
     let run = run::Model {
         round_id: queued.round_id,
         slot_position: queued.slot_position,
-        run_after: queued.run_after.map(|at| at.max(d.now)),
+        run_after: queued.run_after.map(|at| at.max(builder.now)),
         burst_started_at: queued.burst_started_at,
-        debug: run::Debug {
+        debug: run::RunDebug {
             chosen_because: Some(first.reason),
             ..Default::default()
         },
-        ..d.blank_run(first.id, kind, reason)
+        ..builder.new_run(first.id, kind, reason)
     };
-    d.enqueue(Enqueue {
+    builder.enqueue(EnqueueRun {
         run,
         trigger,
-        expected_tail: expected_tail.map(Reference::Message),
+        expected_tail: expected_tail.map(MessageRef::Message),
     });
 }

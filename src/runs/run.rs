@@ -60,9 +60,9 @@ pub struct Model {
     pub waiting_for: Option<WaitingFor>,
     /// The newest message its prompt may contain.
     pub cutoff_seq: Option<i64>,
-    pub error: Option<Error>,
-    pub usage: Option<Usage>,
-    pub debug: Debug,
+    pub error: Option<RunError>,
+    pub usage: Option<RunUsage>,
+    pub debug: RunDebug,
     /// Only of a canceled run; null where it was canceled before reasons were stored.
     pub canceled_because: Option<RunCancelReason>,
     /// The post that canceled it, with `superseded_by_message`.
@@ -138,7 +138,7 @@ impl RunKind {
 /// Why a run failed: a code for programs, a sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult, ToSchema)]
 #[schema(as = RunError)]
-pub struct Error {
+pub struct RunError {
     pub code: String,
     pub message: String,
     /// Whether trying again may help.
@@ -150,7 +150,7 @@ pub struct Error {
     Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult, ToSchema,
 )]
 #[schema(as = Usage)]
-pub struct Usage {
+pub struct RunUsage {
     pub prompt_tokens: i64,
     pub completion_tokens: i64,
     /// A part of it was not reported by the provider and is the server's own count.
@@ -158,24 +158,24 @@ pub struct Usage {
     pub estimated: bool,
 }
 
-impl From<UsageTotal> for Usage {
-    fn from(it: UsageTotal) -> Self {
+impl From<UsageTotal> for RunUsage {
+    fn from(usage: UsageTotal) -> Self {
         Self {
-            prompt_tokens: it.prompt_tokens,
-            completion_tokens: it.completion_tokens,
-            estimated: it.is_estimated,
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            estimated: usage.is_estimated,
         }
     }
 }
 
-impl Usage {
+impl RunUsage {
     /// Prompt and completion together.
     pub fn total(self) -> i64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 
     /// With what further calls of the same run cost.
-    pub fn and(before: Option<Self>, more: Option<Self>) -> Option<Self> {
+    pub fn sum(before: Option<Self>, more: Option<Self>) -> Option<Self> {
         let (Some(before), Some(more)) = (before, more) else {
             return before.or(more);
         };
@@ -192,7 +192,7 @@ impl Usage {
 /// What led to a run and what went into it: for people who ask why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
 #[serde(default)]
-pub struct Debug {
+pub struct RunDebug {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen_because: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -205,13 +205,13 @@ pub struct Debug {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped_because: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<PromptRecord>,
+    pub prompt: Option<PromptStats>,
 }
 
 /// What went into a prompt, in figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptRecord)]
-pub struct PromptRecord {
+pub struct PromptStats {
     pub provider: String,
     pub model: String,
     pub total_tokens: i64,
@@ -224,7 +224,7 @@ pub struct PromptRecord {
 /// One attempt to produce one text, as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Run)]
-pub struct View {
+pub struct RunView {
     pub id: RunId,
     pub conversation_id: ConversationId,
     /// Its place among the runs of its conversation.
@@ -247,19 +247,19 @@ pub struct View {
     pub canceled_because: Option<RunCancelReason>,
     /// The post that canceled it, with `superseded_by_message`.
     pub superseded_by_message_id: Option<MessageId>,
-    pub error: Option<Error>,
-    pub usage: Option<Usage>,
+    pub error: Option<RunError>,
+    pub usage: Option<RunUsage>,
     pub target_message_id: Option<MessageId>,
     pub trigger_message_id: Option<MessageId>,
     pub skipped_because: Option<String>,
-    pub prompt: Option<PromptRecord>,
+    pub prompt: Option<PromptStats>,
     pub created_at: Timestamp,
 }
 
 impl Model {
     /// What people may read of this run.
-    pub fn view(&self) -> View {
-        View {
+    pub fn view(&self) -> RunView {
+        RunView {
             id: self.id,
             conversation_id: self.conversation_id,
             run_seq: self.run_seq,
@@ -290,7 +290,7 @@ impl Model {
     }
 
     /// A run that a post cancels names that post.
-    pub fn name_post(&mut self, post: Option<MessageId>) {
+    pub fn set_superseding_message(&mut self, post: Option<MessageId>) {
         if self.canceled_because == Some(RunCancelReason::SupersededByMessage) {
             self.superseded_by_message_id = post;
         }
@@ -306,20 +306,20 @@ impl Model {
 
     /// How long it waited from being due to its claim, or to its end if nobody claimed it. One that
     /// ended before it was due did not wait.
-    pub fn waited_ms(&self) -> i64 {
+    pub fn queue_wait_ms(&self) -> i64 {
         let until = self.started_at.or(self.finished_at);
         let due = self.run_after.unwrap_or(self.created_at);
         until.map_or(0, |it| it.ms_since(due).max(0))
     }
 
     /// The document for the log of a timeline: `None` when there is no run.
-    pub fn view_of(run: &Option<Model>) -> Option<View> {
+    pub fn optional_view(run: &Option<Model>) -> Option<RunView> {
         run.as_ref().map(Model::view)
     }
 }
 
 /// The queued and the running run of a conversation, in one look.
-pub async fn active_in(
+pub async fn find_active(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<(Option<Model>, Option<Model>), DbErr> {
@@ -345,7 +345,7 @@ pub async fn active_in(
 }
 
 /// The queued and the running runs of these conversations.
-pub async fn active_in_each(
+pub async fn list_active(
     db: &impl ConnectionTrait,
     conversations: &[ConversationId],
 ) -> Result<Vec<Model>, DbErr> {
@@ -361,7 +361,7 @@ pub async fn active_in_each(
 }
 
 /// The newest run of a conversation, whatever became of it.
-pub async fn newest_in(
+pub async fn find_newest(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<Option<Model>, DbErr> {

@@ -17,19 +17,19 @@ use crate::ids::RunId;
 use crate::ids::SpaceId;
 use crate::runs::announce;
 use crate::runs::command::Command;
-use crate::runs::command::Post;
-use crate::runs::command::Refusal;
-use crate::runs::context::Context;
-use crate::runs::draft::Fresh;
-use crate::runs::due::Due;
+use crate::runs::command::CommandError;
+use crate::runs::command::NewPost;
+use crate::runs::due_runs::DueRun;
 use crate::runs::error::EngineError;
-use crate::runs::fairness::Held;
+use crate::runs::fairness::RunningRun;
+use crate::runs::plan_builder::GeneratedIds;
+use crate::runs::plan_writer::PlanWriter;
+use crate::runs::plan_writer::WrittenPlan;
 use crate::runs::planner;
 use crate::runs::run;
-use crate::runs::situation;
-use crate::runs::situation::Situation;
-use crate::runs::writer::Writer;
-use crate::runs::writer::Written;
+use crate::runs::services::RunServices;
+use crate::runs::state;
+use crate::runs::state::ScheduleState;
 use crate::spaces::membership;
 use futures::future::join_all;
 use sea_orm::DatabaseTransaction;
@@ -41,15 +41,15 @@ use std::sync::Arc;
 
 /// What a step did.
 #[derive(Debug)]
-pub struct Done {
+pub struct StepResult {
     /// The conversation as it is now.
-    pub situation: Situation,
+    pub state: ScheduleState,
     /// The message that was appended or changed, or that was there already.
     pub message: Option<message::Model>,
     /// The run that was claimed.
     pub claimed: Option<run::Model>,
     /// The command had been carried out before; nothing was done now.
-    pub repeated: bool,
+    pub is_repeated: bool,
 }
 
 /// Carries out a command on a conversation.
@@ -59,10 +59,10 @@ pub struct Done {
 /// # Errors
 /// The refusal of the planner, a lost race, or the database's failure. Nothing was changed then.
 pub async fn step(
-    context: &Context,
+    context: &RunServices,
     conversation: ConversationId,
     command: Command,
-) -> Result<Done, EngineError> {
+) -> Result<StepResult, EngineError> {
     let own = context.clone();
     let task = context.shutdown.spawn(async move {
         let _in_order = own.step_locks.lock(conversation).await?;
@@ -70,14 +70,14 @@ pub async fn step(
             let decided = decide_and_write(&own, conversation, command.clone()).await?;
             if let Some((done, written)) = decided {
                 crate::fail_point!("step.after_commit");
-                announce::announce(&own, &done.situation, written);
+                announce::announce(&own, &done.state, written);
                 return Ok(done);
             }
             // A change of settings comes first.
             let applied = decide_and_write(&own, conversation, Command::ApplyChanges).await?;
             if let Some((done, written)) = applied {
                 crate::fail_point!("step.after_commit");
-                announce::announce(&own, &done.situation, written);
+                announce::announce(&own, &done.state, written);
             }
         }
     });
@@ -87,22 +87,22 @@ pub async fn step(
 
 /// A run that is ours now.
 #[derive(Debug)]
-pub struct Claimed {
+pub struct ClaimedRun {
     /// The place it holds.
-    pub held: Held,
+    pub running: RunningRun,
     pub run: run::Model,
     /// The conversation as it was claimed in: what its prompt is made of.
-    pub situation: Situation,
+    pub state: ScheduleState,
 }
 
 /// What a look at many due runs came to.
 #[derive(Debug, Default)]
-pub struct Claims {
-    pub runs: Vec<Claimed>,
+pub struct ClaimResult {
+    pub runs: Vec<ClaimedRun>,
     /// How many of them were decided: claimed, passed over, or found to be gone.
     pub n_decided: usize,
     /// A step of this node has the conversation; another node's is waited for by nobody.
-    pub busy_here: Option<ConversationId>,
+    pub locked_conversation: Option<ConversationId>,
 }
 
 /// Decides many due runs at once, in one transaction: a step each, as [`step`] with
@@ -111,23 +111,23 @@ pub struct Claims {
 ///
 /// # Errors
 /// When the task ended half-way; every other failure is logged, and the runs stay queued.
-pub async fn claim(context: &Context, due: Vec<Due>) -> Result<Claims, DbErr> {
+pub async fn claim(context: &RunServices, due: Vec<DueRun>) -> Result<ClaimResult, DbErr> {
     let own = context.clone();
     let task = context
         .shutdown
-        .spawn(async move { claim_here(&own, due).await });
+        .spawn(async move { claim_all(&own, due).await });
     task.await
         .map_err(|_| DbErr::Custom("the claim's task ended".to_owned()))
 }
 
-async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
-    let mut claims = Claims::default();
+async fn claim_all(context: &RunServices, due: Vec<DueRun>) -> ClaimResult {
+    let mut claims = ClaimResult::default();
     let mut in_order = Vec::new();
     let mut ready = Vec::new();
     for it in due {
         // Never waited for: who waits with locks in hand makes others wait.
         let Some(lock) = context.step_locks.try_lock(it.conversation_id) else {
-            claims.busy_here = Some(it.conversation_id);
+            claims.locked_conversation = Some(it.conversation_id);
             continue;
         };
         in_order.push(lock);
@@ -138,28 +138,28 @@ async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
             crate::fail_point!("step.after_commit");
             claims.n_decided = all.len();
             for (done, written) in all {
-                announce::announce(context, &done.situation, written);
-                claims.take(&ready, done);
+                announce::announce(context, &done.state, written);
+                claims.add(&ready, done);
             }
             drop(in_order);
             let marked = ready
                 .iter()
                 .filter(|it| marked.contains(&it.conversation_id));
-            for done in join_all(marked.map(|it| step_when_due(context, it))).await {
+            for done in join_all(marked.map(|it| claim_one(context, it))).await {
                 claims.n_decided += 1;
                 if let Some(done) = done {
-                    claims.take(&ready, done);
+                    claims.add(&ready, done);
                 }
             }
         }
         Err(error) => {
             tracing::warn!(%error, runs = ready.len(), "due runs could not be claimed together, each is tried by itself: {error}");
             drop(in_order);
-            let each = ready.iter().map(|it| step_when_due(context, it));
+            let each = ready.iter().map(|it| claim_one(context, it));
             for done in join_all(each).await {
                 claims.n_decided += 1;
                 if let Some(done) = done {
-                    claims.take(&ready, done);
+                    claims.add(&ready, done);
                 }
             }
         }
@@ -167,22 +167,22 @@ async fn claim_here(context: &Context, due: Vec<Due>) -> Claims {
     claims
 }
 
-impl Claims {
-    fn take(&mut self, due: &[Due], done: Done) {
+impl ClaimResult {
+    fn add(&mut self, due: &[DueRun], done: StepResult) {
         let Some(run) = done.claimed else {
             return;
         };
         let due = due.iter().find(|it| it.id == run.id);
-        self.runs.extend(due.map(|it| Claimed {
-            held: Held::by(it),
+        self.runs.extend(due.map(|it| ClaimedRun {
+            running: RunningRun::from_due(it),
             run,
-            situation: done.situation,
+            state: done.state,
         }));
     }
 }
 
-async fn step_when_due(context: &Context, due: &Due) -> Option<Done> {
-    match step(context, due.conversation_id, Command::Due { run: due.id }).await {
+async fn claim_one(context: &RunServices, due: &DueRun) -> Option<StepResult> {
+    match step(context, due.conversation_id, Command::Claim { run: due.id }).await {
         Ok(done) => Some(done),
         Err(EngineError::Database(error)) => {
             tracing::warn!(run.id = %due.id, %error, "run {} could not be claimed: {error}", due.id);
@@ -193,12 +193,12 @@ async fn step_when_due(context: &Context, due: &Due) -> Option<Done> {
 }
 
 /// What was decided at once, and the conversations to which a change must be applied first.
-type Decided = (Vec<(Done, Written)>, Vec<ConversationId>);
+type DecidedSteps = (Vec<(StepResult, WrittenPlan)>, Vec<ConversationId>);
 
 /// Decides all that nobody else has. Where a change of settings must be applied first, nothing is
 /// decided and the conversation is returned.
-async fn decide_all(context: &Context, due: &[Due]) -> Result<Decided, EngineError> {
-    let hand = Hand::of(context);
+async fn decide_all(context: &RunServices, due: &[DueRun]) -> Result<DecidedSteps, EngineError> {
+    let step_context = StepContext::from_services(context);
     let runs: BTreeMap<ConversationId, RunId> =
         due.iter().map(|it| (it.conversation_id, it.id)).collect();
     context
@@ -215,7 +215,7 @@ async fn decide_all(context: &Context, due: &[Due]) -> Result<Decided, EngineErr
                             marked.push(row.id);
                             continue;
                         }
-                        let command = Command::Due { run: runs[&row.id] };
+                        let command = Command::Claim { run: runs[&row.id] };
                         let members = match members.entry(space.id) {
                             hash_map::Entry::Occupied(known) => known.get().clone(),
                             hash_map::Entry::Vacant(place) => {
@@ -223,46 +223,46 @@ async fn decide_all(context: &Context, due: &[Due]) -> Result<Decided, EngineErr
                                 place.insert(loaded).clone()
                             }
                         };
-                        let situation = situation::load_locked(tx, row, space, members, &command);
-                        all.push(hand.decide(tx, situation.await?, &command).await?);
+                        let situation = state::load_locked(tx, row, space, members, &command);
+                        all.push(step_context.decide(tx, situation.await?, &command).await?);
                     }
                     Ok((all, marked))
                 })
             },
-            |(all, _): &Decided| all.iter().find_map(|(_, it)| it.proof.clone()),
+            |(all, _): &DecidedSteps| all.iter().find_map(|(_, it)| it.proof.clone()),
         )
         .await
 }
 
 /// Returns when no step of this node has the conversation.
-pub async fn until_free(context: &Context, conversation: ConversationId) {
-    context.step_locks.until_free(conversation).await;
+pub async fn wait_until_unlocked(context: &RunServices, conversation: ConversationId) {
+    context.step_locks.wait_until_unlocked(conversation).await;
 }
 
 /// `None`: nothing was decided, because a change of settings must be applied first.
 async fn decide_and_write(
-    context: &Context,
+    context: &RunServices,
     conversation: ConversationId,
     command: Command,
-) -> Result<Option<(Done, Written)>, EngineError> {
-    let hand = Hand::of(context);
+) -> Result<Option<(StepResult, WrittenPlan)>, EngineError> {
+    let step_context = StepContext::from_services(context);
     context
         .db
         .write_verified(
             move |tx| {
                 Box::pin(async move {
-                    let situation = situation::load(tx, conversation, &command)
+                    let situation = state::load(tx, conversation, &command)
                         .await?
-                        .ok_or(Refusal::NotFound)?;
+                        .ok_or(CommandError::NotFound)?;
                     if situation.conversation.needs_step
-                        && !matches!(command, Command::ApplyChanges | Command::Closed(_))
+                        && !matches!(command, Command::ApplyChanges | Command::SpaceClosed(_))
                     {
                         return Ok(None);
                     }
-                    hand.decide(tx, situation, &command).await.map(Some)
+                    step_context.decide(tx, situation, &command).await.map(Some)
                 })
             },
-            |decided: &Option<(Done, Written)>| {
+            |decided: &Option<(StepResult, WrittenPlan)>| {
                 decided.as_ref().and_then(|(_, it)| it.proof.clone())
             },
         )
@@ -271,14 +271,14 @@ async fn decide_and_write(
 
 /// Who decides, and when.
 #[derive(Clone)]
-struct Hand {
+struct StepContext {
     now: Timestamp,
     node: Arc<str>,
     dialect: Backend,
 }
 
-impl Hand {
-    fn of(context: &Context) -> Self {
+impl StepContext {
+    fn from_services(context: &RunServices) -> Self {
         Self {
             now: context.clock.now(),
             node: context.node.clone(),
@@ -290,25 +290,25 @@ impl Hand {
     async fn decide(
         &self,
         tx: &DatabaseTransaction,
-        situation: Situation,
+        situation: ScheduleState,
         command: &Command,
-    ) -> Result<(Done, Written), EngineError> {
-        if let Some(first) = repeated(tx, situation.conversation.id, command).await? {
-            let done = Done {
-                situation,
+    ) -> Result<(StepResult, WrittenPlan), EngineError> {
+        if let Some(first) = find_repeated_post(tx, situation.conversation.id, command).await? {
+            let done = StepResult {
+                state: situation,
                 message: Some(first),
                 claimed: None,
-                repeated: true,
+                is_repeated: true,
             };
-            return Ok((done, Written::default()));
+            return Ok((done, WrittenPlan::default()));
         }
-        let fresh = Fresh {
+        let fresh = GeneratedIds {
             seed: rand::random(),
             round: RoundId::new(),
             run: RunId::new(),
         };
         let plan = planner::plan(&situation, command, fresh, self.now)?;
-        let writer = Writer {
+        let writer = PlanWriter {
             tx,
             now: self.now,
             node: &self.node,
@@ -319,11 +319,11 @@ impl Hand {
             conversation::clear_needs_step(tx, &[situation.conversation.id]).await?;
             situation.conversation.needs_step = false;
         }
-        let done = Done {
-            situation,
+        let done = StepResult {
+            state: situation,
             message: written.messages.last().map(|it| it.row.clone()),
             claimed: written.claimed.clone(),
-            repeated: false,
+            is_repeated: false,
         };
         Ok((done, written))
     }
@@ -331,12 +331,12 @@ impl Hand {
 
 /// The first message of a post whose `client_id` came before: the answer to this one too, which
 /// plans nothing again. Looked for under the lock, as the first may have been under way.
-async fn repeated(
+async fn find_repeated_post(
     tx: &DatabaseTransaction,
     conversation: ConversationId,
     command: &Command,
 ) -> Result<Option<message::Model>, EngineError> {
-    let Command::Posted(Post {
+    let Command::MessagePosted(NewPost {
         author,
         content,
         client_id: Some(client_id),
@@ -348,6 +348,6 @@ async fn repeated(
     match timeline::find_by_client_id(tx, conversation, *author, client_id).await? {
         None => Ok(None),
         Some(first) if first.content == *content || first.edited_at.is_some() => Ok(Some(first)),
-        Some(_) => Err(Refusal::ClientIdReused.into()),
+        Some(_) => Err(CommandError::ClientIdReused.into()),
     }
 }

@@ -15,18 +15,18 @@ use crate::ids::SpaceId;
 use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::auto_mode;
-use crate::runs::engine::Engine;
+use crate::runs::engine::RunEngine;
 use crate::runs::failed_run;
-use crate::runs::live::LiveText;
+use crate::runs::live_streams::LiveStream;
 use crate::runs::run;
-use crate::runs::situation;
-use crate::runs::situation::Round;
-use crate::runs::situation::State;
+use crate::runs::state;
+use crate::runs::state::ActiveRound;
+use crate::runs::state::ConversationState;
 use crate::runs::tool_approval;
 use crate::runs::views;
 use crate::runs::views::ConversationView;
 use crate::runs::views::RoundView;
-use crate::runs::views::Runtime;
+use crate::runs::views::RuntimeView;
 use crate::spaces::membership;
 use crate::spaces::space;
 use sea_orm::ConnectionTrait;
@@ -38,11 +38,11 @@ use std::time::Duration;
 use utoipa::ToSchema;
 
 /// How many messages a client starts with.
-const NEWEST: u64 = 50;
+const N_NEWEST_MESSAGES: u64 = 50;
 /// How long a snapshot waits for a text that another node writes.
-const PATIENCE: Duration = Duration::from_millis(250);
+const LIVE_TEXT_TIMEOUT: Duration = Duration::from_millis(250);
 /// More changes than this are a new start.
-const MOST_CHANGES: u64 = 500;
+const MAX_CHANGES: u64 = 500;
 
 /// A conversation at one `rev`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -51,17 +51,17 @@ pub struct Snapshot {
     pub rev: i64,
     /// The messages are the newest ones, and what the client had is void.
     pub reset: bool,
-    pub messages: Vec<Entry>,
+    pub messages: Vec<SnapshotEntry>,
     /// Whether older messages stand before these. False where the messages are what has changed.
     pub has_more: bool,
-    pub state: State,
+    pub state: ConversationState,
     pub round: Option<RoundView>,
-    pub queued_run: Option<run::View>,
-    pub running_run: Option<run::View>,
+    pub queued_run: Option<run::RunView>,
+    pub running_run: Option<run::RunView>,
     /// The newest run, if it failed: what Retry plans again.
-    pub failed_run: Option<run::View>,
+    pub failed_run: Option<run::RunView>,
     /// What waits for the moderators, oldest first.
-    pub tool_approvals: Vec<tool_approval::View>,
+    pub tool_approvals: Vec<tool_approval::ToolApprovalView>,
     /// Null while auto mode is off.
     pub auto_mode_turns_left: Option<i64>,
 }
@@ -70,12 +70,12 @@ pub struct Snapshot {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = SnapshotMessage)]
 #[serde(untagged)]
-pub enum Entry {
+pub enum SnapshotEntry {
     Message(Box<message::MessageView>),
     Gone(message::HiddenMessageView),
 }
 
-impl Engine {
+impl RunEngine {
     /// The conversation as it is now: its newest messages, or what changed after `after_rev`.
     /// `None`: there is no such conversation.
     ///
@@ -86,30 +86,29 @@ impl Engine {
         id: ConversationId,
         after_rev: Option<i64>,
     ) -> Result<Option<Snapshot>, DbErr> {
-        match self.snapshot_of(id, after_rev, false).await? {
+        match self.load_snapshot(id, after_rev, false).await? {
             // With its HTML it is larger than what may be sent at once.
             Some(found) if found.has_more && after_rev.is_some() && !found.reset => {
-                self.snapshot_of(id, after_rev, true).await
+                self.load_snapshot(id, after_rev, true).await
             }
             found => Ok(found),
         }
     }
 
     /// With `reset` the newest messages, whatever the client has.
-    async fn snapshot_of(
+    async fn load_snapshot(
         &self,
         id: ConversationId,
         after_rev: Option<i64>,
         reset: bool,
     ) -> Result<Option<Snapshot>, DbErr> {
-        let read = self
-            .context
-            .db
-            .read(move |tx| Box::pin(async move { Found::read(tx, id, after_rev, reset).await }));
+        let read = self.context.db.read(move |tx| {
+            Box::pin(async move { SnapshotData::load(tx, id, after_rev, reset).await })
+        });
         let Some(found) = read.await? else {
             return Ok(None);
         };
-        let Found {
+        let SnapshotData {
             row,
             space,
             runtime,
@@ -121,12 +120,16 @@ impl Engine {
             has_more,
         } = found;
         let is_cut = has_more;
-        let (views, has_more) = self.views(messages, details).await?;
-        let mut entries: Vec<(i64, Entry)> = views
+        let (views, has_more) = self.render_messages(messages, details).await?;
+        let mut entries: Vec<(i64, SnapshotEntry)> = views
             .into_iter()
-            .map(|it| (it.seq, Entry::Message(Box::new(it))))
+            .map(|it| (it.seq, SnapshotEntry::Message(Box::new(it))))
             .collect();
-        entries.extend(hidden.into_iter().map(|it| (it.seq, Entry::Gone(it))));
+        entries.extend(
+            hidden
+                .into_iter()
+                .map(|it| (it.seq, SnapshotEntry::Gone(it))),
+        );
         entries.sort_by_key(|(seq, _)| *seq);
         Ok(Some(Snapshot {
             rev: row.rev,
@@ -134,9 +137,9 @@ impl Engine {
             messages: entries.into_iter().map(|(_, entry)| entry).collect(),
             has_more: has_more || is_cut,
             state: runtime.state(),
-            round: runtime.round.as_ref().map(Round::view),
-            queued_run: run::Model::view_of(&runtime.queued),
-            running_run: run::Model::view_of(&runtime.running),
+            round: runtime.round.as_ref().map(ActiveRound::view),
+            queued_run: run::Model::optional_view(&runtime.queued),
+            running_run: run::Model::optional_view(&runtime.running),
             failed_run: runtime.failed_run(&row),
             tool_approvals,
             auto_mode_turns_left: space.and_then(|it| auto_mode::turns_left(&row, &it)),
@@ -144,25 +147,30 @@ impl Engine {
     }
 
     /// The text so far of what this node is writing in a conversation.
-    pub fn live_text(&self, id: ConversationId) -> Option<LiveText> {
-        self.context.live.text(id)
+    pub fn live_text(&self, id: ConversationId) -> Option<LiveStream> {
+        self.context.live_streams.text(id)
     }
 
     /// Has the text so far of a run of another node sent here, unless this node knows it. Without
     /// it a listener begins with none, and sees it as soon as it comes.
     pub async fn fetch_text(&self, id: ConversationId, run: RunId) {
-        drop(self.context.live.wait_for_text(id, run, PATIENCE).await);
+        drop(
+            self.context
+                .live_streams
+                .wait_for_text(id, run, LIVE_TEXT_TIMEOUT)
+                .await,
+        );
     }
 
     /// What a conversation is doing.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn runtime(&self, id: ConversationId) -> Result<Runtime, DbErr> {
+    pub async fn runtime(&self, id: ConversationId) -> Result<RuntimeView, DbErr> {
         let read = self
             .context
             .db
-            .read(move |tx| Box::pin(async move { runtime_of(tx, id).await }));
+            .read(move |tx| Box::pin(async move { load_runtime(tx, id).await }));
         read.await
     }
 
@@ -170,7 +178,7 @@ impl Engine {
     ///
     /// # Errors
     /// `RecordNotFound` when it does not exist (any more); when the database fails.
-    pub async fn conversation(&self, id: ConversationId) -> Result<ConversationView, DbErr> {
+    pub async fn conversation_view(&self, id: ConversationId) -> Result<ConversationView, DbErr> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
                 let found = conversation::Entity::find_by_id(id)
@@ -180,7 +188,7 @@ impl Engine {
                 let Some((row, Some(space))) = found else {
                     return Err(DbErr::RecordNotFound("a conversation".to_owned()));
                 };
-                let runtime = runtime_of(tx, id).await?;
+                let runtime = load_runtime(tx, id).await?;
                 Ok(views::conversation_view(&row, &space, &runtime))
             })
         });
@@ -214,7 +222,7 @@ impl Engine {
 
     /// The newest of these messages with their HTML, ascending, as many as may be sent at once; and
     /// whether some are left out.
-    async fn views(
+    async fn render_messages(
         &self,
         rows: Vec<message::Model>,
         details: MessageDetails,
@@ -240,11 +248,11 @@ impl Engine {
 }
 
 /// What a snapshot shows, as one transaction read it.
-struct Found {
+struct SnapshotData {
     row: conversation::Model,
     space: Option<space::Model>,
-    runtime: Runtime,
-    tool_approvals: Vec<tool_approval::View>,
+    runtime: RuntimeView,
+    tool_approvals: Vec<tool_approval::ToolApprovalView>,
     reset: bool,
     messages: Vec<message::Model>,
     hidden: Vec<message::HiddenMessageView>,
@@ -252,8 +260,8 @@ struct Found {
     has_more: bool,
 }
 
-impl Found {
-    async fn read(
+impl SnapshotData {
+    async fn load(
         tx: &impl ConnectionTrait,
         id: ConversationId,
         after_rev: Option<i64>,
@@ -262,10 +270,10 @@ impl Found {
         let Some(row) = conversation::Entity::find_by_id(id).one(tx).await? else {
             return Ok(None);
         };
-        let runtime = runtime_of(tx, id).await?;
+        let runtime = load_runtime(tx, id).await?;
         let changed = match after_rev {
             Some(rev) if rev <= row.rev && !reset => {
-                pages::load_changes_since(tx, id, rev, MOST_CHANGES).await?
+                pages::load_changes_since(tx, id, rev, MAX_CHANGES).await?
             }
             _ => None,
         };
@@ -278,12 +286,12 @@ impl Found {
             has_more,
         ) = match changed {
             Some(changed) => (changed, false),
-            None => newest(tx, id).await?,
+            None => newest_changes(tx, id).await?,
         };
         let messages = pages::load_messages(tx, id, &shown).await?;
         // Only a running run asks.
         let tool_approvals = match &runtime.running {
-            Some(_) => tool_approval::open_in(tx, id).await?,
+            Some(_) => tool_approval::list_open(tx, id).await?,
             None => Vec::new(),
         };
         Ok(Some(Self {
@@ -305,13 +313,13 @@ impl Found {
 
 /// The newest messages, and whether there are older ones. No more are read than can be sent: HTML
 /// is about as long as its text.
-async fn newest(
+async fn newest_changes(
     tx: &impl ConnectionTrait,
     id: ConversationId,
 ) -> Result<(TimelineChanges, bool), DbErr> {
-    let mut shown = pages::load_stubs(tx, id, TimelinePage::Newest, NEWEST).await?;
+    let mut shown = pages::load_stubs(tx, id, TimelinePage::Newest, N_NEWEST_MESSAGES).await?;
     let n_found = shown.len();
-    shown.truncate(usize::try_from(NEWEST).unwrap_or(usize::MAX));
+    shown.truncate(usize::try_from(N_NEWEST_MESSAGES).unwrap_or(usize::MAX));
     let n_fitting = slices::n_fitting(&shown, pages::MAX_BYTES as i64 / 2);
     shown.truncate(n_fitting);
     let has_more = shown.len() < n_found;
@@ -326,13 +334,13 @@ async fn newest(
 }
 
 /// What a conversation is doing. Consistent only within one transaction.
-async fn runtime_of(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Runtime, DbErr> {
-    let (queued, running) = run::active_in(tx, id).await?;
-    Ok(Runtime {
-        round: situation::active_round(tx, id).await?,
+async fn load_runtime(tx: &impl ConnectionTrait, id: ConversationId) -> Result<RuntimeView, DbErr> {
+    let (queued, running) = run::find_active(tx, id).await?;
+    Ok(RuntimeView {
+        round: state::find_active_round(tx, id).await?,
         queued,
         running,
-        failed: failed_run::newest_in_each(tx, &[id]).await?.pop(),
+        failed: failed_run::list_newest_failed(tx, &[id]).await?.pop(),
     })
 }
 
@@ -341,7 +349,7 @@ async fn runtime_of(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Run
 ///
 /// # Errors
 /// `RecordNotFound` when the space does not exist (any more); when the database fails.
-pub async fn conversations(
+pub async fn list_conversation_views(
     tx: &impl ConnectionTrait,
     space: SpaceId,
     rows: &[conversation::Model],
@@ -349,13 +357,13 @@ pub async fn conversations(
     let space = space::Entity::find_by_id(space).one(tx).await?;
     let space = space.ok_or_else(|| DbErr::RecordNotFound("a space".to_owned()))?;
     let ids: Vec<ConversationId> = rows.iter().map(|it| it.id).collect();
-    let (queued, running): (Vec<_>, Vec<_>) = run::active_in_each(tx, &ids)
+    let (queued, running): (Vec<_>, Vec<_>) = run::list_active(tx, &ids)
         .await?
         .into_iter()
         .partition(|it| it.status == run::RunStatus::Queued);
-    let failed = failed_run::newest_in_each(tx, &ids).await?;
-    let rounds = round::active_in_each(tx, &ids).await?;
-    let slots = slot::of_rounds(tx, rounds.iter().map(|it| it.id)).await?;
+    let failed = failed_run::list_newest_failed(tx, &ids).await?;
+    let rounds = round::list_active(tx, &ids).await?;
+    let slots = slot::list_for_rounds(tx, rounds.iter().map(|it| it.id)).await?;
     let run_in = |runs: &[run::Model], id| {
         let run = runs.iter().find(|it| it.conversation_id == id);
         run.cloned()
@@ -364,10 +372,10 @@ pub async fn conversations(
         let row = rounds.iter().find(|it| it.conversation_id == id)?.clone();
         let slots = slots.iter().filter(|it| it.round_id == row.id).cloned();
         let slots = slots.collect();
-        Some(Round { row, slots })
+        Some(ActiveRound { row, slots })
     };
     let view = |row: &conversation::Model| {
-        let runtime = Runtime {
+        let runtime = RuntimeView {
             round: round_in(row.id),
             queued: run_in(&queued, row.id),
             running: run_in(&running, row.id),

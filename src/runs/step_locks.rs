@@ -65,7 +65,7 @@ impl StepLocks {
     }
 
     /// Returns when no one holds the lock of a conversation.
-    pub async fn until_free(&self, id: ConversationId) {
+    pub async fn wait_until_unlocked(&self, id: ConversationId) {
         let (_entry, lock) = self.entry(id);
         drop(lock.lock_owned().await);
     }

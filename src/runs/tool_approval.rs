@@ -58,7 +58,7 @@ string_enum! {
 /// A character wants to call a tool, and somebody must agree.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = ToolApproval)]
-pub struct View {
+pub struct ToolApprovalView {
     pub id: ToolApprovalId,
     pub conversation_id: ConversationId,
     pub run_id: RunId,
@@ -78,7 +78,7 @@ pub struct View {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ToolApprovalUpdated {
     pub conversation_id: ConversationId,
-    pub approval: View,
+    pub approval: ToolApprovalView,
 }
 
 impl Event for ToolApprovalUpdated {
@@ -89,8 +89,8 @@ impl Event for ToolApprovalUpdated {
 
 impl Model {
     /// As people see it.
-    pub fn view(&self) -> View {
-        View {
+    pub fn view(&self) -> ToolApprovalView {
+        ToolApprovalView {
             id: self.id,
             conversation_id: self.conversation_id,
             run_id: self.conversation_run_id,
@@ -106,7 +106,7 @@ impl Model {
 
 /// Whether a tool may be called with these arguments.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ApprovalRequest {
     pub tool: String,
     pub arguments: String,
 }
@@ -119,10 +119,10 @@ pub const MAX_OPEN: u64 = 8;
 ///
 /// # Errors
 /// When the database fails.
-pub async fn ask(
+pub async fn request(
     db: &Db,
     run: &run::Model,
-    questions: Vec<Question>,
+    questions: Vec<ApprovalRequest>,
     now: Timestamp,
 ) -> Result<Vec<Model>, DbErr> {
     let (space, this, kind) = (run.space_id, (run.id, run.lease), db.backend());
@@ -150,7 +150,10 @@ pub async fn ask(
                 return Ok(Vec::new());
             }
             backend::serialized_in_space(tx, kind, space).await?;
-            let n_open = Entity::find().filter(is_open_in(space)).count(tx).await?;
+            let n_open = Entity::find()
+                .filter(is_open_in_space(space))
+                .count(tx)
+                .await?;
             let n_left = MAX_OPEN.saturating_sub(n_open);
             let n_left = usize::try_from(n_left).unwrap_or_default();
             let mut asked = Vec::new();
@@ -158,7 +161,7 @@ pub async fn ask(
                 asked.push(row.insert(tx).await?);
             }
             if !asked.is_empty() {
-                queue::waits_for(tx, this, Some(run::WaitingFor::Approval)).await?;
+                queue::set_waiting_for(tx, this, Some(run::WaitingFor::Approval)).await?;
             }
             Ok(asked)
         })
@@ -170,7 +173,10 @@ pub async fn ask(
 ///
 /// # Errors
 /// When the database fails.
-pub async fn these(db: &impl ConnectionTrait, ids: &[ToolApprovalId]) -> Result<Vec<Model>, DbErr> {
+pub async fn find_many(
+    db: &impl ConnectionTrait,
+    ids: &[ToolApprovalId],
+) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(Column::Id.is_in(ids.iter().copied()))
         .order_by_asc(Column::Id)
@@ -182,7 +188,7 @@ pub async fn these(db: &impl ConnectionTrait, ids: &[ToolApprovalId]) -> Result<
 ///
 /// # Errors
 /// When the database fails.
-pub async fn open_in(
+pub async fn list_open(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<Vec<Model>, DbErr> {
@@ -272,15 +278,15 @@ pub async fn expire(
 
 /// Pending, and asked by an execution that goes on.
 fn is_open() -> Condition {
-    is_open_of(Condition::all())
+    is_open_where(Condition::all())
 }
 
 /// The same, in one space.
-fn is_open_in(space: SpaceId) -> Condition {
-    is_open_of(Condition::all().add(run::Column::SpaceId.eq(space)))
+fn is_open_in_space(space: SpaceId) -> Condition {
+    is_open_where(Condition::all().add(run::Column::SpaceId.eq(space)))
 }
 
-fn is_open_of(asked_by: Condition) -> Condition {
+fn is_open_where(asked_by: Condition) -> Condition {
     let asking = run::Entity::find()
         .select_only()
         .column(run::Column::Id)

@@ -20,14 +20,14 @@ use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::llm::tool::ToolCall;
 use crate::llm::tool::ToolChoice;
-use crate::runs::consent::Consent;
-use crate::runs::consent::Verdict;
-use crate::runs::context::Context;
-use crate::runs::endings::token_limit_exceeded;
-use crate::runs::lease::Lease;
-use crate::runs::offers::Offer;
+use crate::runs::approval_wait::ApprovalDecision;
+use crate::runs::approval_wait::ApprovalWait;
+use crate::runs::completion::token_limit_exceeded;
+use crate::runs::lease::LeaseGuard;
 use crate::runs::run;
-use crate::runs::tool_approval::Question;
+use crate::runs::services::RunServices;
+use crate::runs::tool_approval::ApprovalRequest;
+use crate::runs::tool_offers::ToolOffer;
 use crate::spaces::space;
 use crate::tools::executor::ToolJob;
 use crate::tools::parse_arguments;
@@ -42,98 +42,99 @@ use tokio::time::Instant;
 use tokio::time::timeout_at;
 
 /// The most times that one turn asks its model. The last time it may call nothing.
-const MAX_STEPS: usize = 10;
+const MAX_ITERATIONS: usize = 10;
 /// The most calls of one turn.
 const MAX_CALLS: usize = 32;
 /// The longest arguments, in bytes, about which a person is asked: whoever agrees must see them whole.
 const MAX_SHOWN_BYTES: usize = 16 * 1024;
 /// How much of an output, in bytes, is kept beside the text.
-const MAX_KEPT_BYTES: usize = 4 * 1024;
+const MAX_RECORD_BYTES: usize = 4 * 1024;
 
 /// A turn.
-pub struct ToolTurn<'a> {
-    pub context: &'a Context,
+pub struct RunAgentLoop<'a> {
+    pub context: &'a RunServices,
     pub run: &'a run::Model,
-    pub lease: &'a Lease,
+    pub lease: &'a LeaseGuard,
     pub provider: &'a dyn Provider,
     /// Where that one is configured.
     pub provider_id: ProviderId,
     pub trim: ReplyTrimmer,
-    pub offers: &'a [Offer],
+    pub offers: &'a [ToolOffer],
 }
 
 /// What came of it.
-pub struct Took {
+pub struct RunLoopOutcome {
     /// All that was said, as if in one go.
-    pub heard: ModelOutput,
+    pub output: ModelOutput,
     /// What all calls of the model cost.
     pub usage: Option<UsageTotal>,
     /// What was called, and what came of each, as people may see it.
-    pub receipts: Vec<Value>,
+    pub tool_call_records: Vec<Value>,
 }
 
 /// A call that the model made.
-struct Made<'a> {
+struct PlannedCall<'a> {
     call: ToolCall,
     /// What may be run, or why nothing is.
-    plan: Result<(&'a Offer, ToolArguments), String>,
+    plan: Result<(&'a ToolOffer, ToolArguments), String>,
     approved_by: Option<String>,
 }
 
-impl ToolTurn<'_> {
+impl RunAgentLoop<'_> {
     /// Takes the turn. What is said goes into `sink`.
-    pub async fn take(&self, request: &Request, sink: &mut dyn Sink) -> Took {
-        let mut watches = self.context.settings.watches;
+    pub async fn generate(&self, request: &Request, sink: &mut dyn Sink) -> RunLoopOutcome {
+        let mut watches = self.context.settings.call_limits;
         let until = Instant::now() + watches.total;
         let mut request = Cow::Borrowed(request);
         if !self.offers.is_empty() {
             let tools = self.offers.iter().map(|it| it.declaration.clone());
             request.to_mut().tools = tools.collect();
         }
-        let mut said = Said::new(sink);
+        let mut combined = CombinedOutput::new(sink);
         let mut receipts: Vec<Value> = Vec::new();
         for step in 1.. {
-            if step == MAX_STEPS || receipts.len() >= MAX_CALLS {
+            if step == MAX_ITERATIONS || receipts.len() >= MAX_CALLS {
                 request.to_mut().tool_choice = ToolChoice::None;
             }
             if step > 1
-                && let Some(failure) = self.token_limit(said.usage).await
+                && let Some(failure) = self.token_limit(combined.usage).await
             {
-                said.end = Some(CallEnd::Failed(failure));
+                combined.end = Some(CallEnd::Failed(failure));
                 break;
             }
             watches.total = until.saturating_duration_since(Instant::now());
-            let mut heard = self.listen(&request, &watches, &mut said).await;
-            let answered = std::mem::take(&mut heard.call_usages);
-            said.usage = usage::sum(said.usage, usage::count_usage(answered, &request).await);
-            watches.max_text_bytes -= heard.text.len().min(watches.max_text_bytes);
-            let calls = std::mem::take(&mut heard.calls);
-            let text = heard.text.clone();
-            said.add(heard);
+            let mut output = self.complete(&request, &watches, &mut combined).await;
+            let answered = std::mem::take(&mut output.call_usages);
+            combined.usage =
+                usage::sum(combined.usage, usage::count_usage(answered, &request).await);
+            watches.max_text_bytes -= output.text.len().min(watches.max_text_bytes);
+            let calls = std::mem::take(&mut output.calls);
+            let text = output.text.clone();
+            combined.add(output);
             let may_call = !self.offers.is_empty() && request.tool_choice != ToolChoice::None;
-            if calls.is_empty() || !may_call || !said.is_whole() {
+            if calls.is_empty() || !may_call || !combined.is_complete() {
                 break;
             }
             let left = MAX_CALLS - receipts.len();
             let calls = calls.into_iter().take(left);
-            let mut made: Vec<Made> = calls.map(|it| self.plan(it)).collect();
+            let mut made: Vec<PlannedCall> = calls.map(|it| self.plan_call(it)).collect();
             let Some(outcomes) = self.run(&mut made, until).await else {
-                said.end = self.cut_off();
+                combined.end = self.cut_off_end();
                 break;
             };
             let calls = made.iter().map(|it| it.call.clone()).collect();
             let messages = &mut request.to_mut().messages;
             messages.push(tool_messages::assistant_message(text, calls));
             for (made, outcome) in made.iter().zip(&outcomes) {
-                let told = tool_messages::result_text(outcome);
-                messages.push(tool_messages::tool_message(&made.call, told));
-                receipts.push(receipt(made, outcome));
+                let result = tool_messages::result_text(outcome);
+                messages.push(tool_messages::tool_message(&made.call, result));
+                receipts.push(tool_call_record(made, outcome));
             }
         }
-        Took {
-            usage: said.usage,
-            heard: said.finish(),
-            receipts,
+        RunLoopOutcome {
+            usage: combined.usage,
+            output: combined.finish(),
+            tool_call_records: receipts,
         }
     }
 
@@ -150,18 +151,18 @@ impl ToolTurn<'_> {
             .then(token_limit_exceeded)
     }
 
-    async fn listen(
+    async fn complete(
         &self,
         request: &Request,
         watches: &CallLimits,
-        said: &mut Said<'_>,
+        combined: &mut CombinedOutput<'_>,
     ) -> ModelOutput {
         let (trim, token) = (self.trim.clone(), &self.lease.token);
-        model_call::complete(self.provider, request, trim, watches, said, token).await
+        model_call::complete(self.provider, request, trim, watches, combined, token).await
     }
 
     /// What is to be done with a call.
-    fn plan(&self, mut call: ToolCall) -> Made<'_> {
+    fn plan_call(&self, mut call: ToolCall) -> PlannedCall<'_> {
         let found = self
             .offers
             .iter()
@@ -183,7 +184,7 @@ impl ToolTurn<'_> {
         if call.id.is_empty() {
             call.id = format!("call_{}", uuid::Uuid::now_v7().simple());
         }
-        Made {
+        PlannedCall {
             call,
             plan,
             approved_by: None,
@@ -191,8 +192,8 @@ impl ToolTurn<'_> {
     }
 
     /// Runs what may be run, and gives what came of each call. `None`: the turn ends first.
-    async fn run(&self, made: &mut [Made<'_>], until: Instant) -> Option<Vec<ToolResult>> {
-        self.ask_the_room(made, until).await?;
+    async fn run(&self, made: &mut [PlannedCall<'_>], until: Instant) -> Option<Vec<ToolResult>> {
+        self.request_approvals(made, until).await?;
         let (mut jobs, mut places) = (Vec::new(), Vec::new());
         for (at, made) in made.iter().enumerate() {
             if let Ok((offer, arguments)) = &made.plan {
@@ -203,12 +204,12 @@ impl ToolTurn<'_> {
                 });
             }
         }
-        let running = self.context.workshop.executor.run(jobs, |_, _| {});
+        let running = self.context.tool_runtime.executor.run(jobs, |_, _| {});
         let ran = tokio::select! {
             () = self.lease.token.cancelled() => return None,
             ran = timeout_at(until, running) => ran.ok()?,
         };
-        let not_run = |it: &Made| match &it.plan {
+        let not_run = |it: &PlannedCall| match &it.plan {
             Ok(_) => Err("Nothing came of it.".to_owned()),
             Err(why) => Err(why.clone()),
         };
@@ -220,50 +221,51 @@ impl ToolTurn<'_> {
     }
 
     /// Asks the moderators about the calls that they must agree to. `None`: the turn ends first.
-    async fn ask_the_room(&self, made: &mut [Made<'_>], until: Instant) -> Option<()> {
-        let is_asked = |it: &&mut Made| matches!(&it.plan, Ok((offer, _)) if offer.needs_approval);
-        let mut asked: Vec<&mut Made> = made.iter_mut().filter(is_asked).collect();
+    async fn request_approvals(&self, made: &mut [PlannedCall<'_>], until: Instant) -> Option<()> {
+        let is_asked =
+            |it: &&mut PlannedCall| matches!(&it.plan, Ok((offer, _)) if offer.needs_approval);
+        let mut asked: Vec<&mut PlannedCall> = made.iter_mut().filter(is_asked).collect();
         if asked.is_empty() {
             return Some(());
         }
         let questions = asked.iter().filter_map(|it| {
             let (offer, arguments) = it.plan.as_ref().ok()?;
-            Some(Question {
-                tool: offer.shown.clone(),
+            Some(ApprovalRequest {
+                tool: offer.display_name.clone(),
                 arguments: Value::Object(arguments.clone()).to_string(),
             })
         });
-        let consent = Consent {
+        let consent = ApprovalWait {
             context: self.context,
             run: self.run,
             lease: self.lease,
             provider: self.provider_id,
         };
-        let verdicts = consent.ask(questions.collect(), until).await?;
+        let verdicts = consent.request(questions.collect(), until).await?;
         for (made, verdict) in asked.iter_mut().zip(verdicts) {
             match verdict {
-                Verdict::Approved(by) => made.approved_by = by,
-                Verdict::Refused(why) => made.plan = Err(why),
+                ApprovalDecision::Approved(by) => made.approved_by = by,
+                ApprovalDecision::Refused(why) => made.plan = Err(why),
             }
         }
         Some(())
     }
 
     /// How a turn ends whose calls came to no end.
-    fn cut_off(&self) -> Option<CallEnd> {
+    fn cut_off_end(&self) -> Option<CallEnd> {
         match self.lease.token.is_cancelled() {
             true => Some(CallEnd::Canceled),
             false => Some(CallEnd::Failed(model_call::deadline_exceeded(
-                &self.context.settings.watches,
+                &self.context.settings.call_limits,
             ))),
         }
     }
 }
 
-fn receipt(made: &Made, outcome: &ToolResult) -> Value {
-    let kept = |text: &str| text[..text.floor_char_boundary(MAX_KEPT_BYTES)].to_owned();
+fn tool_call_record(made: &PlannedCall, outcome: &ToolResult) -> Value {
+    let kept = |text: &str| text[..text.floor_char_boundary(MAX_RECORD_BYTES)].to_owned();
     let tool = match &made.plan {
-        Ok((offer, _)) => offer.shown.clone(),
+        Ok((offer, _)) => offer.display_name.clone(),
         Err(_) => kept(&made.call.name),
     };
     let mut receipt = json!({ "tool": tool, "arguments": kept(&made.call.arguments) });
@@ -278,24 +280,24 @@ fn receipt(made: &Made, outcome: &ToolResult) -> Value {
 }
 
 /// All that was said, put together from what was said in each step.
-struct Said<'a> {
+struct CombinedOutput<'a> {
     sink: &'a mut dyn Sink,
     text: String,
     /// Something was said in an earlier step: what is said now begins a paragraph.
-    is_apart: bool,
-    thoughts: Option<Reasoning>,
+    needs_separator: bool,
+    reasoning: Option<Reasoning>,
     usage: Option<UsageTotal>,
     end: Option<CallEnd>,
     is_capped: bool,
 }
 
-impl<'a> Said<'a> {
+impl<'a> CombinedOutput<'a> {
     fn new(sink: &'a mut dyn Sink) -> Self {
         Self {
             sink,
             text: String::new(),
-            is_apart: false,
-            thoughts: None,
+            needs_separator: false,
+            reasoning: None,
             usage: None,
             end: None,
             is_capped: false,
@@ -303,21 +305,21 @@ impl<'a> Said<'a> {
     }
 
     /// What was said in a step, of which the words are known already.
-    fn add(&mut self, heard: ModelOutput) {
-        self.is_apart = !self.text.is_empty();
-        self.thoughts = match (self.thoughts.take(), heard.reasoning) {
+    fn add(&mut self, output: ModelOutput) {
+        self.needs_separator = !self.text.is_empty();
+        self.reasoning = match (self.reasoning.take(), output.reasoning) {
             (Some(before), Some(now)) => Some(Reasoning {
                 text: format!("{}\n\n{}", before.text, now.text),
                 is_truncated: before.is_truncated || now.is_truncated,
             }),
             (before, now) => before.or(now),
         };
-        self.is_capped = heard.is_capped;
-        self.end = Some(heard.end);
+        self.is_capped = output.is_capped;
+        self.end = Some(output.end);
     }
 
     /// Whether the model could say all that it wanted.
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         let is_cut =
             |it: &FinishReason| matches!(it, FinishReason::Length | FinishReason::ContentFilter);
         !self.is_capped && matches!(&self.end, Some(CallEnd::Answered(reason)) if !is_cut(reason))
@@ -327,7 +329,7 @@ impl<'a> Said<'a> {
         ModelOutput {
             end: self.end.unwrap_or(CallEnd::Canceled),
             text: self.text,
-            reasoning: self.thoughts,
+            reasoning: self.reasoning,
             calls: Vec::new(),
             usage: None,
             call_usages: Vec::new(),
@@ -336,9 +338,9 @@ impl<'a> Said<'a> {
     }
 }
 
-impl Sink for Said<'_> {
+impl Sink for CombinedOutput<'_> {
     fn on_text(&mut self, text: &str) {
-        if std::mem::take(&mut self.is_apart) && !text.is_empty() {
+        if std::mem::take(&mut self.needs_separator) && !text.is_empty() {
             self.text.push_str("\n\n");
             self.sink.on_text("\n\n");
         }

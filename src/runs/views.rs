@@ -11,8 +11,8 @@ use crate::rounds::round;
 use crate::rounds::slot;
 use crate::runs::auto_mode;
 use crate::runs::run;
-use crate::runs::situation::Round;
-use crate::runs::situation::State;
+use crate::runs::state::ActiveRound;
+use crate::runs::state::ConversationState;
 use crate::spaces::space;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -42,7 +42,7 @@ pub struct SlotView {
     pub chosen_because: String,
 }
 
-impl Round {
+impl ActiveRound {
     /// What people may read of this round.
     pub fn view(&self) -> RoundView {
         RoundView {
@@ -69,23 +69,23 @@ fn slot_view(slot: &slot::Model) -> SlotView {
 
 /// What a conversation is doing.
 #[derive(Clone, Debug)]
-pub struct Runtime {
-    pub round: Option<Round>,
+pub struct RuntimeView {
+    pub round: Option<ActiveRound>,
     pub queued: Option<run::Model>,
     pub running: Option<run::Model>,
     /// The newest run, if it failed; loaded where a conversation is read.
     pub failed: Option<run::Model>,
 }
 
-impl Runtime {
+impl RuntimeView {
     /// In one word.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ConversationState {
         match self.round.as_ref().map(|it| it.row.state) {
-            Some(round::RoundState::Paused) => State::Paused,
-            Some(round::RoundState::Failed) => State::Failed,
-            _ if self.running.is_some() => State::Generating,
-            _ if self.queued.is_some() => State::Queued,
-            _ => State::Idle,
+            Some(round::RoundState::Paused) => ConversationState::Paused,
+            Some(round::RoundState::Failed) => ConversationState::Failed,
+            _ if self.running.is_some() => ConversationState::Generating,
+            _ if self.queued.is_some() => ConversationState::Queued,
+            _ => ConversationState::Idle,
         }
     }
 }
@@ -106,12 +106,12 @@ pub struct ConversationView {
     pub parent_conversation_id: Option<ConversationId>,
     pub forked_from_message_id: Option<MessageId>,
     pub rev: i64,
-    pub state: State,
+    pub state: ConversationState,
     pub round: Option<RoundView>,
-    pub queued_run: Option<run::View>,
-    pub running_run: Option<run::View>,
+    pub queued_run: Option<run::RunView>,
+    pub running_run: Option<run::RunView>,
     /// The newest run, if it failed: what Retry plans again.
-    pub failed_run: Option<run::View>,
+    pub failed_run: Option<run::RunView>,
     pub created_at: Timestamp,
 }
 
@@ -119,7 +119,7 @@ pub struct ConversationView {
 pub fn conversation_view(
     row: &conversation::Model,
     space: &space::Model,
-    runtime: &Runtime,
+    runtime: &RuntimeView,
 ) -> ConversationView {
     ConversationView {
         id: row.id,
@@ -133,9 +133,9 @@ pub fn conversation_view(
         forked_from_message_id: row.forked_from_message_id,
         rev: row.rev,
         state: runtime.state(),
-        round: runtime.round.as_ref().map(Round::view),
-        queued_run: run::Model::view_of(&runtime.queued),
-        running_run: run::Model::view_of(&runtime.running),
+        round: runtime.round.as_ref().map(ActiveRound::view),
+        queued_run: run::Model::optional_view(&runtime.queued),
+        running_run: run::Model::optional_view(&runtime.running),
         failed_run: runtime.failed_run(row),
         created_at: row.created_at,
     }

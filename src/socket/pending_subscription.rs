@@ -4,7 +4,7 @@ use crate::ids::ConversationId;
 use crate::realtime::event::Envelope;
 use crate::realtime::event::utf16_len;
 use crate::realtime::outbox::MAX_QUEUED_BYTES;
-use crate::runs::live::LiveText;
+use crate::runs::live_streams::LiveStream;
 use crate::socket::queries::OpenedSubscription;
 use crate::socket::server_frames::StreamState;
 use crate::socket::subscription_filter::SnapshotPosition;
@@ -56,7 +56,7 @@ impl PendingSubscription {
     }
 
     /// The snapshot is there, and the text of whoever writes now, read just behind the mark.
-    pub fn set_result(&mut self, opened: OpenedSubscription, live: Option<LiveText>) {
+    pub fn set_result(&mut self, opened: OpenedSubscription, live: Option<LiveStream>) {
         let stream = opened.running.map(|(run_id, membership_id)| StreamState {
             run_id,
             membership_id,

@@ -235,8 +235,8 @@ fn remaining_delta(delta: &StreamDelta, length: usize) -> Option<ByteString> {
 }
 
 #[cfg(test)]
-#[path = "subscription_life_tests.rs"]
+#[path = "subscription_filter_life_tests.rs"]
 mod life_tests;
 #[cfg(test)]
-#[path = "subscription_tests.rs"]
+#[path = "subscription_filter_tests.rs"]
 mod tests;

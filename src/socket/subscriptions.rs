@@ -229,7 +229,7 @@ impl Drop for Subscriptions {
             .hub
             .unsubscribe(Topic::User(self.user), &self.outbox);
         if !self.app.hub.has_subscribers(Topic::User(self.user)) {
-            self.app.engine.nobody_listens(self.user);
+            self.app.engine.on_user_disconnected(self.user);
         }
     }
 }

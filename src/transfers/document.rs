@@ -273,8 +273,8 @@ pub struct Run {
     pub heartbeat_at: Option<Timestamp>,
     pub attempt: i64,
     pub cutoff_seq: Option<i64>,
-    pub error: Option<run::Error>,
-    pub usage: Option<run::Usage>,
+    pub error: Option<run::RunError>,
+    pub usage: Option<run::RunUsage>,
     pub chosen_because: Option<String>,
     pub skipped_because: Option<String>,
     pub trigger_seq: Option<i64>,
@@ -284,7 +284,7 @@ pub struct Run {
     pub canceled_because: Option<run::RunCancelReason>,
     #[serde(default)]
     pub superseded_by_seq: Option<i64>,
-    pub figures: Option<run::PromptRecord>,
+    pub figures: Option<run::PromptStats>,
     /// What it sent, while the house kept it.
     pub prompt: Option<Prompt>,
     /// The texts it wrote, with their clones in branches.

@@ -131,7 +131,7 @@ impl<'a> Leaving<'a> {
         let triggers = page.iter().filter_map(|it| it.trigger_message_id);
         let seqs = seqs(db, self.conversation, triggers.collect()).await?;
         let mut slots: HashMap<RoundId, Vec<document::Slot>> = HashMap::new();
-        for it in slot::of_rounds(db, page.iter().map(|it| it.id)).await? {
+        for it in slot::list_for_rounds(db, page.iter().map(|it| it.id)).await? {
             slots.entry(it.round_id).or_default().push(document::Slot {
                 position: it.position,
                 seat: it.space_membership_id.0,

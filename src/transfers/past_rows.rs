@@ -236,7 +236,7 @@ impl Rows {
                 created_at: Set(prompt.created_at),
             });
         }
-        let debug = run::Debug {
+        let debug = run::RunDebug {
             chosen_because: it.chosen_because,
             trigger_message_id: scene.message(it.trigger_seq),
             target_message_id: scene.message(it.target_seq),

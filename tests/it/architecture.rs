@@ -181,7 +181,7 @@ fn transactions_time_and_tasks_have_one_place() {
     );
     assert_eq!(
         broken(
-            "src/runs/worker.rs",
+            "src/runs/run_job.rs",
             "//! Doc.\nfn f() { tokio::spawn(g()); }\n"
         ),
         Vec::<String>::new()
@@ -213,7 +213,7 @@ fn a_run_moves_in_one_file() {
         "//! Doc.\nfn f() { run::Entity::update_many().col_expr(run::Column::Status, x); }\n";
     let sql = "//! Doc.\nconst A: &str = \"UPDATE \\\n    conversation_runs SET status = 'failed'\";\nconst B: &str = \"SELECT 1 FROM conversation_runs\";\n";
 
-    assert_eq!(broken("src/runs/reaper.rs", update).len(), 2);
+    assert_eq!(broken("src/runs/recovery.rs", update).len(), 2);
     assert_eq!(broken("src/runs/queue.rs", update), Vec::<String>::new());
     assert_eq!(
         broken("src/api/admin.rs", sql),

@@ -11,9 +11,9 @@ use troupe::db::connect::Backend;
 use troupe::ids::MessageId;
 use troupe::ids::RunId;
 use troupe::rounds::round;
-use troupe::runs::due;
+use troupe::runs::due_runs;
 use troupe::runs::queue;
-use troupe::runs::queue::End;
+use troupe::runs::queue::RunEnd;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
 
@@ -88,7 +88,7 @@ on_both! {
 
         let claimed = claim().await.unwrap().expect("nobody else wants it");
         let again = claim().await.unwrap();
-        queue::hand_back(bench.db(), &run, 1).await.unwrap();
+        queue::release(bench.db(), &run, 1).await.unwrap();
         let third = claim().await.unwrap().expect("it was given back");
 
         assert_eq!(claimed.status, RunStatus::Running);
@@ -140,9 +140,9 @@ on_both! {
                 slot_position: Some(n),
                 attempt: 2,
                 burst_started_at: Some(bench.now()),
-                debug: run::Debug {
+                debug: run::RunDebug {
                     trigger_message_id: Some(MessageId(n)),
-                    ..run::Debug::default()
+                    ..run::RunDebug::default()
                 },
                 ..bench.blank()
             };
@@ -200,7 +200,7 @@ on_both! {
 
     async fn an_end_writes_its_story(backend) {
         let bench = Bench::on(backend).await;
-        let usage = run::Usage {
+        let usage = run::RunUsage {
             prompt_tokens: 7,
             completion_tokens: 5,
             estimated: false,
@@ -231,7 +231,7 @@ on_both! {
         bench.room.clock.advance_ms(10);
 
         let (db, now) = (bench.db(), bench.now());
-        let won = queue::finish(db, &asked, asked.lease, &End::Canceled, now).await;
+        let won = queue::finish(db, &asked, asked.lease, &RunEnd::Canceled, now).await;
 
         assert!(won.unwrap());
         let after = bench.row(asked.id).await;
@@ -254,7 +254,7 @@ on_both! {
         assert!(bench.tries("request_cancel", &ours, 0).await);
 
         let held = [&ours, &done, &queued, &theirs].map(|it| it.id);
-        let alive = queue::beat(bench.db(), NODE, &held, bench.now(), bench.dialect()).await.unwrap();
+        let alive = queue::heartbeat(bench.db(), NODE, &held, bench.now(), bench.dialect()).await.unwrap();
 
         let told: Vec<_> = alive.iter().map(|it| (it.id, it.lease)).collect();
         assert_eq!(told, [(ours.id, ours.lease)]);
@@ -271,7 +271,7 @@ on_both! {
         run.heartbeat_at = Some(bench.now().plus_ms(-10 * MINUTE));
         bench.insert(&run).await;
         let expired = async || {
-            let all = queue::expired(bench.db(), bench.now(), &bench.stale()).await.unwrap();
+            let all = queue::list_expired(bench.db(), bench.now(), &bench.stale()).await.unwrap();
             all.iter().map(|it| it.id).collect::<Vec<_>>()
         };
 
@@ -282,7 +282,7 @@ on_both! {
         run.heartbeat_at = Some(bench.now().plus_ms(-30 * MINUTE));
         bench.insert(&run).await;
         assert_eq!(expired().await, [run.id]);
-        queue::beat(bench.db(), NODE, &[run.id], bench.now(), bench.dialect()).await.unwrap();
+        queue::heartbeat(bench.db(), NODE, &[run.id], bench.now(), bench.dialect()).await.unwrap();
         assert!(!bench.tries("expire", &run, run.lease).await, "it beats again");
     }
 
@@ -294,7 +294,7 @@ on_both! {
 
         // A day later by this node's clock; the database's own goes on as it goes.
         let now = bench.now().plus_ms(24 * 60 * MINUTE);
-        let expired = queue::expired(bench.db(), now, &bench.stale()).await.unwrap();
+        let expired = queue::list_expired(bench.db(), now, &bench.stale()).await.unwrap();
 
         let judged_by_the_node = bench.dialect() == Backend::Sqlite;
         assert_eq!(expired.len(), usize::from(judged_by_the_node));
@@ -336,7 +336,7 @@ on_both! {
         bench.insert(&first).await;
         bench.insert(&second).await;
 
-        let newest = run::newest_in(bench.db(), second.conversation_id).await.unwrap();
+        let newest = run::find_newest(bench.db(), second.conversation_id).await.unwrap();
         let doubled = run::Model { id: RunId::new(), ..second.clone() };
 
         assert_eq!(newest.map(|it| it.id), Some(early_id), "not the one with the greatest id");
@@ -357,8 +357,8 @@ on_both! {
             bench.insert(run).await;
         }
 
-        let all = due::soonest(bench.db(), &[], 32).await.unwrap();
-        let first = due::soonest(bench.db(), &[], 1).await.unwrap();
+        let all = due_runs::list_next_due(bench.db(), &[], 32).await.unwrap();
+        let first = due_runs::list_next_due(bench.db(), &[], 1).await.unwrap();
 
         let ids: Vec<_> = all.iter().map(|it| it.id).collect();
         assert_eq!(ids, [sooner.id, later.id]);

@@ -20,7 +20,7 @@ use troupe::ids::InviteId;
 use troupe::ids::RunId;
 use troupe::ids::UserId;
 use troupe::runs::queue;
-use troupe::runs::queue::End;
+use troupe::runs::queue::RunEnd;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
 use troupe::spaces::invite;
@@ -153,7 +153,7 @@ async fn take_queued(bench: &Bench, db: &Db, order: Cutoff) {
                 Cutoff::AfterTheClaim => late,
                 Cutoff::BeforeTheClaim => early,
             });
-            let ended = queue::finish(tx, &run, run.lease, &End::Succeeded, now).await?;
+            let ended = queue::finish(tx, &run, run.lease, &RunEnd::Succeeded, now).await?;
             assert!(ended, "nobody else holds it");
             Ok(())
         })

@@ -23,8 +23,8 @@ use troupe::db::connect::Db;
 use troupe::ids::ConversationId;
 use troupe::ids::MembershipId;
 use troupe::runs::command::Command;
-use troupe::runs::command::End;
-use troupe::runs::command::Written;
+use troupe::runs::command::ExecutionEnd;
+use troupe::runs::command::GeneratedText;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
@@ -168,8 +168,8 @@ const NO_RUN_ON_POSTGRES: &str = "CREATE FUNCTION no_run() RETURNS trigger LANGU
     $$ BEGIN RAISE EXCEPTION 'no run today'; END $$; \
     CREATE TRIGGER no_run BEFORE INSERT ON conversation_runs FOR EACH ROW EXECUTE FUNCTION no_run()";
 
-fn written(text: &str) -> Written {
-    Written {
+fn written(text: &str) -> GeneratedText {
+    GeneratedText {
         content: text.to_owned(),
         token_count: 1,
         usage: None,
@@ -256,11 +256,11 @@ on_both! {
             .await;
         let step = |command| scheduler::step(room.engine.context(), room.conversation, command);
         let run = room.human.says("Hi.").await.run.expect("Ada will answer").id;
-        let claimed = step(Command::Due { run }).await.unwrap().claimed.expect("it is due");
-        let ended = Command::Ended {
+        let claimed = step(Command::Claim { run }).await.unwrap().claimed.expect("it is due");
+        let ended = Command::RunEnded {
             run: claimed.id,
             lease: claimed.lease,
-            end: Box::new(End::Succeeded(written("Hello."))),
+            end: Box::new(ExecutionEnd::Succeeded(written("Hello."))),
         };
 
         forbid_runs(&room).await;

@@ -11,7 +11,7 @@ use sea_orm::sea_query::Expr;
 use tokio::sync::Barrier;
 use troupe::db::connect::Db;
 use troupe::runs::queue;
-use troupe::runs::queue::End;
+use troupe::runs::queue::RunEnd;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
 
@@ -56,7 +56,7 @@ async fn lose(bench: &Bench, run: &run::Model, how: Loss) {
         Loss::Reaped => assert!(bench.tries("expire", run, run.lease).await),
         Loss::Canceled => {
             let (db, now) = (bench.db(), bench.now());
-            let canceled = queue::finish(db, run, run.lease, &End::Canceled, now).await;
+            let canceled = queue::finish(db, run, run.lease, &RunEnd::Canceled, now).await;
             assert!(canceled.expect("the database answers"));
         }
         Loss::TakenAnew => {
@@ -72,7 +72,7 @@ async fn finish(bench: &Bench, db: &Db, run: &run::Model, fence: Fence) -> bool 
     let finished = db.write(move |tx| {
         Box::pin(async move {
             match fence {
-                Fence::Right => queue::finish(tx, &run, run.lease, &End::Succeeded, now).await,
+                Fence::Right => queue::finish(tx, &run, run.lease, &RunEnd::Succeeded, now).await,
                 Fence::ByState => end_loosely(tx, &run, Some(RunStatus::Running)).await,
                 Fence::ById => end_loosely(tx, &run, None).await,
             }
@@ -111,7 +111,7 @@ async fn reap(bench: &Bench, db: &Db, run: &run::Model, how: Reap) -> bool {
         Box::pin(async move {
             match how {
                 Reap::Right => {
-                    let end = End::Failed(broken());
+                    let end = RunEnd::Failed(broken());
                     queue::expire(tx, &run, run.lease, &end, now, &stale).await
                 }
                 Reap::ByState => end_loosely(tx, &run, Some(RunStatus::Running)).await,
@@ -123,7 +123,7 @@ async fn reap(bench: &Bench, db: &Db, run: &run::Model, how: Reap) -> bool {
 
 /// One heartbeat of the node; says whether the run is still its own.
 async fn beats(bench: &Bench, db: &Db, run: &run::Model) -> bool {
-    let beat = queue::beat(
+    let beat = queue::heartbeat(
         db.heartbeat_connection(),
         NODE,
         &[run.id],

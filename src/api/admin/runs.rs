@@ -14,7 +14,7 @@ use crate::ids::ConversationId;
 use crate::ids::MembershipId;
 use crate::ids::RunId;
 use crate::ids::SpaceId;
-use crate::runs::ledger::Wanted;
+use crate::runs::history::RunQuery;
 use crate::runs::run;
 use crate::spaces::membership;
 use crate::spaces::space;
@@ -52,7 +52,7 @@ pub struct Filter {
 #[schema(as = AdminRun)]
 pub struct View {
     #[serde(flatten)]
-    run: run::View,
+    run: run::RunView,
     space_id: SpaceId,
     space_name: String,
     conversation_title: String,
@@ -92,14 +92,14 @@ pub async fn list(
     filter: Query<Filter>,
     page: PageQuery<RunId>,
 ) -> ApiResult<Json<PageOf<View>>> {
-    let wanted = Wanted {
+    let wanted = RunQuery {
         conversation: filter.conversation_id,
         space: filter.space_id,
         status: filter.status,
         kind: filter.kind,
         error_code: pagination::parse_text(request.query_string(), "error_code")?,
     };
-    let runs = wanted.runs(app.db.backend());
+    let runs = wanted.select(app.db.backend());
     let found = page
         .load_newest_first(runs, run::Column::Id, app.db.reader())
         .await?;

@@ -12,9 +12,9 @@ use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::pagination;
 use crate::ids::SpaceId;
-use crate::runs::ledger;
-use crate::runs::ledger::DAY_MS;
-use crate::runs::ledger::Spent;
+use crate::runs::history;
+use crate::runs::history::DAY_MS;
+use crate::runs::history::DailyUsage;
 use crate::spaces::space;
 use actix_web::HttpRequest;
 use actix_web::web::Data;
@@ -99,7 +99,7 @@ pub struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, spent: &Spent) {
+    fn add(&mut self, spent: &DailyUsage) {
         self.prompt_tokens += spent.prompt_tokens;
         self.completion_tokens += spent.completion_tokens;
         self.runs += spent.n_runs;
@@ -147,7 +147,7 @@ async fn totals(app: &App, now: Timestamp) -> ApiResult<Totals> {
     let db = app.db.reader();
     let guests = user::Entity::find().filter(user::Column::PasswordHash.is_null());
     let signed_in = session::Entity::find().filter(session::Column::ExpiresAt.gt(now));
-    let load = ledger::load(db).await?;
+    let load = history::queue_load(db).await?;
     let spaces = space::Entity::find().filter(space::Column::IsHidden.eq(false));
     let conversations =
         conversation::Entity::find().filter(conversation::Column::IsHidden.eq(false));
@@ -173,7 +173,7 @@ async fn token_use(app: &App, now: Timestamp, days: i64) -> ApiResult<TokenUse> 
     let today = now.0.div_euclid(DAY_MS);
     let first = today - days + 1;
     let from = Timestamp(first * DAY_MS);
-    let spent = ledger::spent_since(db, app.db.backend(), from).await?;
+    let spent = history::daily_usage_since(db, app.db.backend(), from).await?;
     let told = those_who_spent_most(&spent);
     let names = space::Entity::find()
         .filter(space::Column::Id.is_in(told.iter().copied()))
@@ -195,7 +195,7 @@ async fn token_use(app: &App, now: Timestamp, days: i64) -> ApiResult<TokenUse> 
 }
 
 /// The spaces that are told one by one.
-fn those_who_spent_most(spent: &[Spent]) -> HashSet<SpaceId> {
+fn those_who_spent_most(spent: &[DailyUsage]) -> HashSet<SpaceId> {
     let mut sums: HashMap<SpaceId, Sum> = HashMap::new();
     for it in spent {
         sums.entry(it.space_id).or_default().add(it);
@@ -206,7 +206,7 @@ fn those_who_spent_most(spent: &[Spent]) -> HashSet<SpaceId> {
 }
 
 /// What was spent, by day and by told space, in the order in which it is told.
-fn by_day(spent: &[Spent], told: &HashSet<SpaceId>) -> Vec<((i64, Option<SpaceId>), Sum)> {
+fn by_day(spent: &[DailyUsage], told: &HashSet<SpaceId>) -> Vec<((i64, Option<SpaceId>), Sum)> {
     let mut sums: HashMap<(i64, Option<SpaceId>), Sum> = HashMap::new();
     for it in spent {
         let space = told.contains(&it.space_id).then_some(it.space_id);
@@ -232,10 +232,10 @@ mod tests {
     use super::date;
     use super::those_who_spent_most;
     use crate::ids::SpaceId;
-    use crate::runs::ledger::Spent;
+    use crate::runs::history::DailyUsage;
 
-    fn spent(space: i64, day: i64, tokens: i64) -> Spent {
-        Spent {
+    fn spent(space: i64, day: i64, tokens: i64) -> DailyUsage {
+        DailyUsage {
             space_id: SpaceId(space),
             day,
             prompt_tokens: tokens,

@@ -17,7 +17,7 @@ impl Room {
     async fn n_waiting(&self, n: usize) {
         let permits = &self.stage.house.app.engine.context().permits;
         wait::until("candidates wait", async || {
-            (permits.candidates().len() == n).then_some(())
+            (permits.waiting_candidates().len() == n).then_some(())
         })
         .await;
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
 use troupe::runs::queue;
-use troupe::runs::queue::End;
+use troupe::runs::queue::RunEnd;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
 
@@ -91,11 +91,11 @@ impl Move {
 }
 
 impl Ending {
-    fn end(self) -> End {
+    fn end(self) -> RunEnd {
         match self {
-            Self::Succeeded => End::Succeeded,
-            Self::Failed => End::Failed(broken()),
-            Self::Canceled => End::Canceled,
+            Self::Succeeded => RunEnd::Succeeded,
+            Self::Failed => RunEnd::Failed(broken()),
+            Self::Canceled => RunEnd::Canceled,
         }
     }
 }
@@ -115,7 +115,7 @@ async fn moves(bench: &Bench, it: Move, run: &run::Model) -> Result<bool, DbErr>
         Move::Expire(ending) => {
             queue::expire(db, run, lease, &ending.end(), now, &bench.stale()).await
         }
-        Move::HandBack => queue::hand_back(db, run, lease).await,
+        Move::HandBack => queue::release(db, run, lease).await,
         Move::CancelQueued => queue::cancel_queued(db, run, now).await,
         Move::Skip => queue::skip(db, run, now).await,
         Move::FailQueued => queue::fail_queued(db, run, &broken(), now).await,

@@ -100,7 +100,7 @@ impl Stage {
     /// A run begins to write, with Ann's seat for its speaker.
     pub fn begins_to_write(&self) -> RunId {
         let run = RunId::new();
-        let live = &self.house.app.engine.context().live;
+        let live = &self.house.app.engine.context().live_streams;
         let start = TypingStart {
             conversation_id: self.conversation,
             run_id: run,
@@ -114,12 +114,12 @@ impl Stage {
     }
 
     pub fn writes(&self, run: RunId, text: &str) {
-        let live = &self.house.app.engine.context().live;
+        let live = &self.house.app.engine.context().live_streams;
         assert!(live.append(self.conversation, run, text));
     }
 
     pub fn stops_writing(&self, run: RunId) {
-        let live = &self.house.app.engine.context().live;
+        let live = &self.house.app.engine.context().live_streams;
         live.close(self.conversation, run, 1);
         self.mark(run, StreamBoundary::Complete);
         self.mark(run, StreamBoundary::Stop);

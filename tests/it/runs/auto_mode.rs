@@ -2,10 +2,10 @@
 //! two, and when nodes die.
 
 use serde_json::Value;
-use troupe::runs::reaper::Report;
+use troupe::runs::recovery::RecoveryReport;
 use troupe::runs::run::RunKind;
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation::State;
+use troupe::runs::state::ConversationState;
 use troupe::spaces::space::RepliesPerTurn;
 
 use crate::support::backends::TestBackend;
@@ -67,7 +67,7 @@ impl EngineRoom {
 
     /// As the API tells it.
     async fn turns_left(&self) -> Option<i64> {
-        let document = self.engine.conversation(self.conversation).await;
+        let document = self.engine.conversation_view(self.conversation).await;
         document.expect("a document").auto_mode_turns_left
     }
 
@@ -83,7 +83,7 @@ on_both! {
         let room = waiting(backend).await;
 
         assert_eq!(room.answers().await.len(), 1, "nothing before the delay is over");
-        assert_eq!(room.runtime().await.state(), State::Queued);
+        assert_eq!(room.runtime().await.state(), ConversationState::Queued);
         room.clock.advance_ms(DELAY_MS - 1);
         room.settle().await;
         assert_eq!(room.answers().await.len(), 1);
@@ -95,7 +95,7 @@ on_both! {
         let kinds: Vec<RunKind> = room.runs().await.iter().map(|it| it.kind).collect();
         assert_eq!(kinds, [RunKind::UserTurn, RunKind::AutoMode, RunKind::AutoMode, RunKind::AutoMode]);
         assert_eq!(room.speakers().await, ["Eve", "Ada", "Bob", "Ada", "Bob"]);
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 
@@ -147,7 +147,7 @@ on_both! {
 
         assert_eq!(room.answers().await.len(), 1);
         assert_eq!(room.runs().await[1].status, RunStatus::Canceled);
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 
@@ -159,7 +159,7 @@ on_both! {
         room.time_passes().await;
 
         assert_eq!(room.answers().await, ["Hello.", "One two three."]);
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 
@@ -189,7 +189,7 @@ on_both! {
         room.engine.retry(room.conversation).await.unwrap();
         room.time_passes().await;
 
-        assert_eq!(failed, (State::Failed, 1), "nothing goes on by itself");
+        assert_eq!(failed, (ConversationState::Failed, 1), "nothing goes on by itself");
         assert_eq!(room.n_by_itself().await, 3);
         room.close().await;
     }
@@ -205,7 +205,7 @@ on_both! {
         let at_once = room.answers().await.len();
         room.time_passes().await;
 
-        assert_eq!(paused, (State::Paused, 1));
+        assert_eq!(paused, (ConversationState::Paused, 1));
         assert_eq!(at_once, 2, "resume does not wait");
         assert_eq!(room.n_by_itself().await, 3);
         room.close().await;
@@ -221,7 +221,7 @@ on_both! {
         room.engine.resume(room.conversation).await.unwrap();
         room.time_passes().await;
 
-        assert_eq!(paused, (State::Paused, 2));
+        assert_eq!(paused, (ConversationState::Paused, 2));
         assert_eq!(room.n_by_itself().await, 3);
         room.close().await;
     }
@@ -237,7 +237,7 @@ on_both! {
         room.human.says("Go on.").await;
         room.time_passes().await;
 
-        assert_eq!(stopped, (State::Idle, vec!["Hello.".to_owned(), "One".to_owned()]));
+        assert_eq!(stopped, (ConversationState::Idle, vec!["Hello.".to_owned(), "One".to_owned()]));
         assert_eq!(room.n_by_itself().await, 3);
         room.close().await;
     }
@@ -272,7 +272,7 @@ on_both! {
         room.last_heard(60_000).await;
         let node = room.another_node();
 
-        let report = node.reap().await.unwrap();
+        let report = node.run_recovery().await.unwrap();
         node.start().await.unwrap();
         room.until("its turns are spent", async |room| {
             room.clock.advance_ms(DELAY_MS);
@@ -286,7 +286,7 @@ on_both! {
             room.settle_alone().await;
         }
 
-        assert_eq!(report, Report { failed: 1, requeued: 1, rounds_closed: 0, jobs_continued: 0 });
+        assert_eq!(report, RecoveryReport { failed: 1, requeued: 1, rounds_closed: 0, jobs_continued: 0 });
         assert_eq!(room.n_by_itself().await, 3, "the second attempt is the same turn");
         assert_eq!(room.turns_left().await, Some(0));
         room.stop(&node).await;

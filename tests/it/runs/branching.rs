@@ -11,12 +11,12 @@ use troupe::conversations::read_mark;
 use troupe::conversations::swipe;
 use troupe::ids::ConversationId;
 use troupe::ids::UserId;
-use troupe::runs::command::Refusal;
+use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
+use troupe::runs::message_versions::RegenerateResult;
 use troupe::runs::run::RunKind;
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation::State;
-use troupe::runs::versions::Regenerated;
+use troupe::runs::state::ConversationState;
 use troupe::spaces::space::ReplyOrder;
 
 use crate::support::backends::TestBackend;
@@ -66,14 +66,14 @@ fn contents(messages: &[message::Model]) -> Vec<&str> {
     messages.iter().map(|it| it.content.as_str()).collect()
 }
 
-fn refused<T: std::fmt::Debug>(outcome: Result<T, EngineError>) -> Refusal {
+fn refused<T: std::fmt::Debug>(outcome: Result<T, EngineError>) -> CommandError {
     match outcome {
-        Err(EngineError::Refused(refusal)) => refusal,
+        Err(EngineError::Rejected(refusal)) => refusal,
         other => panic!("expected a refusal, got {other:?}"),
     }
 }
 
-async fn regenerate(room: &EngineRoom, at: Option<&message::Model>) -> Regenerated {
+async fn regenerate(room: &EngineRoom, at: Option<&message::Model>) -> RegenerateResult {
     let (at, by) = (at.map(|it| it.id), "Eve".to_owned());
     let planned = room.engine.regenerate(room.conversation, at, by).await;
     planned.expect("it is planned")
@@ -183,16 +183,16 @@ on_both! {
         let made = branch(&room, room.conversation, &tail).await.unwrap();
         let (conversation, engine) = (room.conversation, &room.engine);
 
-        let edited = engine.edit(conversation, edit_of(&tail, "Else.")).await;
+        let edited = engine.edit_message(conversation, edit_of(&tail, "Else.")).await;
         let hidden = engine.set_visibility(conversation, tail.id, Visibility::Hidden).await;
         let switched = engine.select_swipe(conversation, tail.id, 0, None).await;
         let dimmed = engine.set_visibility(conversation, tail.id, Visibility::Excluded).await;
         conversation::delete(&room.db, made.id).await.unwrap();
-        let free = engine.edit(conversation, edit_of(&tail, "Else.")).await;
+        let free = engine.edit_message(conversation, edit_of(&tail, "Else.")).await;
 
-        assert_eq!(refused(edited), Refusal::ForkPoint);
-        assert_eq!(refused(hidden), Refusal::ForkPoint);
-        assert_eq!(refused(switched), Refusal::ForkPoint);
+        assert_eq!(refused(edited), CommandError::ForkPoint);
+        assert_eq!(refused(hidden), CommandError::ForkPoint);
+        assert_eq!(refused(switched), CommandError::ForkPoint);
         assert!(dimmed.is_ok() && free.is_ok());
         room.close().await;
     }
@@ -203,8 +203,8 @@ on_both! {
         let other = room.another_conversation().await;
         room.engine.set_visibility(room.conversation, origins[3].id, Visibility::Hidden).await.unwrap();
 
-        assert_eq!(refused(branch(&room, room.conversation, &origins[3]).await), Refusal::NotFound);
-        assert_eq!(refused(branch(&room, other, &origins[0]).await), Refusal::NotFound);
+        assert_eq!(refused(branch(&room, room.conversation, &origins[3]).await), CommandError::NotFound);
+        assert_eq!(refused(branch(&room, other, &origins[0]).await), CommandError::NotFound);
         room.close().await;
     }
 
@@ -220,7 +220,7 @@ on_both! {
         gate.open();
         room.settle().await;
 
-        assert_eq!(refusal, Refusal::MessageBeingWritten);
+        assert_eq!(refusal, CommandError::MessageBeingWritten);
         assert!(earlier.is_ok());
         assert!(branch(&room, room.conversation, &origins[3]).await.is_ok());
         room.close().await;
@@ -233,7 +233,7 @@ on_both! {
 
         let planned = regenerate(&room, Some(&origins[1])).await;
         room.until("it is written", async |it| {
-            it.engine.runtime(planned.conversation).await.unwrap().state() == State::Idle
+            it.engine.runtime(planned.conversation).await.unwrap().state() == ConversationState::Idle
         }).await;
         room.is_idle().await;
 
@@ -290,7 +290,7 @@ on_both! {
 
         match (made, deleted.unwrap()) {
             (Ok(made), None) => assert_eq!(messages_of(&room, made.id).await.len(), 4),
-            (Err(error), Some(_)) => assert_eq!(refused::<()>(Err(error)), Refusal::NotFound),
+            (Err(error), Some(_)) => assert_eq!(refused::<()>(Err(error)), CommandError::NotFound),
             other => panic!("both or neither: {other:?}"),
         }
         room.close().await;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures::future::join_all;
 use troupe::db::backend;
 use troupe::realtime::hub::Hub;
-use troupe::runs::context::Settings;
 use troupe::runs::error::EngineError;
-use troupe::runs::reaper::Report;
+use troupe::runs::recovery::RecoveryReport;
 use troupe::runs::run::RunStatus;
+use troupe::runs::services::RunSettings;
 
 use crate::support::backends::TestBackend;
 use crate::support::blueprint::connect;
@@ -63,7 +63,7 @@ async fn a_commit_whose_answer_is_lost_is_found_and_told_of() {
         room.settle().await;
 
         assert!(wire.is_cut(), "COMMIT {n_commits}");
-        assert!(!posted.expect("it is taken").repeated);
+        assert!(!posted.expect("it is taken").is_repeated);
         assert_eq!(room.answers().await, ["Hello."]);
         assert_eq!(room.messages().await.len(), 2);
         let run = room.only_run().await;
@@ -135,7 +135,7 @@ async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
         () = cut => unreachable!("it cuts for ever"),
     }
     wait::until("all work is done", async || {
-        room.engine.context().bell.ring();
+        room.engine.context().wakeup.notify();
         let rows = facts
             .rows("SELECT '1' FROM conversation_runs WHERE status IN ('queued', 'running')")
             .await;
@@ -234,15 +234,19 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
         &Hub::new(),
         &room.clock,
         room.engine.context().models.clone(),
-        Settings {
+        RunSettings {
             stale_after: Duration::from_secs(2),
             ..room.engine.context().settings
         },
     );
-    let report = other.reap().await.unwrap();
+    let report = other.run_recovery().await.unwrap();
 
     assert!(refused.as_ref().is_err_and(is_passing), "{refused:?}");
-    assert_eq!(report, Report::default(), "the living are left alone");
+    assert_eq!(
+        report,
+        RecoveryReport::default(),
+        "the living are left alone"
+    );
     let_go.send_replace(true);
     for held in join_all(holders).await {
         held.expect("it was let go").expect("and committed");
@@ -294,7 +298,7 @@ async fn after_the_server_stood_still_nobody_is_taken_for_dead() {
         &Hub::new(),
         &room.clock,
         room.engine.context().models.clone(),
-        Settings {
+        RunSettings {
             workers: 0,
             reaper_interval: OFTEN,
             // The heart itself would put its run down after as long.

@@ -4,7 +4,7 @@
 use troupe::ids::MembershipId;
 use troupe::rounds::slot;
 use troupe::runs::run::RunKind;
-use troupe::runs::situation;
+use troupe::runs::state;
 use troupe::spaces::membership;
 use troupe::spaces::space::Model as Space;
 use troupe::spaces::space::RepliesPerTurn;
@@ -89,7 +89,7 @@ on_both! {
 
         room.human.says("Hello.").await;
 
-        let round = situation::active_round(room.db.reader(), room.conversation).await;
+        let round = state::find_active_round(room.db.reader(), room.conversation).await;
         let round = round.expect("the database answers").expect("a round");
         let seats = membership::list_for_space(room.db.reader(), room.space).await;
         let drawn = drawn_again(&seats.expect("the database answers"), round.row.seed);

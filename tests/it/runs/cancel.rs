@@ -4,11 +4,11 @@
 use serde_json::json;
 use troupe::prompt::sent_prompt;
 use troupe::rounds::round;
-use troupe::runs::command::Refusal;
+use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
 use troupe::runs::run::RunCancelReason;
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation::State;
+use troupe::runs::state::ConversationState;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
@@ -40,7 +40,7 @@ on_both! {
         assert!(room.answers().await.is_empty());
         assert_eq!(room.ear.told_since(n_heard), Vec::<String>::new(), "all was told at once");
         let runtime = room.runtime().await;
-        assert_eq!(runtime.state(), State::Paused);
+        assert_eq!(runtime.state(), ConversationState::Paused);
         assert_eq!(runtime.round.map(|it| it.row.cursor), Some(0));
         assert!(room.engine.live_text(room.conversation).is_none());
         room.close().await;
@@ -91,7 +91,7 @@ on_both! {
         room.settle().await;
 
         assert_eq!(room.answers().await, ["One two three."]);
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 
@@ -110,14 +110,14 @@ on_both! {
         let (room, gate) = writing(backend).await;
         let id = room.only_run().await.id;
 
-        let canceled = room.engine.cancel(room.conversation, id).await.unwrap();
+        let canceled = room.engine.cancel_run(room.conversation, id).await.unwrap();
         gate.open();
-        let again = room.engine.cancel(room.conversation, id).await;
+        let again = room.engine.cancel_run(room.conversation, id).await;
         room.settle().await;
 
         assert_eq!(canceled.status, RunStatus::Canceled);
         assert!(canceled.cancel_requested_at.is_some());
-        assert!(matches!(again, Err(EngineError::Refused(Refusal::AlreadyFinished))));
+        assert!(matches!(again, Err(EngineError::Rejected(CommandError::AlreadyFinished))));
         assert!(room.answers().await.is_empty());
         room.close().await;
     }
@@ -126,7 +126,7 @@ on_both! {
         let (room, gate) = writing(backend).await;
         let id = room.only_run().await.id;
 
-        room.engine.cancel(room.conversation, id).await.unwrap();
+        room.engine.cancel_run(room.conversation, id).await.unwrap();
         gate.open();
         room.is_idle().await;
 
@@ -168,7 +168,7 @@ on_both! {
         let posted = room.human.says("Count.").await;
         let id = posted.run.expect("Ada will answer").id;
 
-        room.engine.cancel(room.conversation, id).await.unwrap();
+        room.engine.cancel_run(room.conversation, id).await.unwrap();
         room.clock.advance_ms(10_000);
         room.settle().await;
 
@@ -186,7 +186,7 @@ on_both! {
         room.settle().await;
 
         assert!(room.answers().await.is_empty());
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use troupe::clock::Clock;
 use troupe::realtime::hub::Hub;
-use troupe::runs::context::Settings;
-use troupe::runs::engine::Engine;
-use troupe::runs::reaper::Report;
+use troupe::runs::engine::RunEngine;
+use troupe::runs::recovery::RecoveryReport;
 use troupe::runs::run;
 use troupe::runs::run::RunReason;
 use troupe::runs::run::RunStatus;
+use troupe::runs::services::RunSettings;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
@@ -33,11 +33,11 @@ on_both! {
         room.upstream.requested(1).await;
 
         room.clock.advance_ms(HOURS);
-        let report = room.engine.reap().await.unwrap();
+        let report = room.engine.run_recovery().await.unwrap();
         gate.open();
         room.settle().await;
 
-        assert_eq!(report, Report::default());
+        assert_eq!(report, RecoveryReport::default());
         let run = room.only_run().await;
         assert_eq!((run.status, run.attempt), (RunStatus::Succeeded, 1));
         room.close().await;
@@ -52,7 +52,7 @@ on_both! {
         room.human.says("Hi.").await;
 
         room.clock.advance_ms(-HOURS);
-        room.engine.context().bell.ring();
+        room.engine.context().wakeup.notify();
         room.until("it is answered", async |it| it.answers().await == ["Hello."]).await;
 
         room.human.says("And now?").await;
@@ -69,9 +69,9 @@ const OFTEN: Duration = Duration::from_millis(100);
 const SLOWLY: Duration = Duration::from_secs(1);
 
 /// Another node that only looks after others, and the wire on which its looks are counted.
-async fn guardian(room: &EngineRoom, stale_after: Duration, clock: &Clock) -> (Engine, Wire) {
+async fn guardian(room: &EngineRoom, stale_after: Duration, clock: &Clock) -> (RunEngine, Wire) {
     let wire = Wire::before(room.database.url()).await;
-    let settings = Settings {
+    let settings = RunSettings {
         workers: 0,
         heartbeat: SLOWLY,
         reaper_interval: OFTEN,
@@ -195,7 +195,7 @@ async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
         room.human_at(&other).says("Go on.").await;
         gate.open();
         room.until("both are answered", async |it| {
-            it.engine.context().bell.ring();
+            it.engine.context().wakeup.notify();
             it.answers().await.len() == 2
         })
         .await;
@@ -274,7 +274,7 @@ async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
         .await;
     let mut facts = room.facts().await;
     own_clock::delay(&mut facts, 1.5).await;
-    let settings = Settings {
+    let settings = RunSettings {
         heartbeat: OFTEN,
         ..room.engine.context().settings
     };
@@ -283,9 +283,9 @@ async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
     let engine = node(&room.db, &Hub::new(), &clock, models, settings);
 
     engine.start().await.expect("there is nothing to heal");
-    assert!(!engine.context().knows_the_time());
+    assert!(!engine.context().is_clock_synchronized());
     room.human_at(&room.engine).says("Hi.").await;
-    engine.context().bell.ring();
+    engine.context().wakeup.notify();
     assert!(room.runtime().await.queued.is_some(), "nobody claims it");
 
     own_clock::delay(&mut facts, 0.0).await;
@@ -293,7 +293,7 @@ async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
         it.answers().await == ["Hello."]
     })
     .await;
-    assert!(engine.context().knows_the_time());
+    assert!(engine.context().is_clock_synchronized());
     room.stop(&engine).await;
     room.close_deaf().await;
 }
@@ -321,7 +321,7 @@ on_both! {
         assert_eq!(numbers, [1, 2, 3, 4]);
         let row = room.row().await;
         assert_eq!(row.last_run_seq, 4);
-        let newest = run::newest_in(room.db.reader(), room.conversation).await.unwrap();
+        let newest = run::find_newest(room.db.reader(), room.conversation).await.unwrap();
         assert_eq!(newest.map(|it| it.id), Some(again.id));
         room.close().await;
     }

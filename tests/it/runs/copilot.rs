@@ -5,12 +5,12 @@ use serde_json::json;
 use troupe::conversations::message::MessageRole;
 use troupe::ids::UserId;
 use troupe::realtime::topic::Topic;
-use troupe::runs::command::Refusal;
+use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
 use troupe::runs::run::RunReason;
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation::State;
+use troupe::runs::state::ConversationState;
 use troupe::spaces::membership;
 use troupe::spaces::membership::CopilotMode;
 
@@ -156,7 +156,7 @@ on_both! {
         room.upstream.requested(1).await;
 
         let refused = room.human.tries_to_say("Me.").await;
-        assert!(matches!(refused, Err(EngineError::Refused(Refusal::CopilotActive))), "{refused:?}");
+        assert!(matches!(refused, Err(EngineError::Rejected(CommandError::CopilotActive))), "{refused:?}");
         room.take_over().await;
 
         room.upstream.hung_up(0).await;
@@ -176,7 +176,7 @@ on_both! {
         room.take_over().await;
 
         assert_eq!(room.only_run().await.status, RunStatus::Canceled);
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 
@@ -204,7 +204,7 @@ on_both! {
         room.upstream.next(Script::status(400));
         room.turn_copilot_on(2).await;
         room.settle().await;
-        assert_eq!((room.voices().await.as_str(), room.runtime().await.state()), ("E", State::Failed));
+        assert_eq!((room.voices().await.as_str(), room.runtime().await.state()), ("E", ConversationState::Failed));
 
         room.engine.retry(room.conversation).await.unwrap();
         room.settle().await;
@@ -253,7 +253,7 @@ on_both! {
         let node = room.another_node();
         node.start().await.unwrap();
 
-        node.reap().await.unwrap();
+        node.run_recovery().await.unwrap();
         room.until("both steps are spent", async |it| it.steps_left().await == OFF).await;
         room.until("both are answered", async |it| it.voices().await == "EAEA").await;
         // The node that was thought dead comes back, and its words count for nothing.
@@ -290,8 +290,8 @@ on_both! {
         let starts = nodes.iter().map(|it| it.start_copilot(room.conversation, room.human.seat));
         futures::future::join_all(starts).await;
         wait::until("all steps are spent and answered", async || {
-            nodes.iter().for_each(|it| it.context().bell.ring());
-            let is_over = room.steps_left().await == OFF && room.runtime().await.state() == State::Idle;
+            nodes.iter().for_each(|it| it.context().wakeup.notify());
+            let is_over = room.steps_left().await == OFF && room.runtime().await.state() == ConversationState::Idle;
             is_over.then_some(())
         })
         .await;

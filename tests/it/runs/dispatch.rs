@@ -7,7 +7,7 @@ use troupe::ids::SpaceId;
 use troupe::llm::registry::ProviderKind;
 use troupe::llm::secret::Secret;
 use troupe::providers::provider;
-use troupe::runs::due;
+use troupe::runs::due_runs;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
 use troupe::runs::scheduler;
@@ -156,7 +156,7 @@ on_both! {
     async fn a_conversation_that_another_has_locked_is_left_to_them(backend) {
         let room = room(backend, 64).await;
         room.crowd(room.house().await, 3, room.long_ago()).await;
-        let all = due::soonest(room.db.reader(), &[], 9).await.unwrap();
+        let all = due_runs::list_next_due(room.db.reader(), &[], 9).await.unwrap();
         let context = room.engine.context();
         let node = room.another_node();
 
@@ -168,7 +168,7 @@ on_both! {
 
         let (one, two) = (one.unwrap(), two.unwrap());
         assert_eq!(one.runs.len() + two.runs.len(), 3, "{one:?} {two:?}");
-        assert_eq!((one.busy_here, two.busy_here), (None, None));
+        assert_eq!((one.locked_conversation, two.locked_conversation), (None, None));
         room.close_deaf().await;
     }
 
@@ -183,14 +183,14 @@ on_both! {
         let later = room.another_house().await;
         room.crowd(later, 2, room.clock.now().plus_ms(5_000)).await;
         let (db, now) = (room.db.reader(), room.clock.now());
-        let due_in = async |after, limit| due::spaces(db, now, after, limit).await.unwrap();
+        let due_in = async |after, limit| due_runs::list_due_spaces(db, now, after, limit).await.unwrap();
 
         assert_eq!(due_in(SpaceId(0), 9).await, [spaces[0], spaces[2], spaces[3]]);
         assert_eq!(due_in(SpaceId(0), 2).await, [spaces[0], spaces[2]]);
         assert_eq!(due_in(spaces[2], 2).await, [spaces[3]]);
 
-        let lines = due::of_spaces(db, now, &[], &[spaces[3], spaces[0]], 2).await.unwrap();
-        let soonest = due::soonest(db, &[], 99).await.unwrap();
+        let lines = due_runs::list_for_spaces(db, now, &[], &[spaces[3], spaces[0]], 2).await.unwrap();
+        let soonest = due_runs::list_next_due(db, &[], 99).await.unwrap();
         let of = |space| soonest.iter().filter(move |it| it.space_id == space).take(2).cloned();
         let expected: Vec<_> = of(spaces[3]).chain(of(spaces[0])).collect();
         assert_eq!(lines, expected, "the soonest of each");
@@ -250,7 +250,9 @@ async fn eight_nodes_claim_two_thousand_runs_and_none_of_them_twice() {
     let claimers = nodes.iter().map(async |node| {
         let mut n_claimed = 0;
         loop {
-            let all = due::soonest(room.db.reader(), &[], 32).await.unwrap();
+            let all = due_runs::list_next_due(room.db.reader(), &[], 32)
+                .await
+                .unwrap();
             if all.is_empty() {
                 return n_claimed;
             }

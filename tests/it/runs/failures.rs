@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use troupe::rounds::round;
-use troupe::runs::context::Settings;
 use troupe::runs::run::RunReason;
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation::State;
+use troupe::runs::services::RunSettings;
+use troupe::runs::state::ConversationState;
 use troupe::spaces::space;
 
 use crate::support::backends::TestBackend;
@@ -22,7 +22,7 @@ const SHORT: Duration = Duration::from_millis(300);
 async fn room(
     backend: TestBackend,
     rules: impl FnOnce(&mut space::Model) + Send + 'static,
-    settings: impl FnOnce(&mut Settings),
+    settings: impl FnOnce(&mut RunSettings),
 ) -> EngineRoom {
     let room = EngineRoom::on(backend).rules(rules).settings(settings);
     room.open().await
@@ -57,7 +57,7 @@ async fn fails_with(room: EngineRoom, code: &str, mend: impl AsyncFnOnce(&Engine
         (RunReason::Retry, run.round_id)
     );
     assert_eq!(room.answers().await, ["Hello."], "{code}");
-    assert_eq!(room.runtime().await.state(), State::Idle);
+    assert_eq!(room.runtime().await.state(), ConversationState::Idle);
     room.close().await;
 }
 
@@ -70,7 +70,7 @@ async fn fails_within(
     backend: TestBackend,
     script: Script,
     code: &str,
-    settings: impl FnOnce(&mut Settings),
+    settings: impl FnOnce(&mut RunSettings),
 ) {
     let room = room(backend, |_| (), settings).await;
     room.upstream.always(script);
@@ -117,17 +117,17 @@ on_both! {
 
     async fn a_model_that_never_begins(backend) {
         let script = Script::hang_before_first_chunk();
-        fails_within(backend, script, "upstream_timeout", |it| it.watches.first_chunk = SHORT).await;
+        fails_within(backend, script, "upstream_timeout", |it| it.call_limits.first_chunk = SHORT).await;
     }
 
     async fn a_model_that_falls_silent(backend) {
         let script = Script::stream().role().words("One two").hang();
-        fails_within(backend, script, "upstream_timeout", |it| it.watches.idle = SHORT).await;
+        fails_within(backend, script, "upstream_timeout", |it| it.call_limits.idle = SHORT).await;
     }
 
     async fn a_model_that_never_ends(backend) {
         let script = Script::stream().forever(": ping\n\n", Duration::from_millis(20));
-        fails_within(backend, script, "run_timeout", |it| it.watches.total = SHORT).await;
+        fails_within(backend, script, "run_timeout", |it| it.call_limits.total = SHORT).await;
     }
 
     async fn a_prompt_that_does_not_fit(backend) {
@@ -170,7 +170,7 @@ on_both! {
         room.settle().await;
 
         let runtime = room.runtime().await;
-        assert_eq!(runtime.state(), State::Idle);
+        assert_eq!(runtime.state(), ConversationState::Idle);
         assert!(runtime.round.is_none());
         assert!(room.answers().await.is_empty());
         room.close().await;
@@ -209,7 +209,7 @@ on_both! {
         force.await.unwrap();
         room.settle().await;
 
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.upstream.say("Hello.");
         room.engine.retry(room.conversation).await.unwrap();
         room.settle().await;
@@ -231,20 +231,20 @@ on_both! {
 
         let snapshot = room.engine.snapshot(room.conversation, None).await.unwrap();
         let shown = snapshot.unwrap().failed_run.expect("it is in the snapshot");
-        let document = room.engine.conversation(room.conversation).await.unwrap();
+        let document = room.engine.conversation_view(room.conversation).await.unwrap();
         assert_eq!((shown.id, shown.status), (failed.id, RunStatus::Failed));
         assert_eq!(shown.error.unwrap().code, "upstream_error");
         assert_eq!(document.failed_run.expect("and in the document").id, failed.id);
-        assert_eq!(document.state, State::Idle, "no round failed");
+        assert_eq!(document.state, ConversationState::Idle, "no round failed");
 
         let again = room.engine.retry(room.conversation).await.unwrap();
         room.settle().await;
-        let document = room.engine.conversation(room.conversation).await.unwrap();
+        let document = room.engine.conversation_view(room.conversation).await.unwrap();
         assert_eq!(document.failed_run.expect("it failed again").id, again.id);
         assert!(again.run_seq > failed.run_seq);
 
         room.human.says("Never mind.").await;
-        let document = room.engine.conversation(room.conversation).await.unwrap();
+        let document = room.engine.conversation_view(room.conversation).await.unwrap();
         assert!(document.failed_run.is_none(), "something newer was said");
         room.close().await;
     }

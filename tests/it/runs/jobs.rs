@@ -7,11 +7,11 @@ use troupe::conversations::job::JobStatus;
 use troupe::conversations::message;
 use troupe::ids::ConversationId;
 use troupe::ids::UserId;
-use troupe::runs::command::Refusal;
-use troupe::runs::engine::Engine;
+use troupe::runs::command::CommandError;
+use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
-use troupe::runs::versions::Branched;
-use troupe::runs::versions::Fork;
+use troupe::runs::message_versions::BranchRequest;
+use troupe::runs::message_versions::BranchResult;
 use troupe::spaces::membership;
 
 use crate::support::backends::TestBackend;
@@ -74,8 +74,8 @@ async fn user_of(room: &EngineRoom) -> UserId {
     seat.user_id.expect("a person")
 }
 
-async fn fork(room: &EngineRoom) -> Fork {
-    Fork {
+async fn fork(room: &EngineRoom) -> BranchRequest {
+    BranchRequest {
         conversation: room.conversation,
         at: room.messages().await.pop().unwrap().id,
         title: "Another way".to_owned(),
@@ -83,10 +83,10 @@ async fn fork(room: &EngineRoom) -> Fork {
     }
 }
 
-async fn begin(engine: &Engine, fork: Fork) -> job::Model {
+async fn begin(engine: &RunEngine, fork: BranchRequest) -> job::Model {
     match engine.begin_branch(fork).await.expect("it begins") {
-        Branched::Job(job) => *job,
-        Branched::Whole { .. } => panic!("a long branch is a job"),
+        BranchResult::Job(job) => *job,
+        BranchResult::Whole { .. } => panic!("a long branch is a job"),
     }
 }
 
@@ -158,7 +158,7 @@ on_both! {
     async fn a_branch_of_middle_length_is_whole_in_the_answer(backend) {
         let room = room_of(backend, SHORT).await;
 
-        let Branched::Whole { row, .. } = room.engine.begin_branch(fork(&room).await).await.unwrap() else {
+        let BranchResult::Whole { row, .. } = room.engine.begin_branch(fork(&room).await).await.unwrap() else {
             panic!("the request waits for it");
         };
 
@@ -173,7 +173,7 @@ on_both! {
         assert!(branch.is_hidden && job_now(&room, &job).await.status == JobStatus::Running);
         assert!(branch.text_bytes > 0, "it is charged before its first batch");
 
-        let report = room.engine.reap().await.unwrap();
+        let report = room.engine.run_recovery().await.unwrap();
         ends(&room, &job).await;
 
         assert_eq!(report.jobs_continued, 1);
@@ -189,7 +189,7 @@ on_both! {
         let hidden = room.human_of(&engine, job.conversation_id.unwrap());
         let refused = hidden.tries_to_say("Is anyone here?").await;
 
-        assert!(matches!(refused, Err(EngineError::Refused(Refusal::NotFound))), "{refused:?}");
+        assert!(matches!(refused, Err(EngineError::Rejected(CommandError::NotFound))), "{refused:?}");
         room.close_deaf().await;
     }
 
@@ -199,7 +199,7 @@ on_both! {
 
         assert!(job::cancel(&room.db, job.id, room.clock.now()).await.unwrap());
         assert!(!job::cancel(&room.db, job.id, room.clock.now()).await.unwrap());
-        room.engine.reap().await.unwrap();
+        room.engine.run_recovery().await.unwrap();
         let ended = ends(&room, &job).await;
 
         assert_eq!(ended.status, JobStatus::Canceled);
@@ -245,9 +245,9 @@ on_both! {
 
         let deletion = room.engine.delete_conversation(room.conversation, user).await.unwrap().unwrap();
         let refused = room.human.tries_to_say("Is anyone here?").await;
-        let job = room.engine.deleted(deletion).await.unwrap().expect("a job");
+        let job = room.engine.wait_for_deletion(deletion).await.unwrap().expect("a job");
 
-        assert!(matches!(refused, Err(EngineError::Refused(Refusal::NotFound))), "{refused:?}");
+        assert!(matches!(refused, Err(EngineError::Rejected(CommandError::NotFound))), "{refused:?}");
         let ended = ends(&room, &job).await;
         assert_eq!((ended.status, ended.n_done), (JobStatus::Succeeded, LONG));
         assert!(row_of(&room, &job).await.is_none());
@@ -264,7 +264,7 @@ on_both! {
         let user = user_of(&room).await;
 
         let deletion = room.engine.delete_space(room.space, user).await.unwrap().unwrap();
-        let job = room.engine.deleted(deletion).await.unwrap().expect("a job");
+        let job = room.engine.wait_for_deletion(deletion).await.unwrap().expect("a job");
 
         assert_eq!(ends(&room, &job).await.status, JobStatus::Succeeded);
         assert_eq!(job_now(&room, &branch).await.status, JobStatus::Canceled);

@@ -9,9 +9,9 @@ use troupe::conversations::message;
 use troupe::conversations::message::Visibility;
 use troupe::ids::ConversationId;
 use troupe::ids::MessageId;
+use troupe::runs::message_versions::RegenerateResult;
 use troupe::runs::run::RunKind;
 use troupe::runs::run::RunReason;
-use troupe::runs::versions::Regenerated;
 use troupe::spaces::space::GroupRegenerateMode;
 
 use crate::support::backends::TestBackend;
@@ -39,7 +39,7 @@ async fn turn(backend: TestBackend) -> EngineRoom {
     room
 }
 
-async fn regenerate(room: &EngineRoom, at: Option<MessageId>) -> Regenerated {
+async fn regenerate(room: &EngineRoom, at: Option<MessageId>) -> RegenerateResult {
     let planned = room
         .engine
         .regenerate(room.conversation, at, "Eve".to_owned());
@@ -129,7 +129,7 @@ on_both! {
             .open()
             .await;
         room.greeting_of("Ada", "Welcome.").await;
-        room.engine.greet(room.seat("Ada").await.id).await.unwrap();
+        room.engine.insert_greetings(room.seat("Ada").await.id).await.unwrap();
 
         let planned = regenerate(&room, None).await;
         room.settle().await;

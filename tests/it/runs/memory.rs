@@ -6,7 +6,7 @@ use troupe::prompt::blocks::BlockKind;
 use troupe::prompt::run_prompt;
 use troupe::prompt::sent_prompt;
 use troupe::prompt::space_variable;
-use troupe::runs::beginnings::NewConversation;
+use troupe::runs::conversation_start::NewConversation;
 use troupe::runs::preparation;
 use troupe::runs::run::RunStatus;
 
@@ -79,10 +79,10 @@ on_both! {
         let of_space = space_variable::load_for_space(room.db.reader(), room.space).await.unwrap();
         assert_eq!(of_space.get("rooms").map(String::as_str), Some("2"), "once for each greeting");
         let ada = room.seat("Ada").await.id;
-        room.engine.greet(ada).await.unwrap();
+        room.engine.insert_greetings(ada).await.unwrap();
         let of_space = space_variable::load_for_space(room.db.reader(), room.space).await.unwrap();
         assert_eq!(of_space["rooms"], "3", "she had not greeted in the first conversation");
-        room.engine.greet(ada).await.unwrap();
+        room.engine.insert_greetings(ada).await.unwrap();
         let of_space = space_variable::load_for_space(room.db.reader(), room.space).await.unwrap();
         assert_eq!(of_space["rooms"], "3", "who has greeted sets nothing again");
         room.close().await;

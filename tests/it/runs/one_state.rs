@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::json;
 use troupe::db::connect::Db;
 use troupe::rounds::round;
-use troupe::runs::situation::State;
+use troupe::runs::state::ConversationState;
 use troupe::spaces::space::InputPolicy;
 
 use sea_orm::DbErr;
@@ -184,7 +184,7 @@ async fn a_stop_between_the_reads_of_one_snapshot_is_seen_whole_or_not_at_all() 
         .await;
     room.human.says("Hi.").await;
     let (engine, conversation) = (room.engine.clone(), room.conversation);
-    assert_eq!(room.runtime().await.state(), State::Queued);
+    assert_eq!(room.runtime().await.state(), ConversationState::Queued);
     let mut other = room.facts().await;
     other.execute("BEGIN").await;
     other
@@ -211,7 +211,7 @@ async fn a_stop_between_the_reads_of_one_snapshot_is_seen_whole_or_not_at_all() 
     let is_paused = found.round.as_ref().map(|it| it.state) == Some(round::RoundState::Paused);
     assert_eq!(
         (found.queued_run.is_some(), is_paused, found.state),
-        (true, false, State::Queued)
+        (true, false, ConversationState::Queued)
     );
     room.close_broken().await;
 }

@@ -165,7 +165,7 @@ on_both! {
             .await;
         let run = room.human.says("Hi.").await.run.expect("Ada will answer");
 
-        room.engine.cancel(room.conversation, run.id).await.unwrap();
+        room.engine.cancel_run(room.conversation, run.id).await.unwrap();
 
         let expected = in_order(&[&POSTED, &["run_canceled", "queue_updated"]]);
         assert_eq!(room.ear.told(), expected);

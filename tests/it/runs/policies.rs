@@ -2,11 +2,11 @@
 //! that a post is stored once, however often it comes.
 
 use troupe::conversations::message::MessageRole;
-use troupe::runs::command::Refusal;
-use troupe::runs::engine::Posted;
+use troupe::runs::command::CommandError;
+use troupe::runs::engine::PostResult;
 use troupe::runs::error::EngineError;
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation::State;
+use troupe::runs::state::ConversationState;
 use troupe::spaces::space;
 use troupe::spaces::space::InputPolicy;
 use troupe::spaces::space::ReplyOrder;
@@ -31,9 +31,9 @@ async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineRoom, impl
     (room, async move || gate.open())
 }
 
-fn refusal(outcome: Result<Posted, EngineError>) -> Refusal {
+fn refusal(outcome: Result<PostResult, EngineError>) -> CommandError {
     match outcome {
-        Err(EngineError::Refused(refusal)) => refusal,
+        Err(EngineError::Rejected(refusal)) => refusal,
         other => panic!("expected a refusal, got {other:?}"),
     }
 }
@@ -64,7 +64,7 @@ on_both! {
             room.settle().await;
 
             assert_eq!(lines(&room).await, [user("Hi."), assistant("Hello.")]);
-            assert_eq!(room.runtime().await.state(), State::Idle);
+            assert_eq!(room.runtime().await.state(), ConversationState::Idle);
             room.close().await;
         }
     }
@@ -76,7 +76,7 @@ on_both! {
         release().await;
         room.settle().await;
 
-        assert_eq!(refusal(outcome), Refusal::GenerationLocked);
+        assert_eq!(refusal(outcome), CommandError::GenerationLocked);
         assert_eq!(lines(&room).await, [user("Count."), assistant("One two three.")]);
         room.close().await;
     }
@@ -93,7 +93,7 @@ on_both! {
 
         let outcome = room.human.tries_to_say("And?").await;
 
-        assert_eq!(refusal(outcome), Refusal::GenerationLocked);
+        assert_eq!(refusal(outcome), CommandError::GenerationLocked);
         assert_eq!(room.messages().await.len(), 1);
         room.close().await;
     }
@@ -172,7 +172,7 @@ on_both! {
 
         let outcome = room.human.tries_to_say("Hi.").await;
 
-        assert_eq!(refusal(outcome), Refusal::SpaceArchived);
+        assert_eq!(refusal(outcome), CommandError::SpaceArchived);
         assert!(room.messages().await.is_empty());
         room.close().await;
     }
@@ -186,9 +186,9 @@ on_both! {
         let other = room.human.says_once("Ho.", Some("c-1")).await;
         room.settle().await;
 
-        assert!(!first.repeated && again.repeated && again.run.is_none());
+        assert!(!first.is_repeated && again.is_repeated && again.run.is_none());
         assert_eq!(again.message.id, first.message.id);
-        assert_eq!(refusal(other), Refusal::ClientIdReused);
+        assert_eq!(refusal(other), CommandError::ClientIdReused);
         assert_eq!(lines(&room).await, [user("Hi."), assistant("Hello.")]);
         room.close().await;
     }
@@ -201,11 +201,11 @@ on_both! {
         let first = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
         let row = room.messages().await.pop().unwrap();
         assert_eq!(row.id, first.message.id);
-        room.engine.edit(room.conversation, edit_of(&row, "Hey.")).await.unwrap();
+        room.engine.edit_message(room.conversation, edit_of(&row, "Hey.")).await.unwrap();
 
         let again = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
 
-        assert_eq!((again.repeated, again.message.content.as_str()), (true, "Hey."));
+        assert_eq!((again.is_repeated, again.message.content.as_str()), (true, "Hey."));
         room.close().await;
     }
 }

@@ -12,15 +12,15 @@ use troupe::conversations::timeline::TimelinePage;
 use troupe::ids::ConversationId;
 use troupe::ids::SpaceId;
 use troupe::ids::UserId;
-use troupe::runs::due;
-use troupe::runs::ledger;
-use troupe::runs::ledger::Wanted;
-use troupe::runs::marked;
+use troupe::runs::due_runs;
+use troupe::runs::history;
+use troupe::runs::history::RunQuery;
 use troupe::runs::queue;
-use troupe::runs::queue::Stale;
-use troupe::runs::reaper;
+use troupe::runs::queue::StaleAfter;
+use troupe::runs::recovery;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
+use troupe::runs::step_marks;
 use troupe::runs::tool_approval;
 use troupe::spaces::guest_cleanup;
 use troupe::spaces::membership;
@@ -42,8 +42,8 @@ on_both! {
             (RunStatus::Failed, &["finished_runs_by_status"]),
             (RunStatus::Succeeded, &["finished_runs_by_status"]),
         ] {
-            let wanted = Wanted { status: Some(status), ..Wanted::default() };
-            let newest = wanted.runs(dialect).order_by_desc(run::Column::Id).limit(51);
+            let wanted = RunQuery { status: Some(status), ..RunQuery::default() };
+            let newest = wanted.select(dialect).order_by_desc(run::Column::Id).limit(51);
             newest.all(&db).await.expect("the database answers");
             db.assert_uses_one_of(indexes);
         }
@@ -56,7 +56,7 @@ on_both! {
         let db = Explained::new(room.db.heartbeat_connection());
         let now = room.clock.now();
 
-        reaper::adrift(&db).await.expect("the database answers");
+        recovery::list_stalled_rounds(&db).await.expect("the database answers");
         let plan = db.take();
         db.assert_is_among(&plan, &["one_active_round_per_conversation"]);
         // Searched by status within a conversation, this index reads no finished row either.
@@ -64,8 +64,8 @@ on_both! {
         db.assert_is_among(&plan, &[QUEUED, &by_status].concat());
         db.assert_is_among(&plan, &[RUNNING, &by_status].concat());
 
-        let stale = Stale { after_ms: 30_000, dialect: room.db.backend() };
-        queue::expired(&db, now, &stale).await.expect("the database answers");
+        let stale = StaleAfter { after_ms: 30_000, dialect: room.db.backend() };
+        queue::list_expired(&db, now, &stale).await.expect("the database answers");
         db.assert_uses_one_of(&["running_runs_by_heartbeat"]);
 
         room.close_broken().await;
@@ -76,13 +76,13 @@ on_both! {
         let db = Explained::new(room.db.heartbeat_connection());
         let now = room.clock.now();
 
-        due::soonest(&db, &[], 32).await.expect("the database answers");
+        due_runs::list_next_due(&db, &[], 32).await.expect("the database answers");
         assert_reads_unfinished_runs(&db);
-        due::spaces(&db, now, SpaceId(0), 32).await.expect("the database answers");
+        due_runs::list_due_spaces(&db, now, SpaceId(0), 32).await.expect("the database answers");
         assert_reads_unfinished_runs(&db);
-        due::of_spaces(&db, now, &[], &[room.space], 32).await.expect("the database answers");
+        due_runs::list_for_spaces(&db, now, &[], &[room.space], 32).await.expect("the database answers");
         assert_reads_unfinished_runs(&db);
-        ledger::load(&db).await.expect("the database answers");
+        history::queue_load(&db).await.expect("the database answers");
         assert_reads_unfinished_runs(&db);
 
         room.close_broken().await;
@@ -92,11 +92,11 @@ on_both! {
         let room = room_with_a_past(backend).await;
         let db = Explained::new(room.db.heartbeat_connection());
 
-        run::active_in(&db, room.conversation).await.expect("the database answers");
+        run::find_active(&db, room.conversation).await.expect("the database answers");
         assert_reads_unfinished_runs(&db);
-        run::active_in_each(&db, &[room.conversation]).await.expect("the database answers");
+        run::list_active(&db, &[room.conversation]).await.expect("the database answers");
         assert_reads_unfinished_runs(&db);
-        tool_approval::open_in(&db, room.conversation).await.expect("the database answers");
+        tool_approval::list_open(&db, room.conversation).await.expect("the database answers");
         assert_reads_unfinished_runs(&db);
 
         room.close_broken().await;
@@ -144,9 +144,9 @@ on_both! {
         let room = room_with_a_past(backend).await;
         let db = Explained::new(room.db.heartbeat_connection());
 
-        marked::marked(&db, None, (SpaceId(0), ConversationId(0)), 100).await.expect("the database answers");
+        step_marks::list_marked(&db, None, (SpaceId(0), ConversationId(0)), 100).await.expect("the database answers");
         db.assert_uses_one_of(&["conversations_that_need_a_step"]);
-        marked::live_in(&db, room.space).await.expect("the database answers");
+        step_marks::list_live(&db, room.space).await.expect("the database answers");
         assert_reads_unfinished_runs(&db);
 
         room.close_broken().await;

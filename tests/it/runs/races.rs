@@ -4,7 +4,7 @@ use futures::future::join_all;
 use sea_orm::ColumnTrait;
 use sea_orm::EntityTrait;
 use sea_orm::QueryFilter;
-use troupe::runs::command::Refusal;
+use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
@@ -72,7 +72,7 @@ on_both! {
         let answers = join_all(posts).await;
         room.settle_alone().await;
 
-        assert_eq!(answers.iter().filter(|it| !it.repeated).count(), 1);
+        assert_eq!(answers.iter().filter(|it| !it.is_repeated).count(), 1);
         assert!(answers.iter().all(|it| it.message.id == answers[0].message.id));
         assert_eq!(room.messages().await.len(), 2, "one post, one answer");
         room.close_deaf().await;
@@ -97,7 +97,7 @@ on_both! {
             room.settle_alone().await;
 
             let is_locked =
-                |it: &Result<_, _>| matches!(it, Err(EngineError::Refused(Refusal::GenerationLocked)));
+                |it: &Result<_, _>| matches!(it, Err(EngineError::Rejected(CommandError::GenerationLocked)));
             assert!(one.is_ok() != two.is_ok(), "{one:?} {two:?}");
             assert!(is_locked(&one) || is_locked(&two));
             assert_eq!(room.messages().await.len(), 2 * n);
@@ -131,7 +131,7 @@ on_both! {
         let active = run::Entity::find()
             .filter(run::Column::Status.is_in([RunStatus::Queued, RunStatus::Running]));
         wait::until("all work is done", async || {
-            nodes[0].context().bell.ring();
+            nodes[0].context().wakeup.notify();
             let left = active.clone().all(room.db.reader()).await.unwrap();
             left.is_empty().then_some(())
         })

@@ -8,11 +8,11 @@ use troupe::clock::Clock;
 use troupe::db::connect::Backend;
 use troupe::ids::RoundId;
 use troupe::rounds::round;
-use troupe::runs::reaper::Report;
+use troupe::runs::recovery::RecoveryReport;
 use troupe::runs::run;
 use troupe::runs::run::RunReason;
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation::State;
+use troupe::runs::state::ConversationState;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
@@ -21,7 +21,7 @@ use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 
 /// One run was failed, and its turn planned again.
-const HEALED: Report = Report {
+const HEALED: RecoveryReport = RecoveryReport {
     failed: 1,
     requeued: 1,
     rounds_closed: 0,
@@ -48,10 +48,10 @@ on_both! {
         let (room, gate) = silent(backend).await;
         let node = room.another_node();
 
-        let report = node.reap().await.unwrap();
-        let again = node.reap().await.unwrap();
+        let report = node.run_recovery().await.unwrap();
+        let again = node.run_recovery().await.unwrap();
 
-        assert_eq!((report, again), (HEALED, Report::default()));
+        assert_eq!((report, again), (HEALED, RecoveryReport::default()));
         let runs = room.runs().await;
         assert_eq!((runs[0].status, runs[0].attempt), (RunStatus::Failed, 1));
         assert_eq!(runs[0].error.as_ref().map(|it| it.code.as_str()), Some("stale_running_run"));
@@ -67,7 +67,7 @@ on_both! {
         let (room, gate) = silent(backend).await;
         let node = room.another_node();
         node.start().await.unwrap();
-        node.reap().await.unwrap();
+        node.run_recovery().await.unwrap();
         room.until("the second attempt has answered", async |it| {
             it.answers().await == ["Hello."]
         })
@@ -88,7 +88,7 @@ on_both! {
 
     async fn a_second_death_fails_the_round(backend) {
         let (room, gate) = silent(backend).await;
-        room.another_node().reap().await.unwrap();
+        room.another_node().run_recovery().await.unwrap();
         let second = Gate::closed();
         room.upstream.next(Script::say("Again.").gated(&second));
         let node = room.another_node();
@@ -96,10 +96,10 @@ on_both! {
         room.upstream.requested(2).await;
         room.last_heard(60_000).await;
 
-        let report = room.another_node().reap().await.unwrap();
+        let report = room.another_node().run_recovery().await.unwrap();
 
-        assert_eq!(report, Report { requeued: 0, ..HEALED });
-        assert_eq!(room.runtime().await.state(), State::Failed);
+        assert_eq!(report, RecoveryReport { requeued: 0, ..HEALED });
+        assert_eq!(room.runtime().await.state(), ConversationState::Failed);
         gate.open();
         second.open();
         room.is_idle().await;
@@ -112,7 +112,7 @@ on_both! {
         let (room, gate) = silent(backend).await;
         let (one, two) = (room.another_node(), room.another_node());
 
-        let (one, two) = tokio::join!(one.reap(), two.reap());
+        let (one, two) = tokio::join!(one.run_recovery(), two.run_recovery());
 
         let (one, two) = (one.unwrap(), two.unwrap());
         assert_eq!(one.failed + two.failed, 1, "{one:?} {two:?}");
@@ -126,7 +126,7 @@ on_both! {
         let (room, gate) = silent(backend).await;
         room.last_heard(0).await;
 
-        assert_eq!(room.another_node().reap().await.unwrap(), Report::default());
+        assert_eq!(room.another_node().run_recovery().await.unwrap(), RecoveryReport::default());
         gate.open();
         room.is_idle().await;
         assert_eq!(room.answers().await, ["One two three."]);
@@ -137,9 +137,9 @@ on_both! {
         let (room, gate) = silent(backend).await;
         room.human.says("Are you there?").await;
 
-        let report = room.another_node().reap().await.unwrap();
+        let report = room.another_node().run_recovery().await.unwrap();
 
-        assert_eq!(report, Report { requeued: 0, ..HEALED });
+        assert_eq!(report, RecoveryReport { requeued: 0, ..HEALED });
         let queued = room.runtime().await.queued.expect("the newer plan");
         assert_eq!((queued.reason, queued.attempt), (RunReason::UserMessage, 1));
         gate.open();
@@ -152,7 +152,7 @@ on_both! {
         room.adrift().await;
         let (one, two) = (room.another_node(), room.another_node());
 
-        let (one, two) = tokio::join!(one.reap(), two.reap());
+        let (one, two) = tokio::join!(one.run_recovery(), two.run_recovery());
 
         let closed = [one, two].map(|it| it.unwrap().rounds_closed);
         assert_eq!(closed.iter().sum::<u32>(), 1, "{closed:?}");

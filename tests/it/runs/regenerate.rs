@@ -5,13 +5,13 @@ use serde_json::Value;
 use troupe::conversations::message;
 use troupe::conversations::message::Visibility;
 use troupe::conversations::swipe;
-use troupe::runs::command::Refusal;
+use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
 use troupe::runs::run::RunKind;
 use troupe::runs::run::RunReason;
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation::State;
+use troupe::runs::state::ConversationState;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::InputPolicy;
 use troupe::spaces::space::ReplyOrder;
@@ -43,7 +43,7 @@ async fn answered_with(backend: TestBackend, policy: InputPolicy) -> EngineRoom 
 }
 
 /// Another text for the tail.
-async fn regenerate(room: &EngineRoom) -> Result<run::View, EngineError> {
+async fn regenerate(room: &EngineRoom) -> Result<run::RunView, EngineError> {
     let by = "Eve".to_owned();
     let planned = room.engine.regenerate(room.conversation, None, by);
     planned.await.map(|it| it.run)
@@ -59,9 +59,9 @@ async fn writing(room: &EngineRoom) -> impl AsyncFnOnce() + use<> {
     async move || gate.open()
 }
 
-fn refused<T: std::fmt::Debug>(outcome: Result<T, EngineError>) -> Refusal {
+fn refused<T: std::fmt::Debug>(outcome: Result<T, EngineError>) -> CommandError {
     match outcome {
-        Err(EngineError::Refused(refusal)) => refusal,
+        Err(EngineError::Rejected(refusal)) => refusal,
         other => panic!("expected a refusal, got {other:?}"),
     }
 }
@@ -108,7 +108,7 @@ on_both! {
         assert_eq!(texts[0].conversation_run_id, before.conversation_run_id);
         assert_eq!(texts[1].conversation_run_id, Some(run.id));
         assert_eq!((run.kind, run.reason, run.target_message_id), (RunKind::Regenerate, RunReason::Regenerate, Some(before.id)));
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 
@@ -154,7 +154,7 @@ on_both! {
         let room = EngineRoom::on(backend).open().await;
         room.greeting_of("Ada", "Welcome.").await;
         let ada = room.seat("Ada").await;
-        room.engine.greet(ada.id).await.unwrap();
+        room.engine.insert_greetings(ada.id).await.unwrap();
         room.upstream.next(Script::say("Come in."));
 
         regenerate(&room).await.unwrap();
@@ -212,7 +212,7 @@ on_both! {
         room.settle().await;
         let chosen = room.engine.select_swipe(room.conversation, target.id, 0, None).await.unwrap();
 
-        assert_eq!(refused(outcome), Refusal::MessageBeingWritten);
+        assert_eq!(refused(outcome), CommandError::MessageBeingWritten);
         assert_eq!((chosen.swipes.count, chosen.swipes.active), (3, 0));
         assert_eq!(tail(&room).await.content, "Hello.");
         room.close().await;
@@ -232,7 +232,7 @@ on_both! {
         room.settle().await;
 
         if let Err(error) = chosen {
-            assert_eq!(refused::<()>(Err(error)), Refusal::MessageBeingWritten);
+            assert_eq!(refused::<()>(Err(error)), CommandError::MessageBeingWritten);
         }
         let after = tail(&room).await;
         let texts = texts(&room, &after).await;
@@ -277,7 +277,7 @@ on_both! {
         release().await;
         room.settle().await;
 
-        assert_eq!(refused(outcome), Refusal::GenerationLocked);
+        assert_eq!(refused(outcome), CommandError::GenerationLocked);
         assert_eq!(tail(&room).await.content, "One two three.");
         room.close().await;
     }
@@ -328,7 +328,7 @@ on_both! {
         let retried = room.engine.retry(room.conversation).await.unwrap();
         room.settle().await;
 
-        assert_eq!(state, State::Idle, "nothing else fails by it");
+        assert_eq!(state, ConversationState::Idle, "nothing else fails by it");
         assert_eq!(failed.content, "Hello.");
         assert_eq!((retried.kind, retried.reason), (RunKind::Regenerate, RunReason::Retry));
         assert_eq!(retried.target_message_id, Some(failed.id));

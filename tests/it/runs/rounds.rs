@@ -7,12 +7,12 @@ use troupe::characters::character;
 use troupe::conversations::message::Visibility;
 use troupe::rounds::round;
 use troupe::rounds::slot;
-use troupe::runs::command::Refusal;
+use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
 use troupe::runs::run::RunReason;
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation::Round;
-use troupe::runs::situation::State;
+use troupe::runs::state::ActiveRound;
+use troupe::runs::state::ConversationState;
 use troupe::spaces::membership;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::InputPolicy;
@@ -62,7 +62,7 @@ impl EngineRoom {
         all.map(|it| name(it.space_membership_id)).collect()
     }
 
-    pub async fn round(&self) -> Round {
+    pub async fn round(&self) -> ActiveRound {
         self.runtime().await.round.expect("a round is active")
     }
 
@@ -113,7 +113,7 @@ on_both! {
         assert_eq!(turns, expected, "each has seen what was said before");
         assert!(runs.iter().all(|it| it.round_id == runs[0].round_id));
         assert!(runs.iter().all(|it| it.view().chosen_because.as_deref() == Some("next by position")));
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 
@@ -171,7 +171,7 @@ on_both! {
         gate.open();
         room.settle().await;
 
-        assert!(matches!(refused, Err(EngineError::Refused(Refusal::GenerationLocked))));
+        assert!(matches!(refused, Err(EngineError::Rejected(CommandError::GenerationLocked))));
         assert_eq!(room.speakers().await, ["Eve", "Ada", "Bob", "Cid"]);
         room.close().await;
     }
@@ -261,7 +261,7 @@ on_both! {
         let skipped = facts.rows("SELECT skip_reason FROM round_slots WHERE status = 'skipped'").await;
         assert_eq!(skipped.len(), 1);
         assert!(format!("{skipped:?}").contains("not_schedulable"), "{skipped:?}");
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 
@@ -274,7 +274,7 @@ on_both! {
         room.settle().await;
 
         assert_eq!(room.speakers().await, ["Eve", "Ada"]);
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 
@@ -287,7 +287,7 @@ on_both! {
         room.settle().await;
 
         assert_eq!(room.speakers().await, ["Eve", "Ada", "Bob"]);
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 
@@ -314,7 +314,7 @@ on_both! {
             room.settle().await;
 
             assert_eq!(room.runs().await[1].status, RunStatus::Canceled);
-            assert_eq!(room.runtime().await.state(), State::Idle);
+            assert_eq!(room.runtime().await.state(), ConversationState::Idle);
             assert_eq!(room.messages().await.len(), 2, "nothing follows");
             room.close().await;
         }
@@ -340,10 +340,10 @@ on_both! {
             assert_eq!(failed, (round::RoundState::Failed, 1, vec![SPOKEN, PENDING, PENDING]));
             let (speakers, state) = (room.speakers().await.split_off(2), room.runtime().await.state());
             match way {
-                "retry" => assert_eq!((speakers, state), (words(&["Bob", "Cid"]), State::Idle)),
-                "skip" => assert_eq!((speakers, state), (words(&["Cid"]), State::Idle)),
-                "stop" => assert_eq!((speakers, state), (words(&[]), State::Failed)),
-                _ => assert_eq!((speakers, state), (words(&["Eve", "Ada", "Bob", "Cid"]), State::Idle)),
+                "retry" => assert_eq!((speakers, state), (words(&["Bob", "Cid"]), ConversationState::Idle)),
+                "skip" => assert_eq!((speakers, state), (words(&["Cid"]), ConversationState::Idle)),
+                "stop" => assert_eq!((speakers, state), (words(&[]), ConversationState::Failed)),
+                _ => assert_eq!((speakers, state), (words(&["Eve", "Ada", "Bob", "Cid"]), ConversationState::Idle)),
             }
             room.close().await;
         }
@@ -376,7 +376,7 @@ on_both! {
         room.settle().await;
 
         assert_eq!(room.speakers().await, ["Eve", "Ada", "Bob", "Ada"]);
-        assert_eq!(room.runtime().await.state(), State::Idle);
+        assert_eq!(room.runtime().await.state(), ConversationState::Idle);
         room.close().await;
     }
 }

@@ -4,10 +4,10 @@
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use troupe::runs::command::Command;
-use troupe::runs::marked;
 use troupe::runs::run::RunCancelReason;
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation;
+use troupe::runs::state;
+use troupe::runs::step_marks;
 use troupe::spaces::lifecycle;
 use troupe::spaces::lifecycle::SpaceRules;
 use troupe::spaces::membership;
@@ -32,7 +32,7 @@ on_both! {
 
         mute_ada(&room).await;
         let marked = n_marked(&room).await;
-        let live = marked::live_in(room.db.reader(), room.space).await.unwrap();
+        let live = step_marks::list_live(room.db.reader(), room.space).await.unwrap();
         let ada = room.seat("Ada").await.id;
         room.engine.member_changed(room.space, ada).await.unwrap();
 
@@ -49,8 +49,8 @@ on_both! {
         mute_ada(&room).await;
 
         let other = room.another_node();
-        other.reap().await.unwrap();
-        other.reap().await.unwrap();
+        other.run_recovery().await.unwrap();
+        other.run_recovery().await.unwrap();
 
         assert_eq!(room.only_run().await.status, RunStatus::Skipped);
         assert_eq!(n_marked(&room).await, 0);
@@ -63,10 +63,10 @@ on_both! {
         mute_ada(&room).await;
 
         let (one, two) = (room.another_node(), room.another_node());
-        let (first, second) = tokio::join!(one.reap(), two.reap());
+        let (first, second) = tokio::join!(one.run_recovery(), two.run_recovery());
         first.unwrap();
         second.unwrap();
-        one.reap().await.unwrap(); // what the other one had locked
+        one.run_recovery().await.unwrap(); // what the other one had locked
 
         assert_eq!(room.only_run().await.status, RunStatus::Skipped);
         assert_eq!(n_marked(&room).await, 0);
@@ -228,9 +228,7 @@ async fn members_of_a_step(room: &EngineRoom) -> Vec<String> {
     let id = room.conversation;
     let loaded: Result<_, DbErr> = room
         .db
-        .write(move |tx| {
-            Box::pin(async move { situation::load(tx, id, &Command::ApplyChanges).await })
-        })
+        .write(move |tx| Box::pin(async move { state::load(tx, id, &Command::ApplyChanges).await }))
         .await;
     let situation = loaded.expect("the database answers").expect("it exists");
     let names = situation.members.into_iter();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use troupe::runs::run::RunStatus;
-use troupe::runs::situation::State;
+use troupe::runs::state::ConversationState;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
@@ -66,7 +66,7 @@ on_both! {
         let runs = room.runs().await;
         let statuses: Vec<_> = runs.iter().map(|it| it.status).collect();
         assert_eq!(statuses, [RunStatus::Succeeded, RunStatus::Queued]);
-        assert_eq!(room.runtime().await.state(), State::Queued);
+        assert_eq!(room.runtime().await.state(), ConversationState::Queued);
         room.close().await;
     }
 
@@ -116,7 +116,7 @@ on_both! {
         room.stop(&room.engine).await;
 
         assert_eq!(room.only_run().await.status, RunStatus::Canceled);
-        assert_eq!(room.runtime().await.state(), State::Paused);
+        assert_eq!(room.runtime().await.state(), ConversationState::Paused);
         gate.open();
         room.close().await;
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use troupe::ids::MembershipId;
-use troupe::runs::command::Refusal;
+use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
 use troupe::spaces::membership::Participation;
@@ -33,13 +33,13 @@ impl EngineRoom {
     }
 
     /// Whom Generate wakes, and why it says so.
-    async fn who_is_woken(&self) -> (String, run::View) {
+    async fn who_is_woken(&self) -> (String, run::RunView) {
         let run = self.wake(None).await.expect("somebody can speak");
         self.settle().await;
         (self.name_of(run.speaker_space_membership_id).await, run)
     }
 
-    async fn wake(&self, speaker: Option<MembershipId>) -> Result<run::View, EngineError> {
+    async fn wake(&self, speaker: Option<MembershipId>) -> Result<run::RunView, EngineError> {
         let by = "Eve".to_owned();
         self.engine.force_talk(self.conversation, speaker, by).await
     }
@@ -148,7 +148,7 @@ on_both! {
         let nobody = room.wake(None).await;
 
         assert_eq!(woken, "Ada");
-        assert!(matches!(nobody, Err(EngineError::Refused(Refusal::NoSpeaker))));
+        assert!(matches!(nobody, Err(EngineError::Rejected(CommandError::NoSpeaker))));
         room.close().await;
     }
 
@@ -170,7 +170,7 @@ on_both! {
         let room = room(backend, ReplyOrder::List).await;
         room.greeting_of("Ada", "Welcome.").await;
         let ada = room.seat("Ada").await.id;
-        room.engine.greet(ada).await.unwrap();
+        room.engine.insert_greetings(ada).await.unwrap();
 
         assert_eq!(room.answers().await, ["Welcome."]);
         assert_eq!(room.who_answers("Thank you.").await, name("Bob"));

@@ -17,7 +17,7 @@ async fn a_run_is_healed_though_the_clock_was_set_back_since_its_last_beat() {
     room.human.says("Hi.").await;
     let run = room.only_run().await.id;
     let gone = room.another_node();
-    scheduler::step(gone.context(), room.conversation, Command::Due { run })
+    scheduler::step(gone.context(), room.conversation, Command::Claim { run })
         .await
         .unwrap();
     room.clock.advance_ms(-7_200_000);

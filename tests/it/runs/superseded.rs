@@ -1,8 +1,8 @@
 //! A post against a forced turn, a regenerate or a running reply: none of them is lost without an
 //! event that says why (S14, L24).
 
-use troupe::runs::command::Refusal;
-use troupe::runs::engine::Engine;
+use troupe::runs::command::CommandError;
+use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
 use troupe::runs::run::RunCancelReason;
@@ -24,7 +24,7 @@ async fn answered(backend: TestBackend) -> EngineRoom {
     room
 }
 
-async fn force(room: &EngineRoom, engine: &Engine, name: &str) -> run::View {
+async fn force(room: &EngineRoom, engine: &RunEngine, name: &str) -> run::RunView {
     let seat = room.seat(name).await.id;
     let forced = engine.force_talk(room.conversation, Some(seat), "Zoe".to_owned());
     forced.await.expect("the member can speak")
@@ -149,7 +149,7 @@ on_both! {
                     room.human.says("Hi."),
                     force(&room, &other, "Bob"),
                 );
-                room.engine.context().bell.ring();
+                room.engine.context().wakeup.notify();
                 room.settle_alone().await;
 
                 let forced = row(&room, forced.id).await;
@@ -171,13 +171,13 @@ on_both! {
         for _ in 0..TRIES {
             let again = other.regenerate(room.conversation, None, "Zoe".to_owned());
             let (again, posted) = tokio::join!(again, room.human.says("And?"));
-            room.engine.context().bell.ring();
+            room.engine.context().wakeup.notify();
             room.settle_alone().await;
 
             let again = match again {
                 Ok(again) if again.branch.is_none() => row(&room, again.run.id).await,
                 // The post was first: then it is written in a branch, or there is nothing to write.
-                Ok(_) | Err(EngineError::Refused(Refusal::NothingToRegenerate)) => continue,
+                Ok(_) | Err(EngineError::Rejected(CommandError::NothingToRegenerate)) => continue,
                 Err(error) => panic!("{error}"),
             };
             match again.status {

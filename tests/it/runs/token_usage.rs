@@ -7,7 +7,7 @@ use serde_json::json;
 use troupe::llm::tokens;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
-use troupe::runs::run::Usage;
+use troupe::runs::run::RunUsage;
 
 use crate::support::backends::on_both;
 use crate::support::engine_room::EngineRoom;
@@ -21,10 +21,10 @@ const FORTY_WORDS: &str = "one two three four five six seven eight nine ten elev
 
 impl EngineRoom {
     /// C11: the space has used what its ended runs cost; gives the usage of the only run.
-    async fn counted_once(&self) -> (RunStatus, Option<Usage>) {
+    async fn counted_once(&self) -> (RunStatus, Option<RunUsage>) {
         let runs = self.runs().await;
         let ended = runs.iter().filter(|it| it.status.is_final());
-        let all: i64 = ended.filter_map(|it| it.usage).map(Usage::total).sum();
+        let all: i64 = ended.filter_map(|it| it.usage).map(RunUsage::total).sum();
         assert_eq!(self.tokens_used().await, all, "{runs:?}");
         let only = self.only_run().await;
         (only.status, only.usage)
@@ -52,8 +52,8 @@ impl EngineRoom {
     }
 }
 
-fn estimated(prompt_tokens: i64, received: &str) -> Option<Usage> {
-    Some(Usage {
+fn estimated(prompt_tokens: i64, received: &str) -> Option<RunUsage> {
+    Some(RunUsage {
         prompt_tokens,
         completion_tokens: tokens::count(received),
         estimated: true,
@@ -107,7 +107,7 @@ on_both! {
 
     async fn a_reply_that_is_cut_at_the_size_limit_is_estimated(backend) {
         let room = EngineRoom::on(backend)
-            .settings(|it| it.watches.max_text_bytes = 1_000)
+            .settings(|it| it.call_limits.max_text_bytes = 1_000)
             .open()
             .await;
         let flood = "data: {\"choices\": [{\"delta\": {\"content\": \"na na na na na \"}}]}\n\n";
@@ -140,7 +140,7 @@ on_both! {
 
         room.asks().await;
 
-        let expected = Some(Usage {
+        let expected = Some(RunUsage {
             prompt_tokens: room.sent(1) + 7,
             completion_tokens: 2,
             estimated: true,
@@ -163,7 +163,7 @@ on_both! {
             room.asks().await;
 
             let expected = match counted {
-                Some((prompt_tokens, completion_tokens)) => Some(Usage {
+                Some((prompt_tokens, completion_tokens)) => Some(RunUsage {
                     prompt_tokens,
                     completion_tokens,
                     estimated: false,
@@ -191,7 +191,7 @@ on_both! {
         room.upstream.next(Script::say("One two."));
         node.start().await.unwrap();
         room.until("it is answered", async |it| it.only_run().await.status == RunStatus::Succeeded).await;
-        let expected = run::Usage::and(handed_back.usage, Some(Usage {
+        let expected = run::RunUsage::sum(handed_back.usage, Some(RunUsage {
             prompt_tokens: 7,
             completion_tokens: 2,
             estimated: false,

@@ -11,9 +11,9 @@ use troupe::providers::encryption::SecretCipher;
 use troupe::providers::provider_factory::ProviderFactory;
 use troupe::realtime::hub::Hub;
 use troupe::realtime::topic::Topic;
-use troupe::runs::context::Context;
-use troupe::runs::context::Settings;
-use troupe::runs::engine::Engine;
+use troupe::runs::engine::RunEngine;
+use troupe::runs::services::RunServices;
+use troupe::runs::services::RunSettings;
 use troupe::shutdown::Shutdown;
 use troupe::spaces::space;
 use troupe::tools::mcp::tool_cache::McpToolCache;
@@ -35,7 +35,7 @@ pub struct Blueprint {
     backend: TestBackend,
     cast: Vec<String>,
     rules: Box<dyn FnOnce(&mut space::Model) + Send>,
-    settings: Settings,
+    settings: RunSettings,
     is_started: bool,
     is_wired: bool,
     has_own_clock: bool,
@@ -56,9 +56,9 @@ impl EngineRoom {
 }
 
 /// Nothing happens by itself in the span of a test but what the dispatcher does.
-fn settings() -> Settings {
+fn settings() -> RunSettings {
     const NEVER: Duration = Duration::from_secs(3_600);
-    Settings {
+    RunSettings {
         workers: 1,
         max_running: 64,
         max_per_provider: 64,
@@ -66,7 +66,7 @@ fn settings() -> Settings {
         stale_after: Duration::from_secs(30),
         reaper_interval: NEVER,
         stream_slice: Duration::ZERO,
-        watches: CallLimits {
+        call_limits: CallLimits {
             backoff: Duration::from_millis(1),
             ..CallLimits::default()
         },
@@ -92,7 +92,7 @@ impl Blueprint {
     }
 
     /// Changes how the node is run.
-    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    pub fn settings(mut self, change: impl FnOnce(&mut RunSettings)) -> Self {
         change(&mut self.settings);
         self
     }
@@ -186,9 +186,9 @@ pub fn node(
     hub: &Hub,
     clock: &Clock,
     models: ProviderFactory,
-    settings: Settings,
-) -> Engine {
-    Engine::new(Context::new(
+    settings: RunSettings,
+) -> RunEngine {
+    RunEngine::new(RunServices::new(
         db.clone(),
         hub.clone(),
         clock.clone(),

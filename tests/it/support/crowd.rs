@@ -86,7 +86,7 @@ impl EngineRoom {
             let due = at.plus_ms(ms);
             runs.push(run::Model {
                 run_seq: 1,
-                ..new_run::blank(RunId::new(), place, house.speaker, kind, reason, due)
+                ..new_run::new_model(RunId::new(), place, house.speaker, kind, reason, due)
             });
         }
         for some in runs.chunks(200) {

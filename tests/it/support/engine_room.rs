@@ -24,13 +24,13 @@ use troupe::ids::ConversationId;
 use troupe::ids::MembershipId;
 use troupe::ids::SpaceId;
 use troupe::realtime::hub::Hub;
-use troupe::runs::command::Edit;
-use troupe::runs::context::Settings;
-use troupe::runs::engine::Engine;
-use troupe::runs::engine::Posted;
+use troupe::runs::command::MessageEdit;
+use troupe::runs::engine::PostResult;
+use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
-use troupe::runs::views::Runtime;
+use troupe::runs::services::RunSettings;
+use troupe::runs::views::RuntimeView;
 use troupe::spaces::membership;
 use troupe::spaces::space;
 
@@ -50,7 +50,7 @@ use crate::support::wire::Wire;
 
 /// A conversation, and all it stands on.
 pub struct EngineRoom {
-    pub engine: Engine,
+    pub engine: RunEngine,
     pub human: Human,
     pub upstream: Upstream,
     pub clock: Clock,
@@ -67,17 +67,17 @@ pub struct EngineRoom {
 /// Eve, who sits in the room.
 pub struct Human {
     pub seat: MembershipId,
-    pub engine: Engine,
+    pub engine: RunEngine,
     pub conversation: ConversationId,
 }
 
 impl Human {
     /// Posts; it must be taken.
-    pub async fn says(&self, text: &str) -> Posted {
+    pub async fn says(&self, text: &str) -> PostResult {
         self.tries_to_say(text).await.expect("the post is taken")
     }
 
-    pub async fn tries_to_say(&self, text: &str) -> Result<Posted, EngineError> {
+    pub async fn tries_to_say(&self, text: &str) -> Result<PostResult, EngineError> {
         self.says_once(text, None).await
     }
 
@@ -86,7 +86,7 @@ impl Human {
         &self,
         text: &str,
         client_id: Option<&str>,
-    ) -> Result<Posted, EngineError> {
+    ) -> Result<PostResult, EngineError> {
         let client_id = client_id.map(str::to_owned);
         self.engine
             .post_message(
@@ -102,11 +102,11 @@ impl Human {
 
 impl EngineRoom {
     /// Another node on the same database and the same models, not started, nobody listens to it.
-    pub fn another_node(&self) -> Engine {
+    pub fn another_node(&self) -> RunEngine {
         self.another_node_with(|_| {})
     }
 
-    pub fn another_node_with(&self, change: impl FnOnce(&mut Settings)) -> Engine {
+    pub fn another_node_with(&self, change: impl FnOnce(&mut RunSettings)) -> RunEngine {
         let context = self.engine.context();
         let mut settings = context.settings;
         change(&mut settings);
@@ -146,12 +146,12 @@ impl EngineRoom {
     }
 
     /// The same human at another node.
-    pub fn human_at(&self, node: &Engine) -> Human {
+    pub fn human_at(&self, node: &RunEngine) -> Human {
         self.human_of(node, self.conversation)
     }
 
     /// The same human at another node, in another conversation.
-    pub fn human_of(&self, node: &Engine, conversation: ConversationId) -> Human {
+    pub fn human_of(&self, node: &RunEngine, conversation: ConversationId) -> Human {
         Human {
             seat: self.human.seat,
             engine: node.clone(),
@@ -165,7 +165,7 @@ impl EngineRoom {
     }
 
     /// Stops a node, and waits for all it does.
-    pub async fn stop(&self, node: &Engine) {
+    pub async fn stop(&self, node: &RunEngine) {
         let shutdown = &node.context().shutdown;
         shutdown.draining.cancel();
         shutdown.stopping.cancel();
@@ -241,7 +241,7 @@ impl EngineRoom {
             .expect("the conversation")
     }
 
-    pub async fn runtime(&self) -> Runtime {
+    pub async fn runtime(&self) -> RuntimeView {
         let runtime = self.engine.runtime(self.conversation).await;
         runtime.expect("the database answers")
     }
@@ -346,8 +346,8 @@ impl EngineRoom {
 }
 
 /// Another text for a message, made from the text it has now.
-pub fn edit_of(message: &message::Model, content: &str) -> Edit {
-    Edit {
+pub fn edit_of(message: &message::Model, content: &str) -> MessageEdit {
+    MessageEdit {
         message: message.id,
         content: content.to_owned(),
         token_count: 0,

@@ -16,8 +16,8 @@ use troupe::ids::RunId;
 use troupe::rounds::round;
 use troupe::runs::new_run;
 use troupe::runs::queue;
-use troupe::runs::queue::End;
-use troupe::runs::queue::Stale;
+use troupe::runs::queue::RunEnd;
+use troupe::runs::queue::StaleAfter;
 use troupe::runs::run;
 use troupe::runs::run::RunStatus;
 
@@ -63,7 +63,7 @@ impl Bench {
         let place = (self.room.space, conversation);
         run::Model {
             run_seq: self.n_blank.fetch_add(1, Ordering::Relaxed),
-            ..new_run::blank(RunId::new(), place, self.speaker, kind, reason, now)
+            ..new_run::new_model(RunId::new(), place, self.speaker, kind, reason, now)
         }
     }
 
@@ -133,8 +133,8 @@ impl Bench {
         deleted.expect("the database answers");
     }
 
-    pub fn stale(&self) -> Stale {
-        Stale {
+    pub fn stale(&self) -> StaleAfter {
+        StaleAfter {
             after_ms: STALE_MS,
             dialect: self.dialect(),
         }
@@ -152,21 +152,21 @@ impl Bench {
             "cancel_queued" => queue::cancel_queued(db, run, now).await,
             "fail_queued" => queue::fail_queued(db, run, &error, now).await,
             "request_cancel" => queue::request_cancel(db, run.id, now).await,
-            "finish" => queue::finish(db, run, lease, &End::Succeeded, now).await,
-            "fail" => queue::finish(db, run, lease, &End::Failed(error), now).await,
+            "finish" => queue::finish(db, run, lease, &RunEnd::Succeeded, now).await,
+            "fail" => queue::finish(db, run, lease, &RunEnd::Failed(error), now).await,
             "expire" => {
-                let end = End::Failed(error);
+                let end = RunEnd::Failed(error);
                 queue::expire(db, run, lease, &end, now, &self.stale()).await
             }
-            "hand_back" => queue::hand_back(db, run, lease).await,
+            "hand_back" => queue::release(db, run, lease).await,
             other => panic!("no move: {other}"),
         };
         won.expect("the database answers")
     }
 }
 
-pub fn broken() -> run::Error {
-    run::Error {
+pub fn broken() -> run::RunError {
+    run::RunError {
         code: "upstream_error".to_owned(),
         message: "No.".to_owned(),
         retryable: true,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use serde_json::json;
-use troupe::runs::ledger::DAY_MS;
+use troupe::runs::history::DAY_MS;
 
 use crate::api::admin::office::Office;
 use crate::support::answer::refusal;

@@ -1,0 +1,232 @@
+//! Asks the moderators of a room whether a tool may be called, and waits for them.
+//!
+//! **Invariant:** whatever ends the waiting, none of its questions stays open.
+//!
+//! **Invariant:** a run that waits holds no permit, and it goes on only with one.
+
+use crate::clock::Timestamp;
+use crate::ids::ConversationId;
+use crate::ids::ProviderId;
+use crate::ids::ToolApprovalId;
+use crate::realtime::event::Envelope;
+use crate::realtime::topic::Topic;
+use crate::runs::due_runs::DueRun;
+use crate::runs::engine::RunEngine;
+use crate::runs::lease::LeaseGuard;
+use crate::runs::queue;
+use crate::runs::run;
+use crate::runs::run::WaitingFor;
+use crate::runs::services::RunServices;
+use crate::runs::tool_approval;
+use crate::runs::tool_approval::ApprovalRequest;
+use crate::runs::tool_approval::Model;
+use crate::runs::tool_approval::ToolApprovalStatus;
+use crate::runs::tool_approval::ToolApprovalUpdated;
+use crate::runs::tool_approval::ToolApprovalView;
+use sea_orm::DbErr;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio::time::timeout;
+
+/// What a model is told about a call that is not asked.
+const TOO_MANY_OPEN_APPROVALS: &str = "too many open questions";
+/// So long the room may take to answer.
+const APPROVAL_TIMEOUT: Duration = Duration::from_secs(300);
+/// How often the answers are looked at that came through another node.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Whoever waits for an answer.
+pub struct ApprovalWait<'a> {
+    pub context: &'a RunServices,
+    pub run: &'a run::Model,
+    pub lease: &'a LeaseGuard,
+    /// Where its model answers.
+    pub provider: ProviderId,
+}
+
+/// What the room says of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApprovalDecision {
+    /// Yes; and who said so.
+    Approved(Option<String>),
+    /// No, for this reason.
+    Refused(String),
+}
+
+impl ApprovalWait<'_> {
+    /// Asks, and waits for all answers. `None`: the turn ends first.
+    pub async fn request(
+        &self,
+        questions: Vec<ApprovalRequest>,
+        until: Instant,
+    ) -> Option<Vec<ApprovalDecision>> {
+        let n_questions = questions.len();
+        let verdicts = match self.request_and_wait(questions, until).await {
+            Ok(rows) => {
+                let mut verdicts: Vec<ApprovalDecision> =
+                    rows.iter().map(decision_from_row).collect();
+                verdicts.resize(
+                    n_questions,
+                    ApprovalDecision::Refused(TOO_MANY_OPEN_APPROVALS.to_owned()),
+                );
+                verdicts
+            }
+            Err(error) => {
+                tracing::error!(run.id = %self.run.id, %error, "the room could not be asked about a tool: {error}");
+                vec![ApprovalDecision::Refused("Nobody could be asked.".to_owned()); n_questions]
+            }
+        };
+        (!self.lease.token.is_cancelled() && Instant::now() < until).then_some(verdicts)
+    }
+
+    async fn request_and_wait(
+        &self,
+        questions: Vec<ApprovalRequest>,
+        until: Instant,
+    ) -> Result<Vec<Model>, DbErr> {
+        let (db, clock) = (&self.context.db, &self.context.clock);
+        let asked = tool_approval::request(db, self.run, questions, clock.now()).await?;
+        if asked.is_empty() {
+            return Ok(asked);
+        }
+        publish_approvals(self.context, &asked);
+        self.lease.set_permit(false);
+        self.context.wakeup.notify();
+        let ids: Vec<ToolApprovalId> = asked.iter().map(|it| it.id).collect();
+        let decided = self.wait_for_decisions(ids, until).await;
+        let decided_at = decided.iter().flatten().filter_map(|it| it.decided_at);
+        let since = decided_at.max().unwrap_or_else(|| clock.now());
+        self.acquire_permit(since, until).await;
+        decided
+    }
+
+    /// Waits for people; what they have not decided by then has expired.
+    async fn wait_for_decisions(
+        &self,
+        ids: Vec<ToolApprovalId>,
+        until: Instant,
+    ) -> Result<Vec<Model>, DbErr> {
+        let (db, clock) = (&self.context.db, &self.context.clock);
+        let until = until.min(Instant::now() + APPROVAL_TIMEOUT);
+        let waiting = tokio::select! {
+            () = self.lease.token.cancelled() => Ok(()),
+            () = tokio::time::sleep_until(until) => Ok(()),
+            waited = self.wait_until_decided(&ids) => waited,
+        };
+        let expired = tool_approval::expire(db, ids.clone(), clock.now()).await?;
+        publish_approvals(self.context, &expired);
+        waiting?;
+        tool_approval::find_many(db.reader(), &ids).await
+    }
+
+    /// Waits for a permit like a run that became due when its question was decided. Returns without
+    /// one if the turn ends first.
+    async fn acquire_permit(&self, since: Timestamp, until: Instant) {
+        if self.lease.token.is_cancelled() {
+            return;
+        }
+        self.set_waiting_for(Some(WaitingFor::Place)).await;
+        let due = DueRun {
+            id: self.run.id,
+            conversation_id: self.run.conversation_id,
+            space_id: self.run.space_id,
+            run_after: Some(since),
+            created_at: self.run.created_at,
+            provider_id: Some(self.provider),
+        };
+        tokio::select! {
+            () = self.lease.token.cancelled() => return,
+            () = tokio::time::sleep_until(until) => {}
+            () = self.context.permits.wait_for_run(due, &self.context.wakeup) => {}
+        }
+        self.set_waiting_for(None).await;
+    }
+
+    /// For people to see; nothing depends on it.
+    async fn set_waiting_for(&self, what: Option<WaitingFor>) {
+        let this = (self.run.id, self.lease.number);
+        let noted = self.context.db.write(move |tx| {
+            Box::pin(async move { queue::set_waiting_for(tx, this, what).await.map(|_| ()) })
+        });
+        let noted: Result<(), DbErr> = noted.await;
+        if let Err(error) = noted {
+            tracing::warn!(run.id = %self.run.id, %error, "what run {} waits for could not be noted: {error}", self.run.id);
+        }
+    }
+
+    /// Waits until all are decided.
+    async fn wait_until_decided(&self, ids: &[ToolApprovalId]) -> Result<(), DbErr> {
+        loop {
+            let decided = self.context.approval_decided.notified();
+            let rows = tool_approval::find_many(self.context.db.reader(), ids).await?;
+            if !rows
+                .iter()
+                .any(|it| it.status == ToolApprovalStatus::Pending)
+            {
+                return Ok(());
+            }
+            let _ = timeout(POLL_INTERVAL, decided).await;
+        }
+    }
+}
+
+impl RunEngine {
+    /// Decides whether a tool may be called. `None`: that was decided already, or the turn is over.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn decide_tool_approval(
+        &self,
+        id: ToolApprovalId,
+        is_allowed: bool,
+        by: String,
+    ) -> Result<Option<Model>, DbErr> {
+        let status = match is_allowed {
+            true => ToolApprovalStatus::Approved,
+            false => ToolApprovalStatus::Refused,
+        };
+        let now = self.context.clock.now();
+        let decided = tool_approval::decide(&self.context.db, id, status, by, now).await?;
+        if let Some(row) = &decided {
+            publish_approvals(&self.context, std::slice::from_ref(row));
+            self.context.approval_decided.notify_waiters();
+        }
+        Ok(decided)
+    }
+
+    /// What waits for the moderators of a conversation, oldest first.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn list_open_tool_approvals(
+        &self,
+        id: ConversationId,
+    ) -> Result<Vec<ToolApprovalView>, DbErr> {
+        let open = tool_approval::list_open(self.context.db.reader(), id).await?;
+        Ok(open.iter().map(Model::view).collect())
+    }
+}
+
+/// Tells the room what became of questions.
+fn publish_approvals(context: &RunServices, rows: &[Model]) {
+    for row in rows {
+        let event = ToolApprovalUpdated {
+            conversation_id: row.conversation_id,
+            approval: row.view(),
+        };
+        let topic = Topic::Conversation(row.conversation_id);
+        context.hub.publish(Envelope::plain(topic, &event));
+    }
+}
+
+fn decision_from_row(row: &Model) -> ApprovalDecision {
+    match row.status {
+        ToolApprovalStatus::Approved => ApprovalDecision::Approved(row.decided_by.clone()),
+        ToolApprovalStatus::Refused => {
+            ApprovalDecision::Refused("The people in the room did not allow it.".to_owned())
+        }
+        ToolApprovalStatus::Pending | ToolApprovalStatus::Expired => {
+            ApprovalDecision::Refused("Nobody in the room agreed in time.".to_owned())
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Takes in what other nodes say: for those who listen here, and for the runs of this node.
+
+use crate::ids::RunId;
+use crate::realtime::cluster::bus::ClusterReceiver;
+use crate::realtime::cluster::message::MessageBody;
+use crate::realtime::cluster::signal::ClusterSignal;
+use crate::realtime::event::Envelope;
+use crate::realtime::event::Payload;
+use crate::realtime::event::StreamBoundary;
+use crate::realtime::presence::Presence;
+use crate::realtime::topic::Topic;
+use crate::realtime::typing::Typing;
+use crate::runs::lease::CancelReason;
+use crate::runs::live_streams::RemoteBoundary;
+use crate::runs::services::RunServices;
+use uuid::Uuid;
+
+/// The ear of this node at the wire to the others.
+pub struct RunClusterReceiver {
+    pub context: RunServices,
+    pub presence: Presence,
+    pub typing: Typing,
+}
+
+impl RunClusterReceiver {
+    fn receive_envelope(&self, envelope: Envelope) {
+        let live = &self.context.live_streams;
+        match (envelope.topic, envelope.payload) {
+            (_, Payload::Delta(delta)) => live.apply_delta(delta),
+            (
+                Topic::Conversation(conversation),
+                Payload::Stream {
+                    json,
+                    run,
+                    lease,
+                    mark,
+                },
+            ) => {
+                let run = RunId(run);
+                // Somebody else ended what is executed here; the provider's request is dropped.
+                if mark == StreamBoundary::Complete {
+                    self.context
+                        .leases
+                        .cancel_lease(run, lease, CancelReason::Lost);
+                }
+                let boundary = RemoteBoundary {
+                    conversation,
+                    run,
+                    lease,
+                    mark,
+                };
+                let cargo = Payload::Stream {
+                    json,
+                    run: run.0,
+                    lease,
+                    mark,
+                };
+                let topic = envelope.topic;
+                live.apply_boundary(
+                    &boundary,
+                    Envelope {
+                        topic,
+                        payload: cargo,
+                    },
+                );
+            }
+            (topic, cargo) => self.context.hub.publish_local(Envelope {
+                topic,
+                payload: cargo,
+            }),
+        }
+    }
+
+    fn receive_signal(&self, from: Uuid, signal: ClusterSignal) {
+        match signal {
+            ClusterSignal::Bell => self.context.wakeup.notify(),
+            ClusterSignal::KeepPartial { run, lease } => {
+                let leases = &self.context.leases;
+                leases.cancel_lease(RunId(run), lease, CancelReason::KeepPartial);
+            }
+            ClusterSignal::Ask { conversation } => {
+                self.context.live_streams.send_text(conversation)
+            }
+            ClusterSignal::Text(it) => self.context.live_streams.apply_text(it),
+            ClusterSignal::Beat { is_new: false } => {}
+            ClusterSignal::Beat { is_new: true } => self.presence.broadcast(),
+            ClusterSignal::Gone => self.presence.remove_node(from),
+            ClusterSignal::Presence { whole, rooms } => {
+                self.presence.apply_remote(from, whole, rooms)
+            }
+            ClusterSignal::Typing { hands, active } => self.typing.apply_remote(hands, active),
+        }
+    }
+}
+
+impl ClusterReceiver for RunClusterReceiver {
+    fn receive(&self, from: Uuid, parcel: MessageBody) {
+        match parcel {
+            MessageBody::Envelope(envelope) => self.receive_envelope(envelope),
+            MessageBody::Signal(signal) => self.receive_signal(from, signal),
+        }
+    }
+
+    fn on_gap(&self) {
+        self.context.check_missed_events.notify_one();
+    }
+
+    fn on_connected(&self) {
+        self.presence.broadcast();
+        self.context.wakeup.notify();
+    }
+}

@@ -1,0 +1,224 @@
+//! How conversations begin: made, and greeted in by the characters of their space.
+
+use crate::characters::card::Card;
+use crate::characters::character;
+use crate::conversations::conversation;
+use crate::conversations::root_conversation;
+use crate::conversations::swipe;
+use crate::conversations::timeline;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::SpaceId;
+use crate::prompt::greeting;
+use crate::prompt::macros::variables::VariableMap;
+use crate::prompt::macros::variables::Variables;
+use crate::prompt::space_variable;
+use crate::runs::command::Command;
+use crate::runs::command::CommandError;
+use crate::runs::command::Greeting;
+use crate::runs::engine::RunEngine;
+use crate::runs::error::EngineError;
+use crate::runs::scheduler::StepResult;
+use crate::spaces::membership;
+use crate::spaces::space;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ColumnTrait;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use serde::Deserialize;
+use serde_json::json;
+
+/// A conversation to be made.
+#[derive(Clone, Debug)]
+pub struct NewConversation {
+    pub title: Option<String>,
+    pub kind: conversation::ConversationKind,
+    pub parent: Option<ConversationId>,
+}
+
+impl RunEngine {
+    /// Makes a conversation; the characters of the space greet in it, unless it is a thread.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn create_conversation(
+        &self,
+        space: SpaceId,
+        new: NewConversation,
+    ) -> Result<conversation::Model, EngineError> {
+        let row = conversation::Model {
+            id: ConversationId(0), // given by the database
+            space_id: space,
+            kind: new.kind,
+            title: new.title.unwrap_or_default(),
+            parent_conversation_id: new.parent,
+            forked_from_message_id: None,
+            rev: 0,
+            last_seq: 0,
+            last_speaker_membership_id: None,
+            last_assistant_seq: None,
+            last_user_seq: None,
+            needs_step: false,
+            last_run_seq: 0,
+            auto_mode_turns: 0,
+            settings: json!({}),
+            variables: json!({}),
+            created_at: self.context.clock.now(),
+            archived_at: None,
+            is_hidden: false,
+            text_bytes: 0,
+        };
+        let row: conversation::Model = self
+            .context
+            .db
+            .write(move |tx| {
+                Box::pin(async move {
+                    if let Some(parent) = row.parent_conversation_id {
+                        // It may be deleted at this very moment.
+                        let parent = conversation::lock(tx, parent).await?;
+                        parent.ok_or(CommandError::NotFound)?;
+                    }
+                    let mut row = row.into_active_model();
+                    row.id = NotSet;
+                    conversation::Entity::insert(row)
+                        .exec_with_returning(tx)
+                        .await
+                        .map_err(EngineError::from)
+                })
+            })
+            .await?;
+        if row.kind == conversation::ConversationKind::Root {
+            return Ok(self
+                .insert_greetings_into(row.id, space)
+                .await?
+                .state
+                .conversation);
+        }
+        Ok(row)
+    }
+
+    /// A character took a seat: it greets in the space's root conversation while that is untouched.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn insert_greetings(&self, seat: MembershipId) -> Result<(), EngineError> {
+        let db = self.context.db.reader();
+        let seat = membership::Entity::find_by_id(seat).one(db).await?;
+        let Some(seat) = seat else {
+            return Err(CommandError::NotFound.into());
+        };
+        match root_conversation::find_for_space(db, seat.space_id).await? {
+            Some(root) => self
+                .insert_greetings_into(root, seat.space_id)
+                .await
+                .map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    async fn insert_greetings_into(
+        &self,
+        id: ConversationId,
+        space: SpaceId,
+    ) -> Result<StepResult, EngineError> {
+        let greetings = self.load_greetings(id, space).await?;
+        self.step(id, Command::InsertGreetings(greetings)).await
+    }
+
+    /// What each character of a space says when it enters, in the order of the roster.
+    async fn load_greetings(
+        &self,
+        conversation: ConversationId,
+        id: SpaceId,
+    ) -> Result<Vec<Greeting>, EngineError> {
+        let db = self.context.db.reader();
+        let row = conversation::Entity::find_by_id(conversation)
+            .one(db)
+            .await?;
+        let row = row.ok_or(CommandError::NotFound)?;
+        if !timeline::has_only_greetings(db, &row).await? {
+            return Ok(Vec::new());
+        }
+        let space = space::Entity::find_by_id(id)
+            .one(db)
+            .await?
+            .ok_or(CommandError::NotFound)?;
+        let seats = membership::list_active(db, id).await?;
+        let host = seats
+            .iter()
+            .find(|it| it.user_id.is_some() && it.user_id == space.owner_id);
+        let host = host
+            .map_or("you", |it| it.cached_display_name.as_str())
+            .to_owned();
+        let people: Vec<_> = seats
+            .iter()
+            .filter(|it| it.kind == membership::MembershipKind::Human)
+            .filter(|it| it.status == membership::MembershipStatus::Active)
+            .map(|it| it.cached_display_name.as_str())
+            .collect();
+        let users = people.join(", ");
+        let seated: Vec<_> = seats
+            .iter()
+            .filter(|it| it.status == membership::MembershipStatus::Active)
+            .filter_map(|it| Some((it, it.character_id?)))
+            .collect();
+        let names: Vec<_> = seated
+            .iter()
+            .map(|(it, _)| it.cached_display_name.as_str())
+            .collect();
+        let group = names.join(", ");
+        let cards = character::Entity::find()
+            .filter(character::Column::Id.is_in(seated.iter().map(|(_, card)| *card)))
+            .all(db)
+            .await?;
+        let mut known = Variables {
+            space: space_variable::load_for_space(db, id).await?,
+            conversation: conversation_macros(&row),
+            ..Variables::default()
+        };
+        let greeted = timeline::list_authors(db, conversation).await?;
+        let mut greetings = Vec::new();
+        let new = seated.iter().filter(|(it, _)| !greeted.contains(&it.id));
+        for (seat, card) in new {
+            let Some(row) = cards.iter().find(|it| it.id == *card) else {
+                continue;
+            };
+            let Ok(card) = Card::from_document(row.card.clone()) else {
+                continue;
+            };
+            let company = greeting::GreetingAudience {
+                character: &seat.cached_display_name,
+                user: &host,
+                group: (seated.len() > 1).then_some(group.as_str()),
+                users: &users,
+                conversation,
+            };
+            let now = self.context.clock.now();
+            let rendered = greeting::expand_greetings(&card, &company, known.clone(), now);
+            let mut texts = Vec::new();
+            for text in rendered.texts {
+                let token_count = self.count_tokens(text.clone()).await?;
+                texts.push(swipe::SwipeText::new(text, token_count));
+            }
+            if !texts.is_empty() {
+                // Whoever comes in later knows what those before have set.
+                known
+                    .conversation
+                    .extend(rendered.changes.conversation.clone());
+                known.space.extend(rendered.changes.space.clone());
+                greetings.push(Greeting {
+                    membership: seat.id,
+                    texts,
+                    macros: rendered.changes,
+                });
+            }
+        }
+        Ok(greetings)
+    }
+}
+
+/// What macros have set in a conversation so far.
+fn conversation_macros(row: &conversation::Model) -> VariableMap {
+    VariableMap::deserialize(&row.variables["macros"]).unwrap_or_default()
+}

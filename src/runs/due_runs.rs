@@ -1,0 +1,220 @@
+//! What waits, as the dispatcher sees it. Reads only; what it finds may be gone when it is claimed.
+//!
+//! **Invariant:** what a look costs grows neither with the runs that ended nor with those that
+//! wait: each statement reads so many rows of an index and no more. Where a provider is full, what
+//! waits for it is read past.
+
+use crate::clock::Timestamp;
+use crate::ids::ConversationId;
+use crate::ids::ProviderId;
+use crate::ids::RunId;
+use crate::ids::SpaceId;
+use crate::providers::provider;
+use crate::runs::run::Column;
+use crate::runs::run::Entity;
+use crate::spaces::membership;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::FromQueryResult;
+use sea_orm::Order;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::Select;
+use sea_orm::sea_query::CommonTableExpression;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::Func;
+use sea_orm::sea_query::Query;
+use sea_orm::sea_query::SelectStatement;
+use sea_orm::sea_query::SimpleExpr;
+use sea_orm::sea_query::UnionType;
+use sea_orm::sea_query::WithClause;
+use sea_orm::sea_query::WithQuery;
+
+/// A queued run whose conversation is free.
+#[derive(Clone, Debug, PartialEq, FromQueryResult)]
+pub struct DueRun {
+    pub id: RunId,
+    pub conversation_id: ConversationId,
+    pub space_id: SpaceId,
+    pub run_after: Option<Timestamp>,
+    pub created_at: Timestamp,
+    /// The endpoint its speaker speaks through; none that is usable: it will fail at its claim.
+    pub provider_id: Option<ProviderId>,
+}
+
+impl DueRun {
+    /// Whether its time has come.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        is_due(self.run_after, self.created_at, now)
+    }
+}
+
+/// A clock that is ahead of another by more was set wrong.
+const MAX_CLOCK_SKEW_MS: i64 = 60_000;
+
+/// Whether a queued run's time has come. One that was planned later than now was planned before the
+/// clock was set back: how long it should still wait nobody knows, so it waits no more.
+pub fn is_due(run_after: Option<Timestamp>, created_at: Timestamp, now: Timestamp) -> bool {
+    run_after.is_none_or(|at| at <= now) || created_at > now.plus_ms(MAX_CLOCK_SKEW_MS)
+}
+
+/// The soonest of all, also those that are not due yet: the first of them tells how long there is
+/// to sleep. Those for a `full` provider are left out.
+pub async fn list_next_due(
+    db: &impl ConnectionTrait,
+    full: &[ProviderId],
+    limit: u64,
+) -> Result<Vec<DueRun>, DbErr> {
+    let soonest = select_waiting(full).limit(limit);
+    soonest.into_model::<DueRun>().all(db).await
+}
+
+/// The next spaces after `after`, by their ids, in which something is due.
+pub async fn list_due_spaces(
+    db: &impl ConnectionTrait,
+    now: Timestamp,
+    after: SpaceId,
+    limit: u64,
+) -> Result<Vec<SpaceId>, DbErr> {
+    let hops = skip_scan_spaces(now, after, limit);
+    let rows = db.query_all(&hops).await?.into_iter();
+    rows.map(|row| row.try_get_by_index(0)).collect()
+}
+
+/// What is due in these spaces: the soonest of each, so many at most.
+pub async fn list_for_spaces(
+    db: &impl ConnectionTrait,
+    now: Timestamp,
+    full: &[ProviderId],
+    spaces: &[SpaceId],
+    each: u64,
+) -> Result<Vec<DueRun>, DbErr> {
+    let lines = spaces.iter().map(|space| {
+        let line = select_waiting(full)
+            .filter(Column::SpaceId.eq(*space))
+            .filter(due_at().lte(now))
+            .limit(each);
+        // A limit of its own needs a pair of brackets of its own.
+        Query::select()
+            .column(sea_orm::sea_query::Asterisk)
+            .from_subquery(line.into_query(), "line")
+            .to_owned()
+    });
+    let all = lines.reduce(|mut all, line| all.union(UnionType::All, line).to_owned());
+    let Some(all) = all else {
+        return Ok(Vec::new());
+    };
+    let rows = db.query_all(&all).await?;
+    rows.iter()
+        .map(|row| DueRun::from_query_result(row, ""))
+        .collect()
+}
+
+/// Queued runs of free conversations, the soonest first.
+fn select_waiting(full: &[ProviderId]) -> Select<Entity> {
+    let busy = Query::select()
+        .column(Column::ConversationId)
+        .from(Entity)
+        .and_where(Expr::cust("status = 'running'"))
+        .to_owned();
+    let waiting = Entity::find()
+        .select_only()
+        .columns([
+            Column::Id,
+            Column::ConversationId,
+            Column::SpaceId,
+            Column::RunAfter,
+            Column::CreatedAt,
+        ])
+        .column_as(provider_of_speaker(), "provider_id")
+        .filter(Expr::cust("status = 'queued'"))
+        .filter(Column::ConversationId.not_in_subquery(busy))
+        .order_by(due_at(), Order::Asc);
+    if full.is_empty() {
+        return waiting;
+    }
+    let no_provider = Expr::value(0_i64);
+    let provider = Func::coalesce([provider_of_speaker(), no_provider]);
+    waiting.filter(SimpleExpr::from(provider).is_not_in(full.iter().copied()))
+}
+
+/// What the indexes of queued runs are ordered by. A run without `run_after` is due at once; it stands
+/// where it was planned, so that none of those that wait overtakes another.
+fn due_at() -> SimpleExpr {
+    let column = |it| Expr::col((Entity, it));
+    Func::coalesce([column(Column::RunAfter), column(Column::CreatedAt)]).into()
+}
+
+/// As [`provider::usable`] finds it: the seat's own, else the default one.
+fn provider_of_speaker() -> SimpleExpr {
+    let id = (provider::Entity, provider::Column::Id);
+    let usable = Expr::col((provider::Entity, provider::Column::Disabled)).eq(false);
+    let own = Query::select()
+        .column(id)
+        .from(provider::Entity)
+        .inner_join(
+            membership::Entity,
+            Expr::col((membership::Entity, membership::Column::LlmProviderId)).equals(id),
+        )
+        .and_where(
+            Expr::col((membership::Entity, membership::Column::Id))
+                .equals((Entity, Column::SpeakerSpaceMembershipId)),
+        )
+        .and_where(usable.clone())
+        .to_owned();
+    let default = Query::select()
+        .column(id)
+        .from(provider::Entity)
+        .and_where(Expr::col((provider::Entity, provider::Column::IsDefault)).eq(true))
+        .and_where(usable)
+        .limit(1)
+        .to_owned();
+    Func::coalesce([subquery(own), subquery(default)]).into()
+}
+
+/// `WITH RECURSIVE`: from each space to the next one that has something due, without reading what
+/// lies between. `DISTINCT` would read every queued run.
+fn skip_scan_spaces(now: Timestamp, after: SpaceId, limit: u64) -> WithQuery {
+    let space = ("hops", "space_id");
+    let start = Query::select()
+        .expr_as(Expr::value(after), "space_id")
+        .to_owned();
+    let next = Query::select()
+        .column(Column::SpaceId)
+        .from(Entity)
+        .and_where(Expr::cust("status = 'queued'"))
+        .and_where(Expr::col((Entity, Column::SpaceId)).gt(Expr::col(space)))
+        .and_where(due_at().lte(now))
+        .order_by((Entity, Column::SpaceId), Order::Asc)
+        .limit(1)
+        .to_owned();
+    let hop = Query::select()
+        .expr(subquery(next))
+        .from("hops")
+        .and_where(Expr::col(space).is_not_null())
+        .to_owned();
+    let mut hops = CommonTableExpression::new();
+    hops.table_name("hops")
+        .column("space_id")
+        .query(start.clone().union(UnionType::All, hop).to_owned());
+    let found = Query::select()
+        .column(space)
+        .from("hops")
+        .and_where(Expr::col(space).gt(after))
+        .limit(limit)
+        .to_owned();
+    WithClause::new()
+        .recursive(true)
+        .cte(hops)
+        .to_owned()
+        .query(found)
+}
+
+fn subquery(select: SelectStatement) -> SimpleExpr {
+    SimpleExpr::SubQuery(None, Box::new(select.into()))
+}

@@ -1,0 +1,163 @@
+//! All runs there are, whatever became of them: for those who look back.
+//!
+//! **Invariant:** reads only, and nothing on the way of a run waits for it.
+
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::db::backend;
+use crate::db::connect::Backend;
+use crate::ids::ConversationId;
+use crate::ids::SpaceId;
+use crate::runs::run::Column;
+use crate::runs::run::Entity;
+use crate::runs::run::Relation;
+use crate::runs::run::RunKind;
+use crate::runs::run::RunStatus;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::FromQueryResult;
+use sea_orm::JoinType;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::RelationTrait;
+use sea_orm::Select;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::SimpleExpr;
+
+/// Which runs; `None` leaves nobody out.
+#[derive(Clone, Debug, Default)]
+pub struct RunQuery {
+    pub conversation: Option<ConversationId>,
+    pub space: Option<SpaceId>,
+    pub status: Option<RunStatus>,
+    pub kind: Option<RunKind>,
+    /// The code of their error.
+    pub error_code: Option<String>,
+}
+
+impl RunQuery {
+    /// The runs that are wanted, in no order.
+    pub fn select(self, dialect: Backend) -> Select<Entity> {
+        let mut runs = Entity::find();
+        if let Some(id) = self.conversation {
+            runs = runs.filter(Column::ConversationId.eq(id));
+        }
+        if let Some(id) = self.space {
+            let of_space = conversation::Entity::find()
+                .select_only()
+                .column(conversation::Column::Id)
+                .filter(conversation::Column::SpaceId.eq(id));
+            runs = runs.filter(Column::ConversationId.in_subquery(of_space.into_query()));
+        }
+        runs = match self.status {
+            Some(RunStatus::Queued) => runs.filter(is_in_partial_index("status = 'queued'")),
+            Some(RunStatus::Running) => runs.filter(is_in_partial_index("status = 'running'")),
+            Some(status) => runs
+                .filter(Column::Status.eq(status))
+                .filter(Column::FinishedAt.is_not_null()),
+            None => runs,
+        };
+        if let Some(kind) = self.kind {
+            runs = runs.filter(Column::Kind.eq(kind));
+        }
+        if let Some(code) = self.error_code {
+            runs = runs.filter(backend::json_text(dialect, Column::Error, "code").eq(code));
+        }
+        runs
+    }
+}
+
+/// Whether a run is among those of a partial index, whose condition is the literal.
+///
+/// Without the subquery SQLite reads the finished runs too, because they are in the order of the page.
+fn is_in_partial_index(condition: &'static str) -> SimpleExpr {
+    let runs = Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(Expr::cust(condition));
+    Column::Id.in_subquery(runs.into_query())
+}
+
+/// What waits and what runs, on all nodes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueLoad {
+    pub n_queued: i64,
+    pub n_running: i64,
+    /// When the run that waits longest was planned.
+    pub oldest_queued_at: Option<Timestamp>,
+}
+
+/// How much there is to do now. Reads the partial indexes, no finished row.
+pub async fn queue_load(db: &impl ConnectionTrait) -> Result<QueueLoad, DbErr> {
+    let of = |status: &'static str| {
+        Entity::find()
+            .select_only()
+            .column_as(Column::Id.count(), "n")
+            .column_as(Column::CreatedAt.min(), "oldest")
+            .filter(Expr::cust(status))
+            .into_tuple::<(i64, Option<Timestamp>)>()
+            .one(db)
+    };
+    let queued = of("status = 'queued'").await?;
+    let running = of("status = 'running'").await?;
+    let (n_queued, oldest_queued_at) = queued.unwrap_or_default();
+    Ok(QueueLoad {
+        n_queued,
+        n_running: running.unwrap_or_default().0,
+        oldest_queued_at,
+    })
+}
+
+/// What the runs of one space that ended on one day came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromQueryResult)]
+pub struct DailyUsage {
+    pub space_id: SpaceId,
+    /// Days since 1970, UTC.
+    pub day: i64,
+    pub prompt_tokens: i64,
+    pub completion_tokens: i64,
+    /// All that ended but those that were passed over.
+    pub n_runs: i64,
+    pub n_failed: i64,
+}
+
+/// Milliseconds of a day.
+pub const DAY_MS: i64 = 86_400_000;
+
+/// What each space spent on each day since `from`, in one statement.
+pub async fn daily_usage_since(
+    db: &impl ConnectionTrait,
+    dialect: Backend,
+    from: Timestamp,
+) -> Result<Vec<DailyUsage>, DbErr> {
+    let tokens = |key| sum_or_zero(backend::json_number(dialect, (Entity, Column::Usage), key));
+    let failed = Expr::case(Column::Status.eq(RunStatus::Failed), 1).finally(0);
+    // Whole days: both databases divide integers so.
+    let day = Expr::col((Entity, Column::FinishedAt)).div(DAY_MS);
+    Entity::find()
+        .select_only()
+        .column(conversation::Column::SpaceId)
+        .column_as(day.clone(), "day")
+        .column_as(tokens("prompt_tokens"), "prompt_tokens")
+        .column_as(tokens("completion_tokens"), "completion_tokens")
+        .column_as(Column::Id.count(), "n_runs")
+        .column_as(sum_or_zero(failed.into()), "n_failed")
+        .join(JoinType::InnerJoin, Relation::Conversation.def())
+        .filter(Column::FinishedAt.gte(from))
+        .filter(Column::Status.ne(RunStatus::Skipped))
+        .group_by(conversation::Column::SpaceId)
+        .group_by(Expr::cust("day"))
+        .into_model()
+        .all(db)
+        .await
+}
+
+/// The sum of a column, in the integers of both databases; 0 where nothing is known.
+fn sum_or_zero(value: SimpleExpr) -> SimpleExpr {
+    let sum = Expr::expr(value).sum();
+    Expr::expr(sum.if_null(0)).cast_as("bigint")
+}

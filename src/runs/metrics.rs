@@ -1,0 +1,246 @@
+//! How runs fare on this node: how long they wait, how soon they speak, how they end.
+
+use crate::clock::Timestamp;
+use crate::runs::history::QueueLoad;
+use crate::runs::recovery::RecoveryReport;
+use crate::runs::run;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::sync::atomic::AtomicU64;
+
+/// Seconds from being due to being claimed: a bell is heard within milliseconds, a full node takes
+/// as long as its models.
+const WAIT_BUCKETS: [f64; 10] = [0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0];
+
+/// Seconds until a model speaks, and until it has spoken.
+const DURATION_BUCKETS: [f64; 12] = [
+    0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0,
+];
+
+/// The figures of an engine room. Cloning gives another handle on the same ones.
+#[derive(Clone)]
+pub struct RunMetrics {
+    ended: Family<RunEndLabel, Counter>,
+    queue_wait: Histogram,
+    first_delta: Histogram,
+    duration: Family<EndLabel, Histogram, fn() -> Histogram>,
+    recoveries: Family<RecoveryLabel, Counter>,
+    /// Conversations whose listeners missed something that another node said.
+    pub missed_events: Counter,
+    /// 1 while the database tells what waits and runs.
+    database_up: Gauge,
+    queued: Gauge<f64, AtomicU64>,
+    running: Gauge<f64, AtomicU64>,
+    oldest: Gauge<f64, AtomicU64>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RunEndLabel {
+    kind: String,
+    outcome: String,
+    /// The code of a failure; empty for every other end.
+    error: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct EndLabel {
+    outcome: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RecoveryLabel {
+    what: &'static str,
+}
+
+impl Default for RunMetrics {
+    fn default() -> Self {
+        Self {
+            missed_events: Counter::default(),
+            ended: Family::default(),
+            queue_wait: Histogram::new(WAIT_BUCKETS),
+            first_delta: Histogram::new(DURATION_BUCKETS),
+            duration: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
+            recoveries: Family::default(),
+            database_up: Gauge::default(),
+            queued: Gauge::default(),
+            running: Gauge::default(),
+            oldest: Gauge::default(),
+        }
+    }
+}
+
+impl RunMetrics {
+    /// Makes the figures known.
+    pub fn register(&self, to: &mut Registry) {
+        to.register("runs_ended", "Runs that ended here", self.ended.clone());
+        to.register(
+            "run_wait_seconds",
+            "From being due to being claimed",
+            self.queue_wait.clone(),
+        );
+        to.register(
+            "run_first_delta_seconds",
+            "From the claim to the first piece of text",
+            self.first_delta.clone(),
+        );
+        to.register(
+            "run_duration_seconds",
+            "From the claim to the end",
+            self.duration.clone(),
+        );
+        to.register(
+            "reaped",
+            "What the reaper of this node healed",
+            self.recoveries.clone(),
+        );
+        to.register(
+            "listeners_behind",
+            "How often listeners of a conversation had missed what another node said",
+            self.missed_events.clone(),
+        );
+        self.register_load(to);
+    }
+
+    fn register_load(&self, to: &mut Registry) {
+        let up = "Whether the database told what waits and runs";
+        to.register("database_up", up, self.database_up.clone());
+        let queued = "Runs that wait, on all nodes together";
+        to.register("runs_queued", queued, self.queued.clone());
+        let running = "Runs that are executed, on all nodes together";
+        to.register("runs_running", running, self.running.clone());
+        let oldest = "How long ago the run that waits longest was planned; 0 when none waits";
+        to.register("runs_oldest_queued_seconds", oldest, self.oldest.clone());
+    }
+
+    /// A run was claimed.
+    pub fn claimed(&self, run: &run::Model) {
+        self.queue_wait.observe(seconds(run.queue_wait_ms()));
+    }
+
+    /// A claimed run wrote its first piece of text.
+    pub fn first_token(&self, run: &run::Model, now: Timestamp) {
+        if let Some(began) = run.started_at {
+            self.first_delta.observe(seconds(now.ms_since(began)));
+        }
+    }
+
+    /// A run came to an end.
+    pub fn ended(&self, run: &run::Model) {
+        let code = run.error.as_ref().map(|it| it.code.clone());
+        let ended = RunEndLabel {
+            kind: run.kind.word(),
+            outcome: run.status.word(),
+            error: code.unwrap_or_default(),
+        };
+        self.ended.get_or_create(&ended).inc();
+        if let (Some(began), Some(ended)) = (run.started_at, run.finished_at) {
+            let outcome = run.status.word();
+            let took = seconds(ended.ms_since(began));
+            self.duration
+                .get_or_create(&EndLabel { outcome })
+                .observe(took);
+        }
+    }
+
+    /// A sweep healed something, or nothing.
+    pub fn recovered(&self, report: &RecoveryReport) {
+        for (what, n) in [
+            ("failed", report.failed),
+            ("requeued", report.requeued),
+            ("round_closed", report.rounds_closed),
+            ("job_continued", report.jobs_continued),
+        ] {
+            self.recoveries
+                .get_or_create(&RecoveryLabel { what })
+                .inc_by(u64::from(n));
+        }
+    }
+
+    /// What waits and runs at this instant; `None`: the database does not tell.
+    pub fn queue_depths(&self, load: Option<QueueLoad>, now: Timestamp) {
+        self.database_up.set(i64::from(load.is_some()));
+        let age = |it: QueueLoad| it.oldest_queued_at.map_or(0, |at| now.ms_since(at));
+        let figures = load.map(|it| (it.n_queued as f64, it.n_running as f64, seconds(age(it))));
+        // A figure that nobody knows is none; an old one would be a lie.
+        let (queued, running, oldest) = figures.unwrap_or((f64::NAN, f64::NAN, f64::NAN));
+        self.queued.set(queued);
+        self.running.set(running);
+        self.oldest.set(oldest);
+    }
+}
+
+/// Clocks may be set back in between: no time is less than none.
+fn seconds(ms: i64) -> f64 {
+    ms.max(0) as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RunMetrics;
+    use crate::clock::Timestamp;
+    use crate::runs::history::QueueLoad;
+    use crate::runs::recovery::RecoveryReport;
+    use prometheus_client::encoding::text;
+    use prometheus_client::registry::Registry;
+
+    fn encode_metrics(meter: &RunMetrics) -> String {
+        let mut registry = Registry::default();
+        meter.register(&mut registry);
+        let mut all = String::new();
+        text::encode(&mut all, &registry).unwrap();
+        all
+    }
+
+    #[test]
+    fn recoveries_are_added_up() {
+        let meter = RunMetrics::default();
+        let report = RecoveryReport {
+            failed: 2,
+            requeued: 1,
+            rounds_closed: 0,
+            jobs_continued: 0,
+        };
+
+        meter.recovered(&report);
+        meter.recovered(&report);
+
+        let told = encode_metrics(&meter);
+        assert!(told.contains("reaped_total{what=\"failed\"} 4\n"), "{told}");
+        assert!(
+            told.contains("reaped_total{what=\"requeued\"} 2\n"),
+            "{told}"
+        );
+        assert!(
+            told.contains("reaped_total{what=\"round_closed\"} 0\n"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn an_unknown_load_is_not_a_number() {
+        let meter = RunMetrics::default();
+        let load = QueueLoad {
+            n_queued: 3,
+            n_running: 2,
+            oldest_queued_at: Some(Timestamp(1_000)),
+        };
+
+        meter.queue_depths(Some(load), Timestamp(3_500));
+        let known = encode_metrics(&meter);
+        meter.queue_depths(None, Timestamp(4_000));
+        let unknown = encode_metrics(&meter);
+
+        assert!(known.contains("\ndatabase_up 1\n"), "{known}");
+        assert!(known.contains("\nruns_queued 3.0\n"), "{known}");
+        assert!(
+            known.contains("\nruns_oldest_queued_seconds 2.5\n"),
+            "{known}"
+        );
+        assert!(unknown.contains("\ndatabase_up 0\n"), "{unknown}");
+        assert!(unknown.contains("\nruns_running NaN\n"), "{unknown}");
+    }
+}

@@ -1,0 +1,147 @@
+//! What the engine room shares: built once, cloned freely.
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::conversations::markdown::Markdown;
+use crate::conversations::text_quota::TextQuota;
+use crate::db::connect::Backend;
+use crate::db::connect::Db;
+use crate::generation::call_limits::CallLimits;
+use crate::providers::provider_factory::ProviderFactory;
+use crate::realtime::hub::Hub;
+use crate::runs::candidates::CopilotCandidates;
+use crate::runs::jobs::RunningJobs;
+use crate::runs::lease::ActiveLeases;
+use crate::runs::live_streams::LiveStreams;
+use crate::runs::metrics::RunMetrics;
+use crate::runs::permits::Permits;
+use crate::runs::step_locks::StepLocks;
+use crate::runs::wakeup::WakeupSignal;
+use crate::shutdown::Shutdown;
+use crate::tools::mcp::tool_cache::McpToolCache;
+use crate::tools::tool_runtime::ToolRuntime;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Cloning gives another handle on the same parts.
+#[derive(Clone)]
+pub struct RunServices {
+    pub db: Db,
+    pub hub: Hub,
+    pub clock: Clock,
+    pub shutdown: Shutdown,
+    pub markdown: Arc<Markdown>,
+    pub models: ProviderFactory,
+    pub wakeup: WakeupSignal,
+    pub live_streams: LiveStreams,
+    pub leases: ActiveLeases,
+    pub permits: Permits,
+    pub candidates: CopilotCandidates,
+    pub metrics: RunMetrics,
+    /// The tools that run here.
+    pub tool_runtime: ToolRuntime,
+    /// What servers of tools elsewhere have.
+    pub mcp_tools: McpToolCache,
+    /// Rung when people have decided whether a tool may be called.
+    pub approval_decided: Arc<Notify>,
+    /// Rung when something that other nodes said was, or may have been, missed.
+    pub check_missed_events: Arc<Notify>,
+    /// This process, among all that ever ran on this database.
+    pub node: Arc<str>,
+    pub settings: RunSettings,
+    /// Steps of one conversation announce in the order in which they commit.
+    pub(super) step_locks: StepLocks,
+    /// The background jobs that this node works on.
+    pub(super) jobs: RunningJobs,
+    /// How much text a person's spaces may store.
+    pub quota: TextQuota,
+}
+
+/// How the engine room is run.
+#[derive(Clone, Copy, Debug)]
+pub struct RunSettings {
+    /// 0: this node only serves.
+    pub workers: usize,
+    pub max_running: usize,
+    /// Of them at one provider.
+    pub max_per_provider: usize,
+    pub heartbeat: Duration,
+    pub stale_after: Duration,
+    pub reaper_interval: Duration,
+    pub stream_slice: Duration,
+    pub call_limits: CallLimits,
+    /// What one person may store; 0 is no limit.
+    pub stored_bytes: u64,
+}
+
+impl RunSettings {
+    /// From what the environment says.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            workers: config.workers,
+            max_running: config.max_running_runs,
+            max_per_provider: config.max_running_per_provider,
+            heartbeat: config.run_heartbeat,
+            stale_after: config.run_stale_after,
+            reaper_interval: config.reaper_interval,
+            stream_slice: config.stream_slice,
+            call_limits: CallLimits {
+                first_chunk: config.llm_first_chunk_timeout,
+                idle: config.llm_idle_timeout,
+                total: config.run_timeout,
+                ..CallLimits::default()
+            },
+            stored_bytes: config.limits.stored_bytes,
+        }
+    }
+}
+
+impl RunServices {
+    /// Puts the parts together.
+    pub fn new(
+        db: Db,
+        hub: Hub,
+        clock: Clock,
+        shutdown: Shutdown,
+        models: ProviderFactory,
+        (tool_runtime, mcp_tools): (ToolRuntime, McpToolCache),
+        settings: RunSettings,
+    ) -> Self {
+        Self {
+            live_streams: LiveStreams::new(hub.clone()),
+            db,
+            hub,
+            clock,
+            shutdown,
+            markdown: Arc::new(Markdown::new()),
+            mcp_tools,
+            tool_runtime,
+            approval_decided: Arc::default(),
+            models,
+            wakeup: WakeupSignal::default(),
+            leases: ActiveLeases::default(),
+            permits: Permits::default(),
+            candidates: CopilotCandidates::default(),
+            metrics: RunMetrics::default(),
+            check_missed_events: Arc::default(),
+            node: format!("node-{}", uuid::Uuid::now_v7().simple()).into(),
+            settings,
+            step_locks: StepLocks::default(),
+            jobs: RunningJobs::default(),
+            quota: TextQuota::new(settings.stored_bytes),
+        }
+    }
+
+    /// Whether this node knows the time: on PostgreSQL it has measured its offset to the database's
+    /// clock within the stale time. Without, it claims nothing and is not ready.
+    pub fn is_clock_synchronized(&self) -> bool {
+        let is_alone = self.db.backend() == Backend::Sqlite;
+        is_alone || self.clock.is_measured_within(self.settings.stale_after)
+    }
+
+    /// How many conversations are stepped now, or wait to be.
+    pub fn n_step_locks(&self) -> usize {
+        self.step_locks.count()
+    }
+}

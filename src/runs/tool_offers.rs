@@ -1,0 +1,133 @@
+//! What a character may call in its turn: the tools that the settings of the space allow, those of
+//! servers elsewhere among them.
+
+use crate::ids::UserId;
+use crate::llm::tool::Tool;
+use crate::runs::services::RunServices;
+use crate::tools::mcp::server::Credentials;
+use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::sessions::McpSessions;
+use crate::tools::mcp::sessions::RemoteTool;
+use crate::tools::mcp::tool_info::McpTool;
+use crate::tools::mcp::tool_names::model_facing_name;
+use crate::tools::tool::ServerTool;
+use crate::tools::tool_settings::McpServerSettings;
+use crate::tools::tool_settings::SpaceTools;
+use crate::tools::tool_settings::ToolPermission;
+use futures::future::join_all;
+use std::sync::Arc;
+
+/// The most tools of one turn: APIs take no more.
+const MAX_TOOLS: usize = 128;
+
+/// A tool that may be called.
+pub struct ToolOffer {
+    pub tool: Arc<dyn ServerTool>,
+    pub declaration: Tool,
+    /// As people know it.
+    pub display_name: String,
+    /// A moderator must agree to each call.
+    pub needs_approval: bool,
+}
+
+/// What the characters of a space may call.
+pub async fn list_for_space(
+    context: &RunServices,
+    allowed: SpaceTools,
+    owner: Option<UserId>,
+) -> Vec<ToolOffer> {
+    let mut offers = builtin_offers(context, &allowed);
+    if let Some(owner) = owner.filter(|_| !allowed.servers.is_empty()) {
+        offers.extend(server_offers(context, owner, &allowed.servers).await);
+    }
+    offers.truncate(MAX_TOOLS);
+    offers
+}
+
+fn builtin_offers(context: &RunServices, allowed: &SpaceTools) -> Vec<ToolOffer> {
+    let offer = |(name, may): &(&'static str, ToolPermission)| {
+        let tool = context.tool_runtime.registry.find(name)?.clone();
+        Some(ToolOffer {
+            declaration: tool.declaration(),
+            tool,
+            display_name: (*name).to_owned(),
+            needs_approval: *may == ToolPermission::WithApproval,
+        })
+    };
+    allowed.builtin.iter().filter_map(offer).collect()
+}
+
+/// The tools of servers. One that does not answer offers none; the turn goes on without it.
+async fn server_offers(
+    context: &RunServices,
+    owner: UserId,
+    declared: &[McpServerSettings],
+) -> Vec<ToolOffer> {
+    let egress = context.mcp_tools.egress();
+    let server = |it: &McpServerSettings| {
+        let url = egress.parse_tool_server_url(&it.url);
+        if url.is_none() {
+            tracing::warn!(
+                tool.server = it.label,
+                "the address of the tool server {:?} may not be called",
+                it.label
+            );
+        }
+        Some(McpServer {
+            label: it.label.clone(),
+            url: url?,
+            credentials: Credentials::default(),
+        })
+    };
+    let servers: Vec<McpServer> = declared.iter().filter_map(server).collect();
+    let shutdown = context.shutdown.clone();
+    let sessions = McpSessions::new(egress.clone(), shutdown, servers.clone());
+    let sessions = Arc::new(sessions);
+    let lists = servers.iter().map(async |it| {
+        let list = context.mcp_tools.tools_of(owner, it).await;
+        list.inspect_err(|error| {
+            tracing::warn!(tool.server = it.label, %error, "the tool server {:?} offers nothing: {error}", it.label);
+        })
+    });
+    let mut offers: Vec<ToolOffer> = Vec::new();
+    for (server, list) in servers.iter().zip(join_all(lists).await) {
+        let Some(declared) = declared.iter().find(|it| it.label == server.label) else {
+            continue;
+        };
+        let names = declared.allowed_tools.as_ref();
+        let list = list.iter().flat_map(|it| it.iter());
+        for listed in list.filter(|it| names.is_none_or(|names| names.contains(&it.name))) {
+            let offer = server_offer(&sessions, declared, listed);
+            let is_known = |it: &ToolOffer| it.declaration.name == offer.declaration.name;
+            if !offers.iter().any(is_known) {
+                offers.push(offer);
+            }
+        }
+    }
+    offers
+}
+
+fn server_offer(
+    sessions: &Arc<McpSessions>,
+    declared: &McpServerSettings,
+    listed: &McpTool,
+) -> ToolOffer {
+    let declaration = Tool {
+        name: model_facing_name(&declared.label, &listed.name),
+        description: listed.description.clone(),
+        parameters: listed.input_schema.clone(),
+        strict: None,
+    };
+    let tool = RemoteTool {
+        sessions: sessions.clone(),
+        label: declared.label.clone(),
+        name: listed.name.clone(),
+        declaration: declaration.clone(),
+    };
+    ToolOffer {
+        tool: Arc::new(tool),
+        declaration,
+        display_name: format!("{}: {}", declared.label, listed.name),
+        needs_approval: declared.r#use != Some(ToolPermission::Allowed),
+    }
+}

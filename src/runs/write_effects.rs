@@ -1,0 +1,107 @@
+//! Writes what a turn leaves behind beside its text: what was sent, and what is remembered.
+
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::db::connect::Db;
+use crate::ids::ConversationId;
+use crate::ids::RunId;
+use crate::ids::SpaceId;
+use crate::prompt::builder::PromptEffects;
+use crate::prompt::prompt_record::SentPrompt;
+use crate::prompt::run_prompt;
+use crate::prompt::space_variable;
+use crate::runs::command::SentPromptRef;
+use crate::runs::plan_writer::PlanWriter;
+use crate::runs::queue;
+use crate::runs::run;
+use crate::runs::state::ScheduleState;
+use crate::spaces::space;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use serde_json::Value;
+use serde_json::json;
+
+/// What is known of a run that a cancel has ended before.
+#[derive(Clone)]
+pub struct LatePrompt {
+    pub run: RunId,
+    pub conversation: ConversationId,
+    pub space: SpaceId,
+    /// The number under which it was executed.
+    pub lease: i64,
+    pub sent: SentPromptRef,
+    /// What its calls cost.
+    pub usage: Option<run::RunUsage>,
+    pub now: Timestamp,
+}
+
+/// Keeps what a canceled run sent, and counts what it cost: once, as it is known already where the
+/// executor itself ended the run. Nothing is kept of a run that goes on elsewhere or was reaped; of
+/// one that was deleted with its conversation only the cost is counted.
+///
+/// # Errors
+/// When the database fails.
+pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            // Its conversation may be deleted at this very moment.
+            if conversation::lock(tx, late.conversation).await?.is_none() {
+                return charge_tokens(tx, &late).await;
+            }
+            let figures = &late.sent.stats;
+            let run = (late.run, late.lease);
+            if queue::set_late_usage(tx, run, figures, late.usage).await? {
+                charge_tokens(tx, &late).await?;
+                let record = late.sent.record.as_ref().clone();
+                run_prompt::store(tx, late.run, late.conversation, record, late.now).await?;
+            }
+            Ok(())
+        })
+    })
+    .await
+}
+
+async fn charge_tokens(tx: &impl ConnectionTrait, late: &LatePrompt) -> Result<(), DbErr> {
+    match late.usage.map_or(0, run::RunUsage::total) {
+        0 => Ok(()),
+        tokens => space::add_tokens_used(tx, late.space, tokens).await,
+    }
+}
+
+impl PlanWriter<'_> {
+    /// Keeps what a run sent.
+    pub(super) async fn store_prompt(
+        &self,
+        schedule: &ScheduleState,
+        run: RunId,
+        record: &SentPrompt,
+    ) -> Result<(), DbErr> {
+        let conversation = schedule.conversation.id;
+        run_prompt::store(self.tx, run, conversation, record.clone(), self.now).await
+    }
+
+    /// Remembers what macros have set and how the lore stands. The row is locked: what it says is
+    /// what the turn before left.
+    pub(super) async fn store_effects(
+        &self,
+        schedule: &mut ScheduleState,
+        memory: &PromptEffects,
+    ) -> Result<(), DbErr> {
+        let mut variables = schedule.conversation.variables.clone();
+        for (name, value) in &memory.variables.conversation {
+            if !variables["macros"].is_object() {
+                variables["macros"] = json!({});
+            }
+            variables["macros"][name] = Value::from(value.as_str());
+        }
+        if let Some(lore) = &memory.timed_effects {
+            variables["lore"] = lore.clone();
+        }
+        if variables != schedule.conversation.variables {
+            conversation::set_variables(self.tx, schedule.conversation.id, variables.clone())
+                .await?;
+            schedule.conversation.variables = variables;
+        }
+        space_variable::set(self.tx, schedule.space.id, memory.variables.space.clone()).await
+    }
+}
