@@ -32,8 +32,8 @@ use crate::realtime::hub::Hub;
 use crate::realtime::presence::Presence;
 use crate::realtime::socket_timeouts::SocketTimeouts;
 use crate::realtime::typing::Typing;
-use crate::responses::desk::Desk;
-use crate::responses::parts::Parts;
+use crate::responses::engine::ResponseEngine;
+use crate::responses::services::ResponseServices;
 use crate::runs::cluster_receiver::RunClusterReceiver;
 use crate::runs::engine::RunEngine;
 use crate::runs::services::RunServices;
@@ -73,7 +73,7 @@ pub struct App {
     /// Calls to addresses that members name.
     pub web: WebFetcher,
     /// What programs ask for under `/v1`.
-    pub responses: Desk,
+    pub responses: ResponseEngine,
     pub limits: Arc<RateLimits>,
     pub passwords: Passwords,
     /// From a row of a provider to somebody who answers; seals its key.
@@ -164,7 +164,13 @@ impl App {
         let base = (db.clone(), clock.clone(), shutdown.clone());
         let node = engine.context().node.clone();
         let tools = (tool_runtime, engine.context().mcp_tools.clone());
-        let responses = Desk::new(Parts::new(base, models.clone(), tools, node, &config));
+        let responses = ResponseEngine::new(ResponseServices::new(
+            base,
+            models.clone(),
+            tools,
+            node,
+            &config,
+        ));
         let metrics = MetricsRegistry::gather(started_at.0, |registry| {
             hub.metrics().register(registry);
             cluster::register_metrics(hub.bus(), registry);

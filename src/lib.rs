@@ -39,7 +39,7 @@ pub mod generation;
 pub mod runs;
 // Floor 11: one node of several; a whole space as a file.
 pub mod cluster;
-pub mod transfers;
+pub mod space_transfer;
 // Floor 12: what programs ask for.
 pub mod responses;
 // Floor 13: the parts, built once.
@@ -48,7 +48,7 @@ pub mod app;
 pub mod http;
 // Floor 15: the doors.
 pub mod api;
-pub mod openai;
 pub mod socket;
+pub mod v1;
 // Floor 16: mounts the doors.
 pub mod server;

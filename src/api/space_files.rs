@@ -13,13 +13,13 @@ use crate::http::space_access;
 use crate::http::upload::PendingUpload;
 use crate::http::upload::UploadForm;
 use crate::ids::SpaceId;
+use crate::space_transfer::export_writer;
+use crate::space_transfer::export_writer::ExportError;
+use crate::space_transfer::limits::TransferLimits;
+use crate::space_transfer::lorebooks::VisibleLorebooks;
+use crate::space_transfer::space_import;
+use crate::space_transfer::space_import::SpaceImport;
 use crate::spaces::permissions::Action;
-use crate::transfers::arrival;
-use crate::transfers::arrival::Arrival;
-use crate::transfers::books::Reader;
-use crate::transfers::limits::Limits;
-use crate::transfers::pack;
-use crate::transfers::pack::PackError;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use actix_web::web::Path;
@@ -55,26 +55,27 @@ pub async fn export(
     at.require_action(Action::Configure)?;
     let now = app.clock.now();
     let reader = match caller.is_admin() {
-        true => Reader::Admin,
-        false => Reader::User(caller.id()),
+        true => VisibleLorebooks::Admin,
+        false => VisibleLorebooks::User(caller.id()),
     };
     let (db, limits) = (app.db.reader(), limits(&app));
     let turn = exports::turn_of_space().await?;
-    let packed = pack::pack(db, &app.shutdown, &at.space, reader, limits, now).await;
+    let packed =
+        export_writer::export_space(db, &app.shutdown, &at.space, reader, limits, now).await;
     let packed = packed.map_err(|error| refused(&app, error))?;
     drop(turn);
     let named = exports::attachment(&at.space.name, "troupe.zip");
     exports::sent(packed.file, named, "application/zip")
 }
 
-fn limits(app: &App) -> Limits {
-    Limits::of_mib(app.config.max_space_mib)
+fn limits(app: &App) -> TransferLimits {
+    TransferLimits::from_mib(app.config.max_space_mib)
 }
 
 /// Why a space does not go out.
-fn refused(app: &App, error: PackError) -> ApiError {
+fn refused(app: &App, error: ExportError) -> ApiError {
     match error {
-        PackError::TooLarge => {
+        ExportError::TooLarge => {
             let most = app.config.max_space_mib;
             let message = format!(
                 "This space makes a file of more than {most} MiB, and this server takes none that is \
@@ -108,16 +109,16 @@ pub async fn import(
     upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
     caller.require_registered()?;
-    let file = upload.save(limits(&app).file).await?;
+    let file = upload.save(limits(&app).max_file_bytes).await?;
     let kind = import_job::ImportKind::Space;
     let now = app.clock.now();
     let begun = import_writer::start(&app.db, caller.id(), kind, None, file.n_bytes, now);
     let job = begun.await.map_err(refusal)?;
     let view = job.view();
-    let arrival = Arrival {
+    let arrival = SpaceImport {
         job,
         owner: caller.user.clone(),
-        limit: app.config.limits.stored_bytes,
+        quota_bytes: app.config.limits.stored_bytes,
         file: file.file,
         n_bytes: file.n_bytes,
         limits: limits(&app),
@@ -125,7 +126,7 @@ pub async fn import(
     let tools = tools(&app);
     app.shutdown.spawn(async move {
         // Its row tells how it ended, and the log where it should not have.
-        let _ = arrival::bring_in(&tools, arrival).await;
+        let _ = space_import::run(&tools, arrival).await;
     });
     Ok(HttpResponse::Accepted().json(view))
 }

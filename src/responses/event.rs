@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** an event is here before anybody is shown it, as it will be shown.
 
-use crate::responses::fold::Event;
+use crate::responses::fold::StreamEvent;
 use sea_orm::ActiveValue::Set;
 use sea_orm::QueryOrder;
 use sea_orm::QuerySelect;
@@ -30,9 +30,9 @@ const BATCH: usize = 1_000;
 
 impl Model {
     /// The event as it was told.
-    pub fn event(self) -> Event {
+    pub fn event(self) -> StreamEvent {
         let read: Value = serde_json::from_str(&self.payload).unwrap_or_default();
-        Event {
+        StreamEvent {
             seq: self.seq,
             kind: read["type"].as_str().unwrap_or_default().to_owned(),
             json: self.payload,
@@ -44,7 +44,7 @@ impl Model {
 pub async fn append(
     tx: &impl ConnectionTrait,
     response: &str,
-    events: &[Event],
+    events: &[StreamEvent],
 ) -> Result<(), DbErr> {
     for batch in events.chunks(BATCH) {
         let rows = batch.iter().map(|it| ActiveModel {
@@ -58,7 +58,7 @@ pub async fn append(
 }
 
 /// Takes the stream of a response away.
-pub async fn forget(tx: &impl ConnectionTrait, response: &str) -> Result<(), DbErr> {
+pub async fn delete_all(tx: &impl ConnectionTrait, response: &str) -> Result<(), DbErr> {
     Entity::delete_many()
         .filter(Column::ResponseId.eq(response))
         .exec(tx)
@@ -67,11 +67,11 @@ pub async fn forget(tx: &impl ConnectionTrait, response: &str) -> Result<(), DbE
 }
 
 /// The next events after this number, some of them.
-pub async fn after(
+pub async fn list_after(
     db: &impl ConnectionTrait,
     response: &str,
     seq: i64,
-) -> Result<Vec<Event>, DbErr> {
+) -> Result<Vec<StreamEvent>, DbErr> {
     let rows = Entity::find()
         .filter(Column::ResponseId.eq(response))
         .filter(Column::Seq.gt(seq))
@@ -83,7 +83,7 @@ pub async fn after(
 }
 
 /// Whether the stream of a response can be had.
-pub async fn is_kept(db: &impl ConnectionTrait, response: &str) -> Result<bool, DbErr> {
+pub async fn has_events(db: &impl ConnectionTrait, response: &str) -> Result<bool, DbErr> {
     let first = Entity::find()
         .select_only()
         .column(Column::Seq)
@@ -94,7 +94,7 @@ pub async fn is_kept(db: &impl ConnectionTrait, response: &str) -> Result<bool, 
 }
 
 /// All events, as documents.
-pub async fn all(db: &impl ConnectionTrait, response: &str) -> Result<Vec<Value>, DbErr> {
+pub async fn list_all(db: &impl ConnectionTrait, response: &str) -> Result<Vec<Value>, DbErr> {
     let rows = Entity::find()
         .filter(Column::ResponseId.eq(response))
         .order_by_asc(Column::Seq)

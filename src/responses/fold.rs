@@ -5,32 +5,32 @@
 //! there is one terminal event, and all deltas of a part in order are its text. Pure: ids are minted,
 //! nothing else is asked.
 
-use crate::responses::document::Header;
-use crate::responses::document::Standing;
-use crate::responses::document::document;
+use crate::responses::engine_event::Completeness;
+use crate::responses::engine_event::EngineEvent;
+use crate::responses::engine_event::ResponseEnd;
+use crate::responses::engine_event::ResponseOutcome;
 use crate::responses::fold_calls;
-use crate::responses::fold_calls::Call;
-use crate::responses::fold_text::Kind;
-use crate::responses::fold_text::Writing;
-use crate::responses::fold_voice::Voiced;
-use crate::responses::happening::Cut;
-use crate::responses::happening::Ending;
-use crate::responses::happening::Happening;
-use crate::responses::happening::How;
-use crate::responses::response::Status;
+use crate::responses::fold_calls::CallItem;
+use crate::responses::fold_speaker::SpeakerTag;
+use crate::responses::fold_text::OpenText;
+use crate::responses::fold_text::TextKind;
+use crate::responses::response::ResponseStatus;
+use crate::responses::response_document::ResponseHeader;
+use crate::responses::response_document::ResponseState;
+use crate::responses::response_document::document;
 use serde_json::Value;
 use serde_json::json;
 use std::mem;
 
 /// One event, numbered and put into letters: from here on it is only handed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct StreamEvent {
     pub seq: i64,
     pub kind: String,
     pub json: String,
 }
 
-impl Event {
+impl StreamEvent {
     /// Whether nothing follows.
     pub fn is_terminal(&self) -> bool {
         matches!(
@@ -43,267 +43,289 @@ impl Event {
 /// A response while it comes to be.
 #[derive(Clone, Debug)]
 pub struct Fold {
-    header: Header,
-    standing: Standing,
+    header: ResponseHeader,
+    state: ResponseState,
     next_seq: i64,
-    done: Vec<Value>,
-    open: Option<Open>,
+    finished_items: Vec<Value>,
+    current: Option<OpenItem>,
     /// How likely the tokens were of what is said next.
-    weights: Vec<Value>,
-    voice: Voiced,
+    logprobs: Vec<Value>,
+    speaker: SpeakerTag,
 }
 
 /// The item that is being written.
 #[derive(Clone, Debug)]
-enum Open {
-    Text(Writing),
+enum OpenItem {
+    Text(OpenText),
     /// A tool of ours runs.
     Tool(Value),
 }
 
 impl Fold {
     /// Before anything happened. `status`: queued or in progress.
-    pub fn new(header: Header, status: Status) -> Self {
+    pub fn new(header: ResponseHeader, status: ResponseStatus) -> Self {
         Self {
             header,
-            standing: Standing::at(status),
+            state: ResponseState::new(status),
             next_seq: 0,
-            done: Vec::new(),
-            open: None,
-            weights: Vec::new(),
-            voice: Voiced::default(),
+            finished_items: Vec::new(),
+            current: None,
+            logprobs: Vec::new(),
+            speaker: SpeakerTag::default(),
         }
     }
 
     /// The fold that gave these events, to go on from there. Of events that are not ours nothing is
     /// taken.
-    pub fn replay(header: Header, status: Status, events: &[Value]) -> Self {
+    pub fn replay(header: ResponseHeader, status: ResponseStatus, events: &[Value]) -> Self {
         let mut fold = Self::new(header, status);
         for event in events {
-            fold.take_back(event);
+            fold.restore(event);
         }
         fold
     }
 
     /// The object as it stands; items that are still open are not in it.
     pub fn document(&self) -> Value {
-        document(&self.header, &self.standing, &self.done)
+        document(&self.header, &self.state, &self.finished_items)
     }
 
     /// The items that are done, in order.
     pub fn items(&self) -> &[Value] {
-        &self.done
+        &self.finished_items
     }
 
     /// Where the response stands.
-    pub fn standing(&self) -> &Standing {
-        &self.standing
+    pub fn state(&self) -> &ResponseState {
+        &self.state
     }
 
     /// Whether anything was put out beside the state.
     pub fn has_output(&self) -> bool {
-        self.open.is_some() || !self.done.is_empty()
+        self.current.is_some() || !self.finished_items.is_empty()
     }
 
     /// Takes the next happening, gives the events that tell of it. After the end nothing happens.
-    pub fn apply(&mut self, happening: Happening) -> Vec<Event> {
+    pub fn apply(&mut self, event: EngineEvent) -> Vec<StreamEvent> {
         let mut events = Vec::new();
-        if self.standing.status.is_final() {
+        if self.state.status.is_final() {
             return events;
         }
-        match happening {
-            Happening::Created => {
-                self.tell_state("response.created", &mut events);
-                if self.standing.status == Status::Queued {
-                    self.tell_state("response.queued", &mut events);
+        match event {
+            EngineEvent::Created => {
+                self.emit_state("response.created", &mut events);
+                if self.state.status == ResponseStatus::Queued {
+                    self.emit_state("response.queued", &mut events);
                 }
             }
-            Happening::Began => {
-                self.standing.status = Status::InProgress;
-                self.tell_state("response.in_progress", &mut events);
+            EngineEvent::Started => {
+                self.state.status = ResponseStatus::InProgress;
+                self.emit_state("response.in_progress", &mut events);
             }
-            Happening::Speaks(speaker) => self.begin_to_speak(speaker, &mut events),
-            Happening::Thought(text) => self.write(Kind::Thought, &text, &mut events),
-            Happening::Said(text) => self.write(Kind::Said, &text, &mut events),
-            Happening::Cited(citation) => self.cite(citation),
-            Happening::Weighed(logprobs) => self.weights.extend(logprobs),
-            Happening::Refused(text) => self.write(Kind::Refused, &text, &mut events),
-            Happening::Called(call, cut) => self.call(&call, cut, &mut events),
-            Happening::ToolBegan(call) => self.begin_tool(&call, &mut events),
-            Happening::ToolMoved(message) => self.move_tool(&message, &mut events),
-            Happening::ToolEnded(outcome) => self.end_tool(outcome, &mut events),
-            Happening::AskedAgain => self.close("completed", &mut events),
-            Happening::Ended(ending) => self.end(ending, &mut events),
+            EngineEvent::SpeakerChanged(speaker) => self.change_speaker(speaker, &mut events),
+            EngineEvent::ReasoningDelta(text) => {
+                self.write_text(TextKind::Reasoning, &text, &mut events)
+            }
+            EngineEvent::TextDelta(text) => self.write_text(TextKind::Text, &text, &mut events),
+            EngineEvent::Annotation(citation) => self.add_annotation(citation),
+            EngineEvent::Logprobs(logprobs) => self.logprobs.extend(logprobs),
+            EngineEvent::RefusalDelta(text) => {
+                self.write_text(TextKind::Refusal, &text, &mut events)
+            }
+            EngineEvent::ClientToolCall(call, cut) => self.add_client_call(&call, cut, &mut events),
+            EngineEvent::ToolStarted(call) => self.start_tool(&call, &mut events),
+            EngineEvent::ToolProgress(message) => self.report_tool_progress(&message, &mut events),
+            EngineEvent::ToolFinished(outcome) => self.finish_tool(outcome, &mut events),
+            EngineEvent::NextIteration => self.close_item("completed", &mut events),
+            EngineEvent::Finished(ending) => self.finish_response(ending, &mut events),
         }
         events
     }
 
-    fn begin_to_speak(&mut self, speaker: Value, events: &mut Vec<Event>) {
-        if self.voice.is_somebody() {
-            self.say_something(events);
+    fn change_speaker(&mut self, speaker: Value, events: &mut Vec<StreamEvent>) {
+        if self.speaker.has_speaker() {
+            self.ensure_text(events);
         }
-        self.close("completed", events);
-        self.voice.now_is(speaker, self.done.len());
+        self.close_item("completed", events);
+        self.speaker.set(speaker, self.finished_items.len());
     }
 
     /// A model that stops at once has said the empty text.
-    fn say_something(&mut self, events: &mut Vec<Event>) {
+    fn ensure_text(&mut self, events: &mut Vec<StreamEvent>) {
         if !self.has_answer() {
-            self.close("completed", events);
-            self.open_item(Kind::Said, events);
+            self.close_item("completed", events);
+            self.start_text(TextKind::Text, events);
         }
     }
 
-    fn write(&mut self, kind: Kind, text: &str, events: &mut Vec<Event>) {
-        let index = self.done.len();
-        match &mut self.open {
-            Some(Open::Text(writing)) if writing.is(kind) => {}
-            Some(Open::Text(writing)) if writing.takes(kind) => {
-                for event in writing.turn_to(kind, index) {
-                    self.tell(event, events);
+    fn write_text(&mut self, kind: TextKind, text: &str, events: &mut Vec<StreamEvent>) {
+        let index = self.finished_items.len();
+        match &mut self.current {
+            Some(OpenItem::Text(open_text)) if open_text.has_kind(kind) => {}
+            Some(OpenItem::Text(writing)) if writing.can_contain(kind) => {
+                for event in writing.switch_to(kind, index) {
+                    self.emit(event, events);
                 }
             }
             _ => {
-                self.close("completed", events);
-                self.open_item(kind, events);
+                self.close_item("completed", events);
+                self.start_text(kind, events);
             }
         }
-        let index = self.done.len();
-        if let Some(Open::Text(writing)) = &mut self.open {
-            let delta = writing.push(text, mem::take(&mut self.weights), index);
-            self.tell(delta, events);
+        let index = self.finished_items.len();
+        if let Some(OpenItem::Text(writing)) = &mut self.current {
+            let delta = writing.push_delta(text, mem::take(&mut self.logprobs), index);
+            self.emit(delta, events);
         }
     }
 
-    fn cite(&mut self, citation: Value) {
-        if let Some(Open::Text(writing)) = &mut self.open {
-            writing.cite(citation);
+    fn add_annotation(&mut self, annotation: Value) {
+        if let Some(OpenItem::Text(open_text)) = &mut self.current {
+            open_text.add_annotation(annotation);
         }
     }
 
-    fn call(&mut self, call: &Call, cut: Cut, events: &mut Vec<Event>) {
-        self.begin_tool(call, events);
-        if let Some(Open::Tool(item)) = self.open.take() {
-            self.finish(item, cut.status(), events);
+    fn add_client_call(
+        &mut self,
+        call: &CallItem,
+        completeness: Completeness,
+        events: &mut Vec<StreamEvent>,
+    ) {
+        self.start_tool(call, events);
+        if let Some(OpenItem::Tool(item)) = self.current.take() {
+            self.finish_item(item, completeness.status(), events);
         }
     }
 
-    fn begin_tool(&mut self, call: &Call, events: &mut Vec<Event>) {
-        self.close("completed", events);
-        let item = self.voice.signed(fold_calls::item(call, "in_progress"));
-        self.tell_item("added", &fold_calls::begun(&item), events);
-        for event in fold_calls::body(&item, self.done.len()) {
-            self.tell(event, events);
+    fn start_tool(&mut self, call: &CallItem, events: &mut Vec<StreamEvent>) {
+        self.close_item("completed", events);
+        let item = self
+            .speaker
+            .with_metadata(fold_calls::item(call, "in_progress"));
+        self.emit_item("added", &fold_calls::initial_item(&item), events);
+        for event in fold_calls::body_events(&item, self.finished_items.len()) {
+            self.emit(event, events);
         }
-        self.open = Some(Open::Tool(item));
+        self.current = Some(OpenItem::Tool(item));
     }
 
-    fn move_tool(&mut self, message: &str, events: &mut Vec<Event>) {
-        if let Some(Open::Tool(item)) = &self.open {
-            let event = fold_calls::progress(item, self.done.len(), message);
-            self.tell(event, events);
+    fn report_tool_progress(&mut self, message: &str, events: &mut Vec<StreamEvent>) {
+        if let Some(OpenItem::Tool(item)) = &self.current {
+            let event = fold_calls::progress_event(item, self.finished_items.len(), message);
+            self.emit(event, events);
         }
     }
 
-    fn end_tool(&mut self, outcome: Result<String, String>, events: &mut Vec<Event>) {
-        if let Some(Open::Tool(item)) = &mut self.open {
+    fn finish_tool(&mut self, outcome: Result<String, String>, events: &mut Vec<StreamEvent>) {
+        if let Some(OpenItem::Tool(item)) = &mut self.current {
             match outcome {
                 Ok(output) => item["output"] = json!(output),
                 Err(error) => item["error"] = json!(error),
             }
-            self.close("completed", events);
+            self.close_item("completed", events);
         }
     }
 
-    fn tell_item(&mut self, what: &str, item: &Value, events: &mut Vec<Event>) {
+    fn emit_item(&mut self, what: &str, item: &Value, events: &mut Vec<StreamEvent>) {
         let kind = format!("response.output_item.{what}");
-        let index = self.done.len();
-        self.tell(
+        let index = self.finished_items.len();
+        self.emit(
             json!({ "type": kind, "output_index": index, "item": item }),
             events,
         );
     }
 
-    fn finish(&mut self, mut item: Value, status: &str, events: &mut Vec<Event>) {
+    fn finish_item(&mut self, mut item: Value, status: &str, events: &mut Vec<StreamEvent>) {
         item["status"] = json!(status);
-        self.tell_item("done", &item, events);
-        self.done.push(item);
+        self.emit_item("done", &item, events);
+        self.finished_items.push(item);
     }
 
-    fn open_item(&mut self, kind: Kind, events: &mut Vec<Event>) {
-        let writing = Writing::new(kind);
-        let item = self.voice.signed(writing.item("in_progress"));
-        self.tell_item("added", &item, events);
-        self.tell(writing.part_added(self.done.len()), events);
-        self.open = Some(Open::Text(writing));
+    fn start_text(&mut self, kind: TextKind, events: &mut Vec<StreamEvent>) {
+        let open_text = OpenText::new(kind);
+        let item = self.speaker.with_metadata(open_text.item("in_progress"));
+        self.emit_item("added", &item, events);
+        self.emit(open_text.part_added(self.finished_items.len()), events);
+        self.current = Some(OpenItem::Text(open_text));
     }
 
-    fn close(&mut self, status: &str, events: &mut Vec<Event>) {
-        let index = self.done.len();
-        match self.open.take() {
+    fn close_item(&mut self, status: &str, events: &mut Vec<StreamEvent>) {
+        let index = self.finished_items.len();
+        match self.current.take() {
             None => {}
-            Some(Open::Tool(item)) => {
-                if let Some(event) = fold_calls::outcome(&item, index) {
-                    self.tell(event, events);
+            Some(OpenItem::Tool(item)) => {
+                if let Some(event) = fold_calls::outcome_event(&item, index) {
+                    self.emit(event, events);
                 }
-                self.finish(item, status, events);
+                self.finish_item(item, status, events);
             }
-            Some(Open::Text(mut writing)) => {
-                for event in writing.end_part(index) {
-                    self.tell(event, events);
+            Some(OpenItem::Text(mut open_text)) => {
+                for event in open_text.end_part(index) {
+                    self.emit(event, events);
                 }
-                let item = self.voice.signed(writing.item(status));
-                self.finish(item, status, events);
+                let item = self.speaker.with_metadata(open_text.item(status));
+                self.finish_item(item, status, events);
             }
         }
     }
 
-    fn end(&mut self, ending: Ending, events: &mut Vec<Event>) {
-        let (status, item_status, kind) = match &ending.how {
-            How::Completed => (Status::Completed, "completed", "response.completed"),
-            How::Incomplete(_) => (Status::Incomplete, "incomplete", "response.incomplete"),
-            How::Failed(_) => (Status::Failed, "incomplete", "response.failed"),
-            How::Cancelled => (Status::Cancelled, "incomplete", "response.incomplete"),
+    fn finish_response(&mut self, end: ResponseEnd, events: &mut Vec<StreamEvent>) {
+        let (status, item_status, kind) = match &end.outcome {
+            ResponseOutcome::Completed => {
+                (ResponseStatus::Completed, "completed", "response.completed")
+            }
+            ResponseOutcome::Incomplete(_) => (
+                ResponseStatus::Incomplete,
+                "incomplete",
+                "response.incomplete",
+            ),
+            ResponseOutcome::Failed(_) => (ResponseStatus::Failed, "incomplete", "response.failed"),
+            ResponseOutcome::Cancelled => (
+                ResponseStatus::Cancelled,
+                "incomplete",
+                "response.incomplete",
+            ),
         };
-        if ending.how == How::Completed {
-            self.say_something(events);
+        if end.outcome == ResponseOutcome::Completed {
+            self.ensure_text(events);
         }
-        self.close(item_status, events);
-        self.standing = Standing {
+        self.close_item(item_status, events);
+        self.state = ResponseState {
             status,
-            incomplete_reason: match &ending.how {
-                How::Incomplete(reason) => Some((*reason).to_owned()),
-                How::Cancelled => Some("cancelled".to_owned()),
-                How::Completed | How::Failed(_) => None,
+            incomplete_reason: match &end.outcome {
+                ResponseOutcome::Incomplete(reason) => Some((*reason).to_owned()),
+                ResponseOutcome::Cancelled => Some("cancelled".to_owned()),
+                ResponseOutcome::Completed | ResponseOutcome::Failed(_) => None,
             },
-            error: match ending.how {
-                How::Failed(trouble) => Some(trouble),
+            error: match end.outcome {
+                ResponseOutcome::Failed(trouble) => Some(trouble),
                 _ => None,
             },
-            usage: ending.usage,
-            ended_at: Some(ending.at),
+            usage: end.usage,
+            ended_at: Some(end.at),
         };
-        self.tell_state(kind, events);
+        self.emit_state(kind, events);
     }
 
     /// Whether whoever speaks has answered after the last tool of ours.
     fn has_answer(&self) -> bool {
-        let since = self.voice.own(&self.done).iter().rev();
-        let mut since = since.take_while(|it| !fold_calls::is_receipt(it));
-        let is_said = matches!(&self.open, Some(Open::Text(writing)) if writing.is_said());
+        let since = self.speaker.own_items(&self.finished_items).iter().rev();
+        let mut since = since.take_while(|it| !fold_calls::is_server_tool_item(it));
+        let is_said =
+            matches!(&self.current, Some(OpenItem::Text(writing)) if writing.is_message());
         is_said || since.any(fold_calls::is_answer)
     }
 
-    fn tell_state(&mut self, kind: &str, events: &mut Vec<Event>) {
+    fn emit_state(&mut self, kind: &str, events: &mut Vec<StreamEvent>) {
         let event = json!({ "type": kind, "response": self.document() });
-        self.tell(event, events);
+        self.emit(event, events);
     }
 
-    fn tell(&mut self, mut event: Value, events: &mut Vec<Event>) {
+    fn emit(&mut self, mut event: Value, events: &mut Vec<StreamEvent>) {
         let seq = self.next_seq;
         self.next_seq += 1;
         event["sequence_number"] = json!(seq);
-        events.push(Event {
+        events.push(StreamEvent {
             seq,
             kind: event["type"].as_str().unwrap_or_default().to_owned(),
             json: event.to_string(),
@@ -311,30 +333,30 @@ impl Fold {
     }
 
     /// Takes an event that was told before.
-    fn take_back(&mut self, event: &Value) {
+    fn restore(&mut self, event: &Value) {
         self.next_seq = event["sequence_number"].as_i64().unwrap_or_default() + 1;
         match event["type"].as_str().unwrap_or_default() {
-            "response.in_progress" => self.standing.status = Status::InProgress,
+            "response.in_progress" => self.state.status = ResponseStatus::InProgress,
             "response.output_item.added" => {
                 let item = &event["item"];
-                self.voice.take_back(item, self.done.len());
-                self.open = Some(match Writing::begun(item) {
-                    Some(writing) => Open::Text(writing),
-                    None => Open::Tool(item.clone()),
+                self.speaker.restore(item, self.finished_items.len());
+                self.current = Some(match OpenText::from_item(item) {
+                    Some(writing) => OpenItem::Text(writing),
+                    None => OpenItem::Tool(item.clone()),
                 });
             }
             "response.mcp_call_arguments.done" => {
-                if let Some(Open::Tool(item)) = &mut self.open {
+                if let Some(OpenItem::Tool(item)) = &mut self.current {
                     item["arguments"] = event["arguments"].clone();
                 }
             }
             "response.output_item.done" => {
-                self.open = None;
-                self.done.push(event["item"].clone());
+                self.current = None;
+                self.finished_items.push(event["item"].clone());
             }
             _ => {
-                if let Some(Open::Text(writing)) = &mut self.open {
-                    writing.take_back(event);
+                if let Some(OpenItem::Text(writing)) = &mut self.current {
+                    writing.restore(event);
                 }
             }
         }

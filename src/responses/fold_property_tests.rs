@@ -1,19 +1,19 @@
 //! The laws of the one fold, for whatever may happen: order, numbers, and that everybody is told the
 //! same.
 
-use super::Event;
+use super::EngineEvent;
 use super::Fold;
-use super::Happening;
-use super::How;
+use super::ResponseOutcome;
+use super::StreamEvent;
 use super::tests::call;
-use super::tests::ended;
+use super::tests::finished;
 use super::tests::fold;
-use super::tests::receipt;
 use super::tests::run;
-use super::tests::said;
-use crate::responses::document::Trouble;
-use crate::responses::happening::Cut;
-use crate::responses::response::Status;
+use super::tests::server_tool_call;
+use super::tests::text_delta;
+use crate::responses::engine_event::Completeness;
+use crate::responses::response::ResponseStatus;
+use crate::responses::response_document::ResponseError;
 use proptest::prelude::Just;
 use proptest::prelude::Strategy;
 use proptest::prelude::prop_assert;
@@ -25,13 +25,13 @@ use regex::Regex;
 use serde_json::Value;
 use serde_json::json;
 
-fn read(events: &[Event]) -> Vec<Value> {
-    let read = |it: &Event| serde_json::from_str(&it.json).unwrap();
+fn read(events: &[StreamEvent]) -> Vec<Value> {
+    let read = |it: &StreamEvent| serde_json::from_str(&it.json).unwrap();
     events.iter().map(read).collect()
 }
 
 /// What a client that only knows the events makes of them: the items of the output.
-fn naive(events: &[Value]) -> Vec<Value> {
+fn rebuild_items(events: &[Value]) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     let mut n_done = 0;
     for event in events {
@@ -66,12 +66,12 @@ fn naive(events: &[Value]) -> Vec<Value> {
             continue;
         }
         assert_eq!(event["item_id"], item["id"], "{kind} names its item");
-        grow(kind, event, item);
+        apply_to_item(kind, event, item);
     }
     items
 }
 
-fn grow(kind: &str, event: &Value, item: &mut Value) {
+fn apply_to_item(kind: &str, event: &Value, item: &mut Value) {
     let (list, place) = match event["summary_index"].as_u64() {
         Some(place) => ("summary", place as usize),
         None => (
@@ -89,12 +89,12 @@ fn grow(kind: &str, event: &Value, item: &mut Value) {
             assert_eq!(item[list][place], event["part"]);
         }
         "output_text.delta" => {
-            add(&mut item[list][place]["text"], event);
+            append_delta(&mut item[list][place]["text"], event);
             let weights = event["logprobs"].as_array().unwrap().iter().cloned();
             let all = item[list][place]["logprobs"].as_array_mut().unwrap();
             all.extend(weights);
         }
-        "reasoning_summary_text.delta" => add(&mut item[list][place]["text"], event),
+        "reasoning_summary_text.delta" => append_delta(&mut item[list][place]["text"], event),
         "output_text.annotation.added" => {
             let all = item[list][place]["annotations"].as_array_mut().unwrap();
             assert_eq!(event["annotation_index"], all.len());
@@ -104,28 +104,28 @@ fn grow(kind: &str, event: &Value, item: &mut Value) {
             assert_eq!(item[list][place]["text"], event["text"]);
             assert_eq!(item[list][place].get("logprobs"), event.get("logprobs"));
         }
-        "refusal.delta" => add(&mut item[list][place]["refusal"], event),
+        "refusal.delta" => append_delta(&mut item[list][place]["refusal"], event),
         "refusal.done" => assert_eq!(item[list][place]["refusal"], event["refusal"]),
         "function_call_arguments.delta" | "mcp_call_arguments.delta" => {
-            add(&mut item["arguments"], event);
+            append_delta(&mut item["arguments"], event);
         }
         "function_call_arguments.done" | "mcp_call_arguments.done" => {
             assert_eq!(item["arguments"], event["arguments"]);
         }
-        "custom_tool_call_input.delta" => add(&mut item["input"], event),
+        "custom_tool_call_input.delta" => append_delta(&mut item["input"], event),
         "custom_tool_call_input.done" => assert_eq!(item["input"], event["input"]),
         _ => {}
     }
 }
 
-fn add(text: &mut Value, event: &Value) {
+fn append_delta(text: &mut Value, event: &Value) {
     let delta = event["delta"].as_str().unwrap();
     assert!(!delta.is_empty());
     *text = json!(text.as_str().unwrap().to_owned() + delta);
 }
 
 /// The order of the events between the beginning and the end of an item of this type.
-fn body_of(item: &Value) -> &'static str {
+fn expected_order(item: &Value) -> &'static str {
     match item["type"].as_str().unwrap() {
         "message" => {
             "(content_part.added ((output_text.delta )*(output_text.annotation.added )*output_text.done|(refusal.delta )+refusal.done) content_part.done )+"
@@ -146,7 +146,7 @@ fn body_of(item: &Value) -> &'static str {
 }
 
 /// The kinds of all events of one item, a blank behind each.
-fn group(events: &[Value], at: usize) -> String {
+fn event_kinds(events: &[Value], at: usize) -> String {
     let of_it = events.iter().filter(|it| it["output_index"] == at);
     let kind = |it: &Value| {
         let kind = it["type"].as_str().unwrap();
@@ -182,9 +182,9 @@ fn any_call() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn any_receipt() -> impl Strategy<Value = Value> {
+fn any_server_tool_call() -> impl Strategy<Value = Value> {
     prop_oneof![
-        Just(receipt()),
+        Just(server_tool_call()),
         "[a-z{}\"]{0,4}".prop_map(|it| {
             let call = json!({
                 "name": "look", "arguments": it, "approval_request_id": null, "output": null,
@@ -195,37 +195,41 @@ fn any_receipt() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn anything() -> impl Strategy<Value = Happening> {
+fn any_event() -> impl Strategy<Value = EngineEvent> {
     let word = "[a-z]{1,4}";
     prop_oneof![
-        any_call().prop_map(|it| Happening::Called(it, Cut::Whole)),
+        any_call().prop_map(|it| EngineEvent::ClientToolCall(it, Completeness::Complete)),
         "[a-z{]{0,4}".prop_map(|it| {
-            Happening::Called(call("function_call", "arguments", &it), Cut::Short)
+            EngineEvent::ClientToolCall(
+                call("function_call", "arguments", &it),
+                Completeness::Truncated,
+            )
         }),
-        any_receipt().prop_map(Happening::ToolBegan),
-        word.prop_map(Happening::ToolMoved),
-        word.prop_map(|it| Happening::ToolEnded(Ok(it))),
-        word.prop_map(|it| Happening::ToolEnded(Err(it))),
-        Just(Happening::AskedAgain),
-        word.prop_map(|it| Happening::Speaks(json!({ "speaker": it }))),
-        "[a-zé漢🦀 \n\"]{1,4}".prop_map(Happening::Said),
-        "[a-z]{1,2}".prop_map(|it| Happening::Cited(json!({ "type": "url_citation", "url": it }))),
+        any_server_tool_call().prop_map(EngineEvent::ToolStarted),
+        word.prop_map(EngineEvent::ToolProgress),
+        word.prop_map(|it| EngineEvent::ToolFinished(Ok(it))),
+        word.prop_map(|it| EngineEvent::ToolFinished(Err(it))),
+        Just(EngineEvent::NextIteration),
+        word.prop_map(|it| EngineEvent::SpeakerChanged(json!({ "speaker": it }))),
+        "[a-zé漢🦀 \n\"]{1,4}".prop_map(EngineEvent::TextDelta),
+        "[a-z]{1,2}"
+            .prop_map(|it| EngineEvent::Annotation(json!({ "type": "url_citation", "url": it }))),
         "[a-z]{1,2}".prop_map(|it| {
-            Happening::Weighed(vec![
+            EngineEvent::Logprobs(vec![
                 json!({ "token": it, "logprob": -0.5, "top_logprobs": [] }),
             ])
         }),
-        "[a-zé漢🦀 \n\"]{1,4}".prop_map(Happening::Refused),
-        "[a-z ]{1,3}".prop_map(Happening::Thought),
+        "[a-zé漢🦀 \n\"]{1,4}".prop_map(EngineEvent::RefusalDelta),
+        "[a-z ]{1,3}".prop_map(EngineEvent::ReasoningDelta),
     ]
 }
 
-fn any_end() -> impl Strategy<Value = How> {
+fn any_outcome() -> impl Strategy<Value = ResponseOutcome> {
     prop_oneof![
-        Just(How::Completed),
-        Just(How::Incomplete("max_output_tokens")),
-        Just(How::Cancelled),
-        Just(How::Failed(Trouble {
+        Just(ResponseOutcome::Completed),
+        Just(ResponseOutcome::Incomplete("max_output_tokens")),
+        Just(ResponseOutcome::Cancelled),
+        Just(ResponseOutcome::Failed(ResponseError {
             code: "server_error".to_owned(),
             message: "No.".to_owned(),
         })),
@@ -241,13 +245,13 @@ fn without_ids(document: &Value) -> String {
 proptest! {
     #[test]
     fn whatever_happens_everybody_is_told_the_same(
-        middle in proptest::collection::vec(anything(), 0..16),
-        how in any_end(),
+        middle in proptest::collection::vec(any_event(), 0..16),
+        how in any_outcome(),
         is_queued in proptest::bool::ANY,
     ) {
-        let status = if is_queued { Status::Queued } else { Status::InProgress };
-        let begin = vec![Happening::Created, Happening::Began];
-        let end = vec![ended(how), said("late"), ended(How::Completed)];
+        let status = if is_queued { ResponseStatus::Queued } else { ResponseStatus::InProgress };
+        let begin = vec![EngineEvent::Created, EngineEvent::Started];
+        let end = vec![finished(how), text_delta("late"), finished(ResponseOutcome::Completed)];
         let all = [begin, middle, end].concat();
 
         let (events, whole) = run(status, &all);
@@ -260,7 +264,7 @@ proptest! {
         prop_assert_eq!(&told.last().unwrap()["response"], &whole.document());
         prop_assert_eq!(&told[0]["response"]["output"], &json!([]));
         let output = whole.document()["output"].clone();
-        prop_assert_eq!(json!(naive(&told)), output);
+        prop_assert_eq!(json!(rebuild_items(&told)), output);
         for (event, value) in events.iter().zip(&told) {
             prop_assert_eq!(&value["type"], &json!(event.kind));
             prop_assert_eq!(&value["sequence_number"], &json!(event.seq));
@@ -269,17 +273,17 @@ proptest! {
 
     #[test]
     fn each_group_has_its_order_and_says_how_it_ended(
-        middle in proptest::collection::vec(anything(), 0..16),
-        how in any_end(),
+        middle in proptest::collection::vec(any_event(), 0..16),
+        how in any_outcome(),
     ) {
-        let all = [vec![Happening::Created, Happening::Began], middle, vec![ended(how)]].concat();
+        let all = [vec![EngineEvent::Created, EngineEvent::Started], middle, vec![finished(how)]].concat();
 
-        let (events, whole) = run(Status::InProgress, &all);
+        let (events, whole) = run(ResponseStatus::InProgress, &all);
 
         let told = read(&events);
         for (at, item) in whole.items().iter().enumerate() {
-            let order = format!("^output_item.added {}output_item.done $", body_of(item)).replace('.', "\\.");
-            let group = group(&told, at);
+            let order = format!("^output_item.added {}output_item.done $", expected_order(item)).replace('.', "\\.");
+            let group = event_kinds(&told, at);
             prop_assert!(Regex::new(&order).unwrap().is_match(&group), "{} is no {}", group, order);
             let is_well = match item["type"].as_str().unwrap() {
                 "mcp_list_tools" => item.get("error").is_none(),
@@ -292,29 +296,29 @@ proptest! {
 
     #[test]
     fn who_takes_over_anywhere_goes_on_as_the_first_would_have(
-        middle in proptest::collection::vec(anything(), 0..16),
-        how in any_end(),
+        middle in proptest::collection::vec(any_event(), 0..16),
+        how in any_outcome(),
         is_queued in proptest::bool::ANY,
         cut in proptest::prelude::any::<Index>(),
     ) {
-        let status = if is_queued { Status::Queued } else { Status::InProgress };
-        let all = [vec![Happening::Created, Happening::Began], middle].concat();
+        let status = if is_queued { ResponseStatus::Queued } else { ResponseStatus::InProgress };
+        let all = [vec![EngineEvent::Created, EngineEvent::Started], middle].concat();
         // Where a text comes from is told when it is whole, and is not known to whoever takes over.
-        let is_told_later = |it: &Happening| matches!(it, Happening::Cited(_));
-        let all: Vec<Happening> = all.into_iter().filter(|it| !is_told_later(it)).collect();
+        let is_told_later = |it: &EngineEvent| matches!(it, EngineEvent::Annotation(_));
+        let all: Vec<EngineEvent> = all.into_iter().filter(|it| !is_told_later(it)).collect();
         let before = &all[..=cut.index(all.len())];
         // Who speaks is known by their items. Whoever has none is not made to say something: what
         // somebody began, nobody else completes.
-        let has_spoken = before.iter().any(|it| matches!(it, Happening::Speaks(_)));
-        let how = if has_spoken && how == How::Completed { How::Cancelled } else { how };
+        let has_spoken = before.iter().any(|it| matches!(it, EngineEvent::SpeakerChanged(_)));
+        let how = if has_spoken && how == ResponseOutcome::Completed { ResponseOutcome::Cancelled } else { how };
 
         let (events, mut first) = run(status, before);
         let mut second = Fold::replay(fold(status).header, status, &read(&events));
 
         prop_assert_eq!(second.has_output(), first.has_output());
         prop_assert_eq!(second.next_seq, first.next_seq);
-        let kinds = |events: Vec<Event>| events.into_iter().map(|it| it.kind).collect::<Vec<_>>();
-        prop_assert_eq!(kinds(second.apply(ended(how.clone()))), kinds(first.apply(ended(how))));
+        let kinds = |events: Vec<StreamEvent>| events.into_iter().map(|it| it.kind).collect::<Vec<_>>();
+        prop_assert_eq!(kinds(second.apply(finished(how.clone()))), kinds(first.apply(finished(how))));
         prop_assert_eq!(without_ids(&second.document()), without_ids(&first.document()));
         prop_assert_eq!(second.next_seq, first.next_seq);
     }

@@ -1,22 +1,22 @@
 //! The laws of the one fold, by examples: order, and what each ending leaves.
 
-use super::Cut;
-use super::Ending;
-use super::Event;
+use super::Completeness;
+use super::EngineEvent;
 use super::Fold;
-use super::Happening;
-use super::How;
+use super::ResponseEnd;
+use super::ResponseOutcome;
+use super::StreamEvent;
 use crate::clock::Timestamp;
-use crate::responses::document::Bill;
-use crate::responses::document::Header;
-use crate::responses::document::Trouble;
-use crate::responses::response::Status;
+use crate::responses::response::ResponseStatus;
+use crate::responses::response_document::ResponseError;
+use crate::responses::response_document::ResponseHeader;
+use crate::responses::response_document::ResponseUsage;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-pub fn fold(status: Status) -> Fold {
-    let header = Header {
+pub fn fold(status: ResponseStatus) -> Fold {
+    let header = ResponseHeader {
         id: "resp_1".to_owned(),
         created_at: Timestamp(1_000),
         echo: Map::from_iter([("model".to_owned(), json!("m"))]),
@@ -24,33 +24,30 @@ pub fn fold(status: Status) -> Fold {
     Fold::new(header, status)
 }
 
-pub fn ended(how: How) -> Happening {
-    Happening::Ended(Ending {
-        how,
-        usage: Some(Bill::default()),
+pub fn finished(outcome: ResponseOutcome) -> EngineEvent {
+    EngineEvent::Finished(ResponseEnd {
+        outcome,
+        usage: Some(ResponseUsage::default()),
         at: Timestamp(2_000),
     })
 }
 
-pub fn said(text: &str) -> Happening {
-    Happening::Said(text.to_owned())
+pub fn text_delta(text: &str) -> EngineEvent {
+    EngineEvent::TextDelta(text.to_owned())
 }
 
-fn thought(text: &str) -> Happening {
-    Happening::Thought(text.to_owned())
+fn reasoning_delta(text: &str) -> EngineEvent {
+    EngineEvent::ReasoningDelta(text.to_owned())
 }
 
 /// All events of these happenings, and the fold behind them.
-pub fn run(status: Status, happenings: &[Happening]) -> (Vec<Event>, Fold) {
+pub fn run(status: ResponseStatus, all: &[EngineEvent]) -> (Vec<StreamEvent>, Fold) {
     let mut fold = fold(status);
-    let events = happenings
-        .iter()
-        .flat_map(|it| fold.apply(it.clone()))
-        .collect();
+    let events = all.iter().flat_map(|it| fold.apply(it.clone())).collect();
     (events, fold)
 }
 
-pub fn kinds(events: &[Event]) -> Vec<&str> {
+pub fn kinds(events: &[StreamEvent]) -> Vec<&str> {
     events
         .iter()
         .map(|it| it.kind.trim_start_matches("response."))
@@ -60,14 +57,14 @@ pub fn kinds(events: &[Event]) -> Vec<&str> {
 #[test]
 fn text_comes_in_the_agreed_order() {
     let all = [
-        Happening::Created,
-        Happening::Began,
-        said("Hel"),
-        said("lo"),
-        ended(How::Completed),
+        EngineEvent::Created,
+        EngineEvent::Started,
+        text_delta("Hel"),
+        text_delta("lo"),
+        finished(ResponseOutcome::Completed),
     ];
 
-    let (events, _) = run(Status::InProgress, &all);
+    let (events, _) = run(ResponseStatus::InProgress, &all);
 
     assert_eq!(
         kinds(&events),
@@ -87,15 +84,15 @@ fn text_comes_in_the_agreed_order() {
 }
 
 #[test]
-fn what_is_thought_is_an_item_before_the_text() {
+fn reasoning_is_an_item_before_the_text() {
     let all = [
-        Happening::Created,
-        thought("hm"),
-        said("Hello"),
-        ended(How::Completed),
+        EngineEvent::Created,
+        reasoning_delta("hm"),
+        text_delta("Hello"),
+        finished(ResponseOutcome::Completed),
     ];
 
-    let (_, fold) = run(Status::InProgress, &all);
+    let (_, fold) = run(ResponseStatus::InProgress, &all);
 
     let document = fold.document();
     assert_eq!(document["output"][0]["type"], "reasoning");
@@ -104,16 +101,16 @@ fn what_is_thought_is_an_item_before_the_text() {
 }
 
 #[test]
-fn a_model_that_stops_at_once_has_said_the_empty_text() {
-    for before in [vec![], vec![thought("hm")]] {
+fn a_model_that_stops_at_once_gives_an_empty_text() {
+    for before in [vec![], vec![reasoning_delta("hm")]] {
         let all = [
-            vec![Happening::Created],
+            vec![EngineEvent::Created],
             before,
-            vec![ended(How::Completed)],
+            vec![finished(ResponseOutcome::Completed)],
         ]
         .concat();
 
-        let (_, fold) = run(Status::InProgress, &all);
+        let (_, fold) = run(ResponseStatus::InProgress, &all);
 
         let document = fold.document();
         let last = document["output"]
@@ -128,18 +125,18 @@ fn a_model_that_stops_at_once_has_said_the_empty_text() {
 }
 
 #[test]
-fn who_fails_before_any_output_has_none() {
-    let trouble = Trouble {
+fn a_failure_before_any_output_leaves_none() {
+    let error = ResponseError {
         code: "upstream_error".to_owned(),
         message: "Busy.".to_owned(),
     };
     let all = [
-        Happening::Created,
-        Happening::Began,
-        ended(How::Failed(trouble)),
+        EngineEvent::Created,
+        EngineEvent::Started,
+        finished(ResponseOutcome::Failed(error)),
     ];
 
-    let (events, fold) = run(Status::InProgress, &all);
+    let (events, fold) = run(ResponseStatus::InProgress, &all);
 
     assert_eq!(kinds(&events), ["created", "in_progress", "failed"]);
     assert_eq!(fold.document()["error"]["code"], "upstream_error");
@@ -147,9 +144,13 @@ fn who_fails_before_any_output_has_none() {
 
 #[test]
 fn a_cancelled_stream_ends_with_incomplete() {
-    let all = [Happening::Created, said("Hel"), ended(How::Cancelled)];
+    let all = [
+        EngineEvent::Created,
+        text_delta("Hel"),
+        finished(ResponseOutcome::Cancelled),
+    ];
 
-    let (events, fold) = run(Status::InProgress, &all);
+    let (events, fold) = run(ResponseStatus::InProgress, &all);
 
     let document = fold.document();
     assert_eq!(kinds(&events).last(), Some(&"incomplete"));
@@ -163,7 +164,7 @@ pub fn call(kind: &str, field: &str, text: &str) -> Value {
     json!({ "type": kind, "call_id": "call_1", "name": "f", field: text })
 }
 
-pub fn receipt() -> Value {
+pub fn server_tool_call() -> Value {
     json!({
         "type": "troupe:time", "call_id": "call_1", "arguments": "{}", "output": null,
         "error": null,
@@ -175,15 +176,21 @@ fn each_kind_of_call_has_its_group() {
     let action = json!({ "type": "exec", "command": ["ls"], "env": {} });
     let shell = json!({ "type": "local_shell_call", "call_id": "call_1", "action": action });
     let all = [
-        Happening::Created,
-        said("a"),
-        Happening::Called(call("function_call", "arguments", "{}"), Cut::Whole),
-        Happening::Called(call("custom_tool_call", "input", "x"), Cut::Whole),
-        Happening::Called(shell, Cut::Whole),
-        ended(How::Completed),
+        EngineEvent::Created,
+        text_delta("a"),
+        EngineEvent::ClientToolCall(
+            call("function_call", "arguments", "{}"),
+            Completeness::Complete,
+        ),
+        EngineEvent::ClientToolCall(
+            call("custom_tool_call", "input", "x"),
+            Completeness::Complete,
+        ),
+        EngineEvent::ClientToolCall(shell, Completeness::Complete),
+        finished(ResponseOutcome::Completed),
     ];
 
-    let (events, fold) = run(Status::InProgress, &all);
+    let (events, fold) = run(ResponseStatus::InProgress, &all);
 
     assert_eq!(
         kinds(&events)[6..],
@@ -210,26 +217,27 @@ fn each_kind_of_call_has_its_group() {
 }
 
 #[test]
-fn a_tool_of_ours_moves_and_ends_and_what_follows_is_another_item() {
+fn output_after_a_server_tool_is_another_item() {
     let all = [
-        Happening::Created,
-        said("a"),
-        Happening::AskedAgain,
-        said("b"),
-        Happening::ToolBegan(receipt()),
-        Happening::ToolMoved("half".to_owned()),
-        Happening::ToolEnded(Ok("noon".to_owned())),
-        Happening::ToolMoved("late".to_owned()),
-        Happening::ToolEnded(Ok("again".to_owned())),
-        Happening::AskedAgain,
-        ended(How::Completed),
+        EngineEvent::Created,
+        text_delta("a"),
+        EngineEvent::NextIteration,
+        text_delta("b"),
+        EngineEvent::ToolStarted(server_tool_call()),
+        EngineEvent::ToolProgress("half".to_owned()),
+        EngineEvent::ToolFinished(Ok("noon".to_owned())),
+        EngineEvent::ToolProgress("late".to_owned()),
+        EngineEvent::ToolFinished(Ok("again".to_owned())),
+        EngineEvent::NextIteration,
+        finished(ResponseOutcome::Completed),
     ];
 
-    let (events, fold) = run(Status::InProgress, &all);
+    let (events, fold) = run(ResponseStatus::InProgress, &all);
 
-    let told: Vec<&str> = events.iter().map(|it| it.kind.as_str()).collect();
+    let event_kinds: Vec<&str> = events.iter().map(|it| it.kind.as_str()).collect();
     assert_eq!(
-        told.iter()
+        event_kinds
+            .iter()
             .filter(|it| **it == "troupe:tool.progress")
             .count(),
         1
@@ -248,31 +256,31 @@ fn a_tool_of_ours_moves_and_ends_and_what_follows_is_another_item() {
 }
 
 #[test]
-fn a_tool_that_was_cut_off_is_incomplete() {
+fn a_canceled_tool_is_incomplete() {
     let all = [
-        Happening::Created,
-        Happening::ToolBegan(receipt()),
-        ended(How::Cancelled),
+        EngineEvent::Created,
+        EngineEvent::ToolStarted(server_tool_call()),
+        finished(ResponseOutcome::Cancelled),
     ];
 
-    let (_, fold) = run(Status::InProgress, &all);
+    let (_, fold) = run(ResponseStatus::InProgress, &all);
 
     assert_eq!(fold.items()[0]["status"], "incomplete");
 }
 
 #[test]
-fn a_refusal_is_a_part_of_its_own_in_the_one_message() {
-    let refused = |text: &str| Happening::Refused(text.to_owned());
+fn a_refusal_is_a_separate_part_of_the_message() {
+    let refused = |text: &str| EngineEvent::RefusalDelta(text.to_owned());
     let all = [
-        Happening::Created,
-        said("Well, "),
+        EngineEvent::Created,
+        text_delta("Well, "),
         refused("I can"),
         refused("not."),
-        said("Sorry."),
-        ended(How::Completed),
+        text_delta("Sorry."),
+        finished(ResponseOutcome::Completed),
     ];
 
-    let (events, fold) = run(Status::InProgress, &all);
+    let (events, fold) = run(ResponseStatus::InProgress, &all);
 
     assert_eq!(
         kinds(&events)[1..],
@@ -303,11 +311,15 @@ fn a_refusal_is_a_part_of_its_own_in_the_one_message() {
 }
 
 #[test]
-fn who_only_refuses_has_answered() {
-    let refused = Happening::Refused("No.".to_owned());
-    let all = [Happening::Created, refused, ended(How::Completed)];
+fn a_refusal_counts_as_an_answer() {
+    let refused = EngineEvent::RefusalDelta("No.".to_owned());
+    let all = [
+        EngineEvent::Created,
+        refused,
+        finished(ResponseOutcome::Completed),
+    ];
 
-    let (_, fold) = run(Status::InProgress, &all);
+    let (_, fold) = run(ResponseStatus::InProgress, &all);
 
     let [item] = fold.items() else {
         panic!("{:?}", fold.items());

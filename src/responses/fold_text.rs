@@ -1,85 +1,85 @@
 //! The groups of texts: messages and what is thought, part by part. Pure.
 
-use crate::responses::names;
+use crate::responses::object_ids;
 use serde_json::Value;
 use serde_json::json;
 use std::mem;
 
 /// What a part of a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TextKind {
     /// Said, in a message.
-    Said,
+    Text,
     /// Said in a message, too: that there will be no answer, and why.
-    Refused,
+    Refusal,
     /// In an item of its own, which is no message.
-    Thought,
+    Reasoning,
 }
 
-impl Kind {
-    fn is_said(self) -> bool {
-        self != Self::Thought
+impl TextKind {
+    fn is_message(self) -> bool {
+        self != Self::Reasoning
     }
 
     /// The prefix of the ids of its items.
     fn prefix(self) -> &'static str {
-        match self.is_said() {
-            true => names::MESSAGE,
-            false => names::REASONING,
+        match self.is_message() {
+            true => object_ids::MESSAGE,
+            false => object_ids::REASONING,
         }
     }
 
     /// What a part of this kind has its text in.
     fn field(self) -> &'static str {
         match self {
-            Self::Said | Self::Thought => "text",
-            Self::Refused => "refusal",
+            Self::Text | Self::Reasoning => "text",
+            Self::Refusal => "refusal",
         }
     }
 
     /// A part of this kind before it grows.
-    fn empty(self) -> Value {
+    fn empty_part(self) -> Value {
         match self {
-            Self::Said => {
+            Self::Text => {
                 json!({ "type": "output_text", "text": "", "annotations": [], "logprobs": [] })
             }
-            Self::Refused => json!({ "type": "refusal", "refusal": "" }),
-            Self::Thought => json!({ "type": "summary_text", "text": "" }),
+            Self::Refusal => json!({ "type": "refusal", "refusal": "" }),
+            Self::Reasoning => json!({ "type": "summary_text", "text": "" }),
         }
     }
 }
 
 /// An item that is being written: parts that are done, and the one that grows.
 #[derive(Clone, Debug)]
-pub struct Writing {
+pub struct OpenText {
     id: String,
-    kind: Kind,
+    kind: TextKind,
     done: Vec<Value>,
     text: String,
     /// How likely each token of the text was, where that is known.
     logprobs: Vec<Value>,
     /// Where it comes from; told when it is whole.
-    citations: Vec<Value>,
+    annotations: Vec<Value>,
 }
 
-impl Writing {
+impl OpenText {
     /// Nothing of it was told yet; its first part will be of this kind.
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: TextKind) -> Self {
         Self {
-            id: names::mint(kind.prefix()),
+            id: object_ids::generate(kind.prefix()),
             kind,
             done: Vec::new(),
             text: String::new(),
             logprobs: Vec::new(),
-            citations: Vec::new(),
+            annotations: Vec::new(),
         }
     }
 
     /// The one whose beginning was told by this item; `None`: it is no text.
-    pub fn begun(item: &Value) -> Option<Self> {
+    pub fn from_item(item: &Value) -> Option<Self> {
         let kind = match item["type"].as_str() {
-            Some("message") => Kind::Said,
-            Some("reasoning") => Kind::Thought,
+            Some("message") => TextKind::Text,
+            Some("reasoning") => TextKind::Reasoning,
             _ => return None,
         };
         Some(Self {
@@ -89,12 +89,12 @@ impl Writing {
     }
 
     /// Takes an event of its group that was told before.
-    pub fn take_back(&mut self, event: &Value) {
+    pub fn restore(&mut self, event: &Value) {
         match event["type"].as_str().unwrap_or_default() {
             "response.content_part.added" if event["part"]["type"] == "refusal" => {
-                self.kind = Kind::Refused;
+                self.kind = TextKind::Refusal;
             }
-            "response.content_part.added" => self.kind = Kind::Said,
+            "response.content_part.added" => self.kind = TextKind::Text,
             "response.output_text.delta"
             | "response.refusal.delta"
             | "response.reasoning_summary_text.delta" => {
@@ -112,23 +112,23 @@ impl Writing {
     }
 
     /// Whether its part is of this kind.
-    pub fn is(&self, kind: Kind) -> bool {
+    pub fn has_kind(&self, kind: TextKind) -> bool {
         self.kind == kind
     }
 
     /// Whether it is what is said.
-    pub fn is_said(&self) -> bool {
-        self.kind.is_said()
+    pub fn is_message(&self) -> bool {
+        self.kind.is_message()
     }
 
     /// Whether a part of this kind may follow in it.
-    pub fn takes(&self, kind: Kind) -> bool {
-        self.is_said() && kind.is_said()
+    pub fn can_contain(&self, kind: TextKind) -> bool {
+        self.is_message() && kind.is_message()
     }
 
     /// The item, with the parts that are done.
     pub fn item(&self, status: &str) -> Value {
-        match self.is_said() {
+        match self.is_message() {
             true => json!({
                 "id": self.id, "type": "message", "status": status, "role": "assistant",
                 "content": self.done,
@@ -140,7 +140,7 @@ impl Writing {
     }
 
     /// Ends its part, and begins one of another kind.
-    pub fn turn_to(&mut self, kind: Kind, index: usize) -> Vec<Value> {
+    pub fn switch_to(&mut self, kind: TextKind, index: usize) -> Vec<Value> {
         let mut events = self.end_part(index);
         self.kind = kind;
         events.push(self.part_added(index));
@@ -149,23 +149,23 @@ impl Writing {
 
     /// Its part begins.
     pub fn part_added(&self, index: usize) -> Value {
-        let kind = match self.is_said() {
+        let kind = match self.is_message() {
             true => "content_part.added",
             false => "reasoning_summary_part.added",
         };
-        self.event(kind, index, "part", self.kind.empty())
+        self.event(kind, index, "part", self.kind.empty_part())
     }
 
     /// It grows, by tokens that were so likely.
-    pub fn push(&mut self, text: &str, logprobs: Vec<Value>, index: usize) -> Value {
+    pub fn push_delta(&mut self, text: &str, logprobs: Vec<Value>, index: usize) -> Value {
         self.text.push_str(text);
         let kind = match self.kind {
-            Kind::Said => "output_text.delta",
-            Kind::Refused => "refusal.delta",
-            Kind::Thought => "reasoning_summary_text.delta",
+            TextKind::Text => "output_text.delta",
+            TextKind::Refusal => "refusal.delta",
+            TextKind::Reasoning => "reasoning_summary_text.delta",
         };
         let mut event = self.event(kind, index, "delta", json!(text));
-        if self.kind == Kind::Said {
+        if self.kind == TextKind::Text {
             event["logprobs"] = json!(logprobs);
             self.logprobs.extend(logprobs);
         }
@@ -173,30 +173,30 @@ impl Writing {
     }
 
     /// What it says comes from there.
-    pub fn cite(&mut self, citation: Value) {
-        if self.kind == Kind::Said {
-            self.citations.push(citation);
+    pub fn add_annotation(&mut self, annotation: Value) {
+        if self.kind == TextKind::Text {
+            self.annotations.push(annotation);
         }
     }
 
     /// Its part is whole, or as whole as it gets.
     pub fn end_part(&mut self, index: usize) -> Vec<Value> {
-        let cited = self.citations.iter().enumerate();
-        let cited = cited.map(|(at, it)| self.annotation_added(at, it, index));
+        let added = self.annotations.iter().enumerate();
+        let cited = added.map(|(at, it)| self.annotation_added(at, it, index));
         let mut events: Vec<Value> = cited.collect();
         let text = json!(mem::take(&mut self.text));
-        let mut part = self.kind.empty();
+        let mut part = self.kind.empty_part();
         let (kind, whole) = match self.kind {
-            Kind::Said => ("output_text.done", "content_part.done"),
-            Kind::Refused => ("refusal.done", "content_part.done"),
-            Kind::Thought => ("reasoning_summary_text.done", "reasoning_summary_part.done"),
+            TextKind::Text => ("output_text.done", "content_part.done"),
+            TextKind::Refusal => ("refusal.done", "content_part.done"),
+            TextKind::Reasoning => ("reasoning_summary_text.done", "reasoning_summary_part.done"),
         };
         let field = self.kind.field();
         let mut done = self.event(kind, index, field, text.clone());
         part[field] = text;
-        if self.kind == Kind::Said {
+        if self.kind == TextKind::Text {
             part["logprobs"] = mem::take(&mut self.logprobs).into();
-            part["annotations"] = mem::take(&mut self.citations).into();
+            part["annotations"] = mem::take(&mut self.annotations).into();
             done["logprobs"] = part["logprobs"].clone();
         }
         events.extend([done, self.event(whole, index, "part", part.clone())]);
@@ -204,21 +204,21 @@ impl Writing {
         events
     }
 
-    fn annotation_added(&self, at: usize, citation: &Value, index: usize) -> Value {
+    fn annotation_added(&self, at: usize, annotation: &Value, index: usize) -> Value {
         let kind = "output_text.annotation.added";
-        let mut event = self.event(kind, index, "annotation", citation.clone());
+        let mut event = self.event(kind, index, "annotation", annotation.clone());
         event["annotation_index"] = json!(at);
         event
     }
 
     fn event(&self, kind: &str, index: usize, field: &str, value: Value) -> Value {
-        let place = match self.is_said() {
+        let index_field = match self.is_message() {
             true => "content_index",
             false => "summary_index",
         };
         json!({
             "type": format!("response.{kind}"), "item_id": self.id, "output_index": index,
-            place: self.done.len(), field: value,
+            index_field: self.done.len(), field: value,
         })
     }
 }

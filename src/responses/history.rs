@@ -1,12 +1,12 @@
 //! What a response goes on from: the chain of those before it, or its conversation.
 
 use crate::ids::UserId;
-use crate::responses::conversation;
-use crate::responses::conversation_item;
+use crate::responses::api_conversation;
+use crate::responses::api_conversation_item;
+use crate::responses::error::ResponseEngineError;
 use crate::responses::item;
-use crate::responses::refusal::Refusal;
 use crate::responses::response;
-use crate::responses::response::Status;
+use crate::responses::response::ResponseStatus;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbBackend;
@@ -21,7 +21,7 @@ use serde_json::Value;
 
 /// Input and output of a response and of all before it, oldest first. Deleted ones are still what
 /// the others said it after.
-const CHAIN: &str = "WITH RECURSIVE chain(id, previous, depth) AS ( \
+const CHAIN_CTE: &str = "WITH RECURSIVE chain(id, previous, depth) AS ( \
     SELECT id, previous_response_id, 0 FROM responses WHERE id = # \
     UNION ALL SELECT r.id, r.previous_response_id, chain.depth + 1 \
     FROM responses r JOIN chain ON r.id = chain.previous) ";
@@ -46,13 +46,17 @@ pub async fn check_previous(
     db: &impl ConnectionTrait,
     user: UserId,
     previous: &str,
-) -> Result<(), Refusal> {
-    let found = response::of_user(db, user, previous).await?;
-    let found = found.ok_or_else(|| Refusal::PreviousNotFound(previous.to_owned()))?;
+) -> Result<(), ResponseEngineError> {
+    let found = response::find_for_user(db, user, previous).await?;
+    let found = found.ok_or_else(|| ResponseEngineError::PreviousNotFound(previous.to_owned()))?;
     match found.status {
-        Status::Queued | Status::InProgress => Err(Refusal::PreviousInProgress),
-        Status::Failed => Err(Refusal::PreviousNotUsable),
-        Status::Completed | Status::Incomplete | Status::Cancelled => Ok(()),
+        ResponseStatus::Queued | ResponseStatus::InProgress => {
+            Err(ResponseEngineError::PreviousInProgress)
+        }
+        ResponseStatus::Failed => Err(ResponseEngineError::PreviousNotUsable),
+        ResponseStatus::Completed | ResponseStatus::Incomplete | ResponseStatus::Cancelled => {
+            Ok(())
+        }
     }
 }
 
@@ -60,9 +64,13 @@ pub async fn check_previous(
 ///
 /// # Errors
 /// It is not there to be seen.
-pub async fn length(db: &impl ConnectionTrait, user: UserId, id: &str) -> Result<i64, Refusal> {
-    let found = conversation::of_user(db, user, id).await?;
-    let found = found.ok_or(Refusal::ConversationNotFound)?;
+pub async fn conversation_position(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    id: &str,
+) -> Result<i64, ResponseEngineError> {
+    let found = api_conversation::find_for_user(db, user, id).await?;
+    let found = found.ok_or(ResponseEngineError::ConversationNotFound)?;
     Ok(found.next_position)
 }
 
@@ -70,70 +78,78 @@ pub async fn length(db: &impl ConnectionTrait, user: UserId, id: &str) -> Result
 ///
 /// # Errors
 /// They are more than a turn may hold.
-pub async fn items(
+pub async fn list_items(
     db: &impl ConnectionTrait,
     previous: Option<&str>,
     conversation: Option<&str>,
-) -> Result<Vec<Value>, Refusal> {
+) -> Result<Vec<Value>, ResponseEngineError> {
     match (previous, conversation) {
-        (Some(id), _) => chain(db, id).await,
+        (Some(id), _) => list_chain(db, id).await,
         (None, Some(id)) => {
-            must_fit(db, SIZE_OF_CONVERSATION, id).await?;
-            let items = conversation_item::all(db, id).await?;
+            require_size_limit(db, SIZE_OF_CONVERSATION, id).await?;
+            let items = api_conversation_item::list_all(db, id).await?;
             Ok(items.into_iter().map(|it| it.payload).collect())
         }
         (None, None) => Ok(Vec::new()),
     }
 }
 
-async fn chain(db: &impl ConnectionTrait, id: &str) -> Result<Vec<Value>, Refusal> {
-    must_fit(db, &[CHAIN, SIZE].concat(), id).await?;
+async fn list_chain(
+    db: &impl ConnectionTrait,
+    id: &str,
+) -> Result<Vec<Value>, ResponseEngineError> {
+    require_size_limit(db, &[CHAIN_CTE, SIZE].concat(), id).await?;
     let items = item::Entity::find()
-        .from_raw_sql(about(db, &[CHAIN, ITEMS].concat(), id))
+        .from_raw_sql(statement_for(db, &[CHAIN_CTE, ITEMS].concat(), id))
         .all(db)
         .await?;
     Ok(items.into_iter().map(|it| it.payload).collect())
 }
 
-async fn must_fit(db: &impl ConnectionTrait, size: &str, id: &str) -> Result<(), Refusal> {
-    let row = db.query_one_raw(about(db, size, id)).await?;
+async fn require_size_limit(
+    db: &impl ConnectionTrait,
+    size: &str,
+    id: &str,
+) -> Result<(), ResponseEngineError> {
+    let row = db.query_one_raw(statement_for(db, size, id)).await?;
     let n_bytes: i64 = row.map_or(Ok(0), |it| it.try_get("", "n"))?;
     match n_bytes <= MAX_BYTES {
         true => Ok(()),
-        false => Err(Refusal::TooMuch(MAX_BYTES)),
+        false => Err(ResponseEngineError::HistoryTooLarge(MAX_BYTES)),
     }
 }
 
 /// The statement with `id` in its one place.
-fn about(db: &impl ConnectionTrait, sql: &str, id: &str) -> Statement {
+fn statement_for(db: &impl ConnectionTrait, sql: &str, id: &str) -> Statement {
     let backend = db.get_database_backend();
-    let place = match backend {
+    let placeholder = match backend {
         DbBackend::Postgres => "$1",
         _ => "?",
     };
-    Statement::from_sql_and_values(backend, sql.replace('#', place), [id.into()])
+    Statement::from_sql_and_values(backend, sql.replace('#', placeholder), [id.into()])
 }
 
 /// Puts in the place of each reference the item that it names.
 ///
 /// # Errors
 /// It names none that this user has; together they are more than a turn may hold.
-pub async fn resolve(
+pub async fn resolve_references(
     db: &impl ConnectionTrait,
     user: UserId,
     input: &mut [Value],
-) -> Result<(), Refusal> {
+) -> Result<(), ResponseEngineError> {
     let mut left = MAX_BYTES;
     for (at, item) in input.iter_mut().enumerate() {
         if item["type"] != "item_reference" {
             continue;
         }
         let id = item["id"].as_str().unwrap_or_default();
-        let found = stored(db, user, id).await?;
-        let found = found.ok_or_else(|| Refusal::UnknownItem(format!("input[{at}].id")))?;
+        let found = find_stored_item(db, user, id).await?;
+        let found =
+            found.ok_or_else(|| ResponseEngineError::UnknownItem(format!("input[{at}].id")))?;
         left -= i64::try_from(found.to_string().len()).unwrap_or(i64::MAX);
         if left < 0 {
-            return Err(Refusal::TooMuch(MAX_BYTES));
+            return Err(ResponseEngineError::HistoryTooLarge(MAX_BYTES));
         }
         *item = found;
     }
@@ -141,8 +157,12 @@ pub async fn resolve(
 }
 
 /// An item of a user, wherever it is stored.
-async fn stored(db: &impl ConnectionTrait, user: UserId, id: &str) -> Result<Option<Value>, DbErr> {
-    let own = Query::select()
+async fn find_stored_item(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    id: &str,
+) -> Result<Option<Value>, DbErr> {
+    let own_ids = Query::select()
         .column(response::Column::Id)
         .from(response::Entity)
         .and_where(response::Column::UserId.eq(user))
@@ -150,7 +170,7 @@ async fn stored(db: &impl ConnectionTrait, user: UserId, id: &str) -> Result<Opt
         .to_owned();
     let of_a_response = item::Entity::find()
         .filter(item::Column::ItemId.eq(id))
-        .filter(item::Column::ResponseId.in_subquery(own))
+        .filter(item::Column::ResponseId.in_subquery(own_ids))
         .order_by_desc(item::Column::ResponseId)
         .limit(1)
         .one(db)
@@ -159,14 +179,14 @@ async fn stored(db: &impl ConnectionTrait, user: UserId, id: &str) -> Result<Opt
         return Ok(Some(found.payload));
     }
     let own = Query::select()
-        .column(conversation::Column::Id)
-        .from(conversation::Entity)
-        .and_where(conversation::Column::UserId.eq(user))
-        .and_where(conversation::Column::DeletedAt.is_null())
+        .column(api_conversation::Column::Id)
+        .from(api_conversation::Entity)
+        .and_where(api_conversation::Column::UserId.eq(user))
+        .and_where(api_conversation::Column::DeletedAt.is_null())
         .to_owned();
-    let of_a_conversation = conversation_item::Entity::find()
-        .filter(conversation_item::Column::ItemId.eq(id))
-        .filter(conversation_item::Column::ApiConversationId.in_subquery(own))
+    let of_a_conversation = api_conversation_item::Entity::find()
+        .filter(api_conversation_item::Column::ItemId.eq(id))
+        .filter(api_conversation_item::Column::ApiConversationId.in_subquery(own))
         .limit(1)
         .one(db)
         .await?;

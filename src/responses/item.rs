@@ -1,6 +1,6 @@
 //! Table `response_items`: what a response was given and what it put out, in order.
 
-use crate::responses::names;
+use crate::responses::object_ids;
 use sea_orm::ActiveValue::Set;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
@@ -14,7 +14,7 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub response_id: String,
     #[sea_orm(primary_key, auto_increment = false)]
-    pub side: Side,
+    pub side: ItemDirection,
     #[sea_orm(primary_key, auto_increment = false)]
     pub position: i64,
     pub item_id: String,
@@ -41,7 +41,7 @@ impl ActiveModelBehavior for ActiveModel {}
     db_type = "String(StringLen::N(32))",
     rename_all = "snake_case"
 )]
-pub enum Side {
+pub enum ItemDirection {
     Input,
     Output,
 }
@@ -53,7 +53,7 @@ const BATCH: usize = 500;
 pub async fn insert(
     tx: &impl ConnectionTrait,
     response: &str,
-    side: Side,
+    side: ItemDirection,
     from: usize,
     items: &[Value],
 ) -> Result<(), DbErr> {
@@ -68,13 +68,13 @@ pub async fn insert(
     Ok(())
 }
 
-fn row(response: &str, side: Side, at: usize, item: &Value) -> ActiveModel {
+fn row(response: &str, side: ItemDirection, at: usize, item: &Value) -> ActiveModel {
     let word = |name: &str| item[name].as_str().map(str::to_owned);
     ActiveModel {
         response_id: Set(response.to_owned()),
         side: Set(side),
         position: Set(i64::try_from(at).unwrap_or(i64::MAX)),
-        item_id: Set(word("id").unwrap_or_else(|| names::mint(names::MESSAGE))),
+        item_id: Set(word("id").unwrap_or_else(|| object_ids::generate(object_ids::MESSAGE))),
         kind: Set(word("type").unwrap_or_else(|| "message".to_owned())),
         status: Set(word("status").unwrap_or_else(|| "completed".to_owned())),
         call_id: Set(word("call_id")),
@@ -86,7 +86,7 @@ fn row(response: &str, side: Side, at: usize, item: &Value) -> ActiveModel {
 
 /// Gives another id to each item whose id is `known` or stands before it: a place in a list is told
 /// by its id.
-pub fn distinguish(items: &mut [Value], mut known: HashSet<String>) {
+pub fn make_ids_unique(items: &mut [Value], mut known: HashSet<String>) {
     for item in items {
         let id = item["id"].as_str().unwrap_or_default().to_owned();
         if !known.contains(&id) {
@@ -95,16 +95,16 @@ pub fn distinguish(items: &mut [Value], mut known: HashSet<String>) {
         }
         let prefix = id.split('_').next().unwrap_or_default();
         let is_ours = !prefix.is_empty() && prefix.bytes().all(|it| it.is_ascii_lowercase());
-        let prefix = if is_ours { prefix } else { names::MESSAGE };
-        item["id"] = names::mint(prefix).into();
+        let prefix = if is_ours { prefix } else { object_ids::MESSAGE };
+        item["id"] = object_ids::generate(prefix).into();
     }
 }
 
 /// One side of a response, in order.
-pub async fn of_response(
+pub async fn list_for_response(
     db: &impl ConnectionTrait,
     response: &str,
-    side: Side,
+    side: ItemDirection,
 ) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(Column::ResponseId.eq(response))
@@ -116,15 +116,15 @@ pub async fn of_response(
 
 #[cfg(test)]
 mod tests {
-    use super::distinguish;
+    use super::make_ids_unique;
     use serde_json::json;
     use std::collections::HashSet;
 
     #[test]
-    fn an_id_that_is_there_already_becomes_another_of_its_kind() {
+    fn a_duplicate_id_becomes_another_with_the_same_prefix() {
         let mut items = ["msg_1", "fc_2", "fc_2", "?", "?"].map(|id| json!({ "id": id }));
 
-        distinguish(&mut items, HashSet::from(["msg_1".to_owned()]));
+        make_ids_unique(&mut items, HashSet::from(["msg_1".to_owned()]));
 
         let ids: Vec<&str> = items.iter().filter_map(|it| it["id"].as_str()).collect();
         assert!(ids[0].starts_with("msg_") && ids[0] != "msg_1", "{ids:?}");

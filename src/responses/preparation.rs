@@ -10,34 +10,34 @@ use crate::llm::tokens;
 use crate::llm::tool::OutputFormat;
 use crate::llm::tool::ToolChoice;
 use crate::providers::provider;
-use crate::responses::cast::Cast;
-use crate::responses::models;
-use crate::responses::parts::Parts;
+use crate::responses::active_tasks::CancelHandle;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::mcp::McpPlan;
+use crate::responses::model_list;
+use crate::responses::model_names;
+use crate::responses::model_names::PersonaModel;
 use crate::responses::prompt;
-use crate::responses::refusal::Refusal;
-use crate::responses::remote::Errand;
-use crate::responses::spec::Kept;
-use crate::responses::speech::Call;
-use crate::responses::stop::Stop;
-use crate::responses::toolbox::Toolbox;
-use crate::responses::turn::Stage;
-use crate::responses::turn::Turn;
-use crate::responses::voice;
-use crate::responses::voice::Voice;
+use crate::responses::request::StoredRequest;
+use crate::responses::response_task::ResponseOutput;
+use crate::responses::response_task::ResponseTask;
+use crate::responses::services::ResponseServices;
+use crate::responses::speaker_queue::SpeakerQueue;
+use crate::responses::speakers::SpeakerCall;
+use crate::responses::tool_config::ToolConfig;
 use sea_orm::DbErr;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// A call that can be made.
-pub struct Prepared {
+pub struct PreparedResponse {
     /// How long its conversation was when it was read.
-    pub seen: Option<i64>,
-    call: Call,
+    pub conversation_position: Option<i64>,
+    into_call: SpeakerCall,
     /// Those who speak after it.
-    cast: Option<Cast>,
-    toolbox: Toolbox,
+    speakers: Option<SpeakerQueue>,
+    tools: ToolConfig,
     /// What is to be done with servers elsewhere before the call.
-    pub errand: Errand,
+    pub mcp_plan: McpPlan,
 }
 
 /// Prepares the call of a response: `prior` is what it goes on from, `input` is new.
@@ -45,27 +45,33 @@ pub struct Prepared {
 /// # Errors
 /// Whoever answers cannot be asked now or for that, or it is too much for their window.
 pub async fn prepare(
-    parts: &Parts,
-    answers: Answers,
-    kept: &Kept,
+    services: &ResponseServices,
+    target: ModelTarget,
+    stored: &StoredRequest,
     prior: Vec<Value>,
     input: Vec<Value>,
-) -> Result<Prepared, Refusal> {
-    match answers {
-        Answers::Provider(row) => of_model(parts, *row, kept, prior, input).await,
-        // Of their words some are cut: tokens would not add up to what is said.
-        Answers::Voice(_) if kept.sampling.top_logprobs.is_some() => {
-            Err(Refusal::CannotKeep("top_logprobs"))
+) -> Result<PreparedResponse, ResponseEngineError> {
+    match target {
+        ModelTarget::Provider(row) => {
+            prepare_for_provider(services, *row, stored, prior, input).await
         }
-        Answers::Voice(voice) => {
-            let mut cast = Cast::assemble(parts, voice, kept, &prior, &input).await?;
-            let first = cast.next().await?.ok_or(Refusal::NoSpeaker)?;
-            Ok(Prepared {
-                seen: None,
-                call: first,
-                cast: Some(cast),
-                toolbox: kept.tools.clone(),
-                errand: Errand::default(),
+        // Of their words some are cut: tokens would not add up to what is said.
+        ModelTarget::Persona(_) if stored.sampling.top_logprobs.is_some() => {
+            Err(ResponseEngineError::UnsupportedParameter("top_logprobs"))
+        }
+        ModelTarget::Persona(persona) => {
+            let mut speakers =
+                SpeakerQueue::load(services, persona, stored, &prior, &input).await?;
+            let first = speakers
+                .next()
+                .await?
+                .ok_or(ResponseEngineError::NoSpeaker)?;
+            Ok(PreparedResponse {
+                conversation_position: None,
+                into_call: first,
+                speakers: Some(speakers),
+                tools: stored.tools.clone(),
+                mcp_plan: McpPlan::default(),
             })
         }
     }
@@ -76,69 +82,69 @@ pub async fn prepare(
 /// # Errors
 /// As [`prepare`], and when there is no such model for this user.
 pub async fn prepare_plain(
-    parts: &Parts,
+    services: &ResponseServices,
     user: UserId,
     model: &str,
-    kept: &Kept,
+    stored: &StoredRequest,
     prior: Vec<Value>,
     input: Vec<Value>,
-) -> Result<Prepared, Refusal> {
-    let row = match find(parts, user, model).await? {
-        Answers::Provider(row) => *row,
-        Answers::Voice(_) => {
-            let usual = provider::find_usable(parts.db.reader(), None, None).await?;
-            usual.ok_or(Refusal::Unusable)?
+) -> Result<PreparedResponse, ResponseEngineError> {
+    let row = match find_target(services, user, model).await? {
+        ModelTarget::Provider(row) => *row,
+        ModelTarget::Persona(_) => {
+            let default = provider::find_usable(services.db.reader(), None, None).await?;
+            default.ok_or(ResponseEngineError::ModelUnavailable)?
         }
     };
-    of_model(parts, row, kept, prior, input).await
+    prepare_for_provider(services, row, stored, prior, input).await
 }
 
-async fn of_model(
-    parts: &Parts,
+async fn prepare_for_provider(
+    services: &ResponseServices,
     row: provider::Model,
-    kept: &Kept,
+    stored: &StoredRequest,
     prior: Vec<Value>,
     input: Vec<Value>,
-) -> Result<Prepared, Refusal> {
-    let provider = provider(parts, &row, kept)?;
+) -> Result<PreparedResponse, ResponseEngineError> {
+    let provider = load_provider(services, &row, stored)?;
     let window = row.settings["context_tokens"].as_i64().filter(|it| *it > 0);
     let mut request = Request {
         context_tokens: window.and_then(|it| u32::try_from(it).ok()),
         seed: rand::random(),
-        format: kept.format.clone(),
-        ..kept.sampling.request(&row.model)
+        format: stored.format.clone(),
+        ..stored.sampling.request(&row.model)
     };
-    kept.tools.lay_out(&mut request);
-    let answer = kept.sampling.max_output_tokens.map_or(0, i64::from);
+    stored.tools.apply_to_request(&mut request);
+    let answer = stored.sampling.max_output_tokens.map_or(0, i64::from);
     let tools = request.tools.clone();
-    let (instructions, truncates) = (kept.instructions.clone(), kept.truncates);
+    let (instructions, truncates) = (stored.instructions.clone(), stored.truncates);
     // Counting is work for a processor, and the items may be many.
-    let fitting = parts.shutdown.main().spawn_blocking(move || {
-        let entries = prompt::entries(instructions.as_deref(), &prior, &input);
+    let fitting = services.shutdown.main().spawn_blocking(move || {
+        let entries = prompt::assemble(instructions.as_deref(), &prior, &input);
         let reserve = answer + window.map_or(0, |_| usage::tool_tokens(&tools));
         prompt::fit(entries, window, reserve, truncates, &tokens::count)
     });
     let fitted = fitting
         .await
         .map_err(|_| DbErr::Custom("the prompt could not be built".to_owned()))?;
-    request.messages = fitted.map_err(|too_long| Refusal::TooLong {
+    request.messages = fitted.map_err(|too_long| ResponseEngineError::PromptTooLong {
         n_tokens: too_long.n_tokens,
         window: window.unwrap_or_default(),
     })?;
-    must_read(provider.as_ref(), &request)?;
-    let call = Call {
+    require_readable_attachments(provider.as_ref(), &request)?;
+    let call = SpeakerCall {
         provider,
         request,
-        permits: parts.calls(row.id),
+        permits: services.provider_permits(row.id),
         trim: ReplyTrimmer::verbatim(),
-        speaks: None,
+        speaker_metadata: None,
     };
-    Ok(Prepared {
-        seen: None,
-        call,
-        cast: None,
-        toolbox: kept.tools.clone(),
-        errand: Errand::default(),
+    Ok(PreparedResponse {
+        conversation_position: None,
+        into_call: call,
+        speakers: None,
+        tools: stored.tools.clone(),
+        mcp_plan: McpPlan::default(),
     })
 }
 
@@ -146,16 +152,16 @@ async fn of_model(
 ///
 /// # Errors
 /// They cannot, or cannot be asked at all.
-pub fn provider(
-    parts: &Parts,
+pub fn load_provider(
+    services: &ResponseServices,
     row: &provider::Model,
-    kept: &Kept,
-) -> Result<Arc<dyn Provider>, Refusal> {
-    let provider = parts.models.create(row).map_err(|error| {
+    stored: &StoredRequest,
+) -> Result<Arc<dyn Provider>, ResponseEngineError> {
+    let provider = services.models.create(row).map_err(|error| {
         tracing::warn!(%error, "provider {} cannot be asked: {error}", row.id);
-        Refusal::Unusable
+        ResponseEngineError::ModelUnavailable
     })?;
-    must_keep(provider.as_ref(), kept)?;
+    require_supported(provider.as_ref(), stored)?;
     Ok(provider)
 }
 
@@ -163,20 +169,23 @@ pub fn provider(
 ///
 /// # Errors
 /// The first that it has none for.
-fn must_keep(provider: &dyn Provider, kept: &Kept) -> Result<(), Refusal> {
-    let has_form = match &kept.format {
+fn require_supported(
+    provider: &dyn Provider,
+    stored: &StoredRequest,
+) -> Result<(), ResponseEngineError> {
+    let has_form = match &stored.format {
         OutputFormat::Text => true,
         OutputFormat::Json => provider.has_capability(Capability::Json),
         OutputFormat::Schema(_) => provider.has_capability(Capability::Schema),
     };
-    let is_free = matches!(kept.tools.choice, ToolChoice::Auto | ToolChoice::None);
-    let asks_for_logprobs = kept.sampling.top_logprobs.is_some();
+    let is_free = matches!(stored.tools.choice, ToolChoice::Auto | ToolChoice::None);
+    let asks_for_logprobs = stored.sampling.top_logprobs.is_some();
     if !has_form {
-        Err(Refusal::CannotKeep("text.format"))
+        Err(ResponseEngineError::UnsupportedParameter("text.format"))
     } else if !is_free && !provider.has_capability(Capability::RequiredToolCall) {
-        Err(Refusal::CannotKeep("tool_choice"))
+        Err(ResponseEngineError::UnsupportedParameter("tool_choice"))
     } else if asks_for_logprobs && !provider.has_capability(Capability::Logprobs) {
-        Err(Refusal::CannotKeep("top_logprobs"))
+        Err(ResponseEngineError::UnsupportedParameter("top_logprobs"))
     } else {
         Ok(())
     }
@@ -186,57 +195,71 @@ fn must_keep(provider: &dyn Provider, kept: &Kept) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// It cannot.
-pub fn must_read(provider: &dyn Provider, request: &Request) -> Result<(), Refusal> {
+pub fn require_readable_attachments(
+    provider: &dyn Provider,
+    request: &Request,
+) -> Result<(), ResponseEngineError> {
     let mut attached = request.messages.iter().flat_map(|it| &it.attachments);
     match attached.all(|it| it.is_image()) || provider.has_capability(Capability::Documents) {
         true => Ok(()),
-        false => Err(Refusal::CannotKeep("input")),
+        false => Err(ResponseEngineError::UnsupportedParameter("input")),
     }
 }
 
 /// Who answers.
-pub enum Answers {
+pub enum ModelTarget {
     Provider(Box<provider::Model>),
-    Voice(Voice),
+    Persona(PersonaModel),
 }
 
 /// Who answers for this name when this user asks.
 ///
 /// # Errors
 /// Nobody does, or not now.
-pub async fn find(parts: &Parts, user: UserId, model: &str) -> Result<Answers, Refusal> {
-    let db = parts.db.reader();
-    if let Some(named) = voice::named(model) {
-        return Ok(Answers::Voice(voice::find(db, user, named).await?));
+pub async fn find_target(
+    services: &ResponseServices,
+    user: UserId,
+    model: &str,
+) -> Result<ModelTarget, ResponseEngineError> {
+    let db = services.db.reader();
+    if let Some(model_ref) = model_names::parse(model) {
+        return Ok(ModelTarget::Persona(
+            model_names::find(db, user, model_ref).await?,
+        ));
     }
-    let found = models::find(db, model).await?;
-    let found = found.ok_or_else(|| Refusal::ModelNotFound(model.to_owned()))?;
-    Ok(Answers::Provider(Box::new(found)))
+    let found = model_list::find_provider(db, model).await?;
+    let found = found.ok_or_else(|| ResponseEngineError::ModelNotFound(model.to_owned()))?;
+    Ok(ModelTarget::Provider(Box::new(found)))
 }
 
-impl Prepared {
+impl PreparedResponse {
     /// What will be sent.
     pub fn request(&self) -> &Request {
-        &self.call.request
+        &self.into_call.request
     }
 
     /// The call alone.
-    pub fn call(self) -> Call {
-        self.call
+    pub fn into_call(self) -> SpeakerCall {
+        self.into_call
     }
 
     /// The turn that makes the call.
-    pub fn turn(self, parts: &Parts, stop: Stop, stage: Stage) -> Turn {
-        Turn {
-            call: self.call,
-            cast: self.cast,
-            toolbox: self.toolbox,
-            workshop: parts.workshop.clone(),
-            errand: self.errand,
-            watches: parts.settings.watches,
-            stop,
-            clock: parts.clock.clone(),
-            stage,
+    pub fn into_task(
+        self,
+        services: &ResponseServices,
+        cancel: CancelHandle,
+        output: ResponseOutput,
+    ) -> ResponseTask {
+        ResponseTask {
+            call: self.into_call,
+            speakers: self.speakers,
+            tools: self.tools,
+            tool_runtime: services.tool_runtime.clone(),
+            mcp_plan: self.mcp_plan,
+            limits: services.settings.call_limits,
+            cancel,
+            clock: services.clock.clone(),
+            output,
         }
     }
 }

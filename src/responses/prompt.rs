@@ -3,8 +3,8 @@
 use crate::llm::request::Message;
 use crate::llm::request::PromptRole;
 use crate::llm::tool::Attachment;
-use crate::responses::call_groups;
-use crate::responses::speakers_of;
+use crate::responses::prompt_assembler;
+use crate::responses::speaker_selection;
 use serde_json::Value;
 
 /// What a model adds to each message around its text, in tokens.
@@ -15,28 +15,28 @@ const ATTACHMENT_TOKENS: i64 = 1_000;
 
 /// One entry of a prompt, and whether it may be left out when there is too much.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct PromptItem {
     pub message: Message,
     /// An old turn: the house's words and the new input always stay.
-    pub may_go: bool,
+    pub is_droppable: bool,
 }
 
 /// The prompt does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLong {
+pub struct PromptTooLong {
     pub n_tokens: i64,
 }
 
 /// The prompt of a response: its own instructions, what came before, the new input.
-pub fn entries(instructions: Option<&str>, prior: &[Value], input: &[Value]) -> Vec<Entry> {
-    let first = instructions.map(|it| Entry {
+pub fn assemble(instructions: Option<&str>, prior: &[Value], input: &[Value]) -> Vec<PromptItem> {
+    let first = instructions.map(|it| PromptItem {
         message: Message::new(PromptRole::System, it),
-        may_go: false,
+        is_droppable: false,
     });
     let old = prior.iter().map(|it| (it, true));
     let all: Vec<(&Value, bool)> = old.chain(input.iter().map(|it| (it, false))).collect();
-    let said = call_groups::entries(&all, message);
-    first.into_iter().chain(said).collect()
+    let items = prompt_assembler::assemble(&all, message);
+    first.into_iter().chain(items).collect()
 }
 
 /// Reasoning and receipts are not said to a model.
@@ -51,7 +51,7 @@ fn message(item: &Value) -> Option<Message> {
     };
     let name = Some(role).filter(|it| *it == PromptRole::Assistant);
     Some(Message {
-        name: name.and_then(|_| speakers_of::speaker(item)),
+        name: name.and_then(|_| speaker_selection::speaker_name(item)),
         attachments: attachments(&item["content"]),
         ..Message::new(role, text(&item["content"]))
     })
@@ -95,31 +95,31 @@ pub fn text(content: &Value) -> String {
 /// # Errors
 /// It does not fit, and no more may go.
 pub fn fit(
-    entries: Vec<Entry>,
+    entries: Vec<PromptItem>,
     window: Option<i64>,
     reserve: i64,
     truncates: bool,
     count: &dyn Fn(&str) -> i64,
-) -> Result<Vec<Message>, TooLong> {
+) -> Result<Vec<Message>, PromptTooLong> {
     let Some(window) = window else {
         return Ok(entries.into_iter().map(|it| it.message).collect());
     };
-    let cost = |it: &Entry| cost(&it.message, count);
-    let entries: Vec<(i64, Entry)> = entries.into_iter().map(|it| (cost(&it), it)).collect();
+    let cost = |it: &PromptItem| cost(&it.message, count);
+    let entries: Vec<(i64, PromptItem)> = entries.into_iter().map(|it| (cost(&it), it)).collect();
     let mut n_tokens: i64 = entries.iter().map(|(cost, _)| cost).sum::<i64>() + reserve;
     let mut fits = n_tokens <= window || !truncates;
-    let mut stay = Vec::with_capacity(entries.len());
+    let mut kept = Vec::with_capacity(entries.len());
     for (cost, it) in entries {
         // Looked at between two turns only: what was said in one goes or stays together.
-        fits |= n_tokens <= window && it.may_go && begins_a_turn(&it.message);
-        match it.may_go && !fits {
+        fits |= n_tokens <= window && it.is_droppable && begins_a_turn(&it.message);
+        match it.is_droppable && !fits {
             true => n_tokens -= cost,
-            false => stay.push(it.message),
+            false => kept.push(it.message),
         }
     }
     match n_tokens > window {
-        true => Err(TooLong { n_tokens }),
-        false => Ok(stay),
+        true => Err(PromptTooLong { n_tokens }),
+        false => Ok(kept),
     }
 }
 
@@ -138,14 +138,14 @@ fn begins_a_turn(message: &Message) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::TooLong;
-    use super::entries;
+    use super::PromptTooLong;
+    use super::assemble;
     use super::fit;
     use crate::llm::request::Message;
     use serde_json::Value;
     use serde_json::json;
 
-    fn said(role: &str, text: &str) -> Value {
+    fn message_item(role: &str, text: &str) -> Value {
         json!({ "type": "message", "role": role, "content": [{ "type": "input_text", "text": text }] })
     }
 
@@ -161,14 +161,14 @@ mod tests {
             ("user", "two"),
             ("assistant", "second"),
         ];
-        all.map(|(role, text)| said(role, text)).to_vec()
+        all.map(|(role, text)| message_item(role, text)).to_vec()
     }
 
     #[test]
     fn instructions_come_first_and_thoughts_are_not_repeated() {
         let prior = [json!({ "type": "reasoning", "summary": [{ "text": "hm" }] })];
 
-        let all = entries(Some("be kind"), &prior, &three_turns());
+        let all = assemble(Some("be kind"), &prior, &three_turns());
 
         let all: Vec<_> = all.into_iter().map(|it| it.message).collect();
         assert_eq!(
@@ -178,24 +178,24 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_turn_goes_whole_and_rules_and_the_newest_stay() {
-        let all = entries(None, &three_turns(), &[said("user", "three")]);
+    fn the_oldest_turn_is_dropped_as_a_whole() {
+        let all = assemble(None, &three_turns(), &[message_item("user", "three")]);
         // Each costs 1 and its frame.
         let fits = |window, truncates| fit(all.clone(), Some(window), 0, truncates, &|_| 1);
 
         assert_eq!(texts(&fits(30, false).unwrap()).len(), 6);
-        assert_eq!(fits(29, false), Err(TooLong { n_tokens: 30 }));
+        assert_eq!(fits(29, false), Err(PromptTooLong { n_tokens: 30 }));
         assert_eq!(
             texts(&fits(29, true).unwrap()),
             ["rule", "two", "second", "three"]
         );
         assert_eq!(texts(&fits(15, true).unwrap()), ["rule", "three"]);
-        assert_eq!(fits(9, true), Err(TooLong { n_tokens: 10 }));
+        assert_eq!(fits(9, true), Err(PromptTooLong { n_tokens: 10 }));
     }
 
     #[test]
-    fn where_nobody_knows_the_window_everything_is_sent() {
-        let all = entries(None, &three_turns(), &[]);
+    fn everything_is_sent_if_the_window_is_unknown() {
+        let all = assemble(None, &three_turns(), &[]);
 
         assert_eq!(fit(all, None, 0, false, &|_| 1_000_000).unwrap().len(), 5);
     }

@@ -7,11 +7,11 @@ use crate::clock::Timestamp;
 use crate::db::backend;
 use crate::db::connect::Backend;
 use crate::ids::UserId;
-use crate::responses::document::Standing;
 use crate::responses::response;
 use crate::responses::response::Column;
 use crate::responses::response::Entity;
-use crate::responses::response::Status;
+use crate::responses::response::ResponseStatus;
+use crate::responses::response_document::ResponseState;
 use sea_orm::ActiveModelTrait;
 use sea_orm::ColumnTrait;
 use sea_orm::ConnectionTrait;
@@ -48,8 +48,8 @@ pub async fn claim(
     now: Timestamp,
     dialect: Backend,
 ) -> Result<Option<response::Model>, DbErr> {
-    let mut rows = moving(id, Status::Queued)
-        .col_expr(Column::Status, Expr::value(Status::InProgress))
+    let mut rows = update_in_status(id, ResponseStatus::Queued)
+        .col_expr(Column::Status, Expr::value(ResponseStatus::InProgress))
         .col_expr(Column::WorkerId, Expr::value(worker))
         .col_expr(Column::Lease, Expr::col(Column::Lease).add(1))
         .col_expr(Column::Attempt, Expr::col(Column::Attempt).add(1))
@@ -62,27 +62,27 @@ pub async fn claim(
 
 /// What a heartbeat tells of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beaten {
+pub struct HeartbeatRow {
     pub id: String,
     pub lease: i64,
-    pub is_asked_to_end: bool,
+    pub is_cancel_requested: bool,
 }
 
 /// Renews the heartbeats of what a node works on, and tells what became of it. A response that is
 /// not in the answer is no longer ours. The rest of the rows, long as they may be, is not read.
-pub async fn beat(
+pub async fn heartbeat(
     db: &impl ConnectionTrait,
     worker: &str,
-    held: &[String],
+    ids: &[String],
     now: Timestamp,
     dialect: Backend,
-) -> Result<Vec<Beaten>, DbErr> {
+) -> Result<Vec<HeartbeatRow>, DbErr> {
     let beat = Query::update()
         .table(Entity)
         .value(Column::HeartbeatAt, backend::lease_time(dialect, now))
-        .and_where(Column::Id.is_in(held))
+        .and_where(Column::Id.is_in(ids))
         .and_where(Column::WorkerId.eq(worker))
-        .and_where(Column::Status.eq(Status::InProgress))
+        .and_where(Column::Status.eq(ResponseStatus::InProgress))
         .returning(Query::returning().columns([
             Column::Id,
             Column::Lease,
@@ -91,29 +91,29 @@ pub async fn beat(
         .to_owned();
     let rows = db.query_all(&beat).await?;
     let read = |row: &QueryResult| {
-        let asked: Option<Timestamp> = row.try_get("", "cancel_requested_at")?;
-        Ok(Beaten {
+        let cancel_requested_at: Option<Timestamp> = row.try_get("", "cancel_requested_at")?;
+        Ok(HeartbeatRow {
             id: row.try_get("", "id")?,
             lease: row.try_get("", "lease")?,
-            is_asked_to_end: asked.is_some(),
+            is_cancel_requested: cancel_requested_at.is_some(),
         })
     };
     rows.iter().map(read).collect()
 }
 
 /// Whether a response is still ours; held until the end of the transaction.
-pub async fn is_ours(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
-    is_at(tx, id, (Status::InProgress, lease)).await
+pub async fn lock_lease(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
+    lock_in_state(tx, id, (ResponseStatus::InProgress, lease)).await
 }
 
 /// Whether a response still stands where it was seen; held until the end of the transaction.
-pub async fn is_at(
+pub async fn lock_in_state(
     tx: &impl ConnectionTrait,
     id: &str,
-    (from, lease): (Status, i64),
+    (from, lease): (ResponseStatus, i64),
 ) -> Result<bool, DbErr> {
     // An update that changes nothing: it takes the row on both databases.
-    let res = moving(id, from)
+    let res = update_in_status(id, from)
         .col_expr(Column::Lease, Expr::value(lease))
         .filter(Column::Lease.eq(lease))
         .exec(tx)
@@ -125,24 +125,18 @@ pub async fn is_at(
 pub async fn finish(
     tx: &impl ConnectionTrait,
     id: &str,
-    (from, lease): (Status, i64),
-    standing: &Standing,
+    (from, lease): (ResponseStatus, i64),
+    state: &ResponseState,
 ) -> Result<bool, DbErr> {
-    let res = moving(id, from)
-        .col_expr(Column::Status, Expr::value(standing.status))
-        .col_expr(
-            Column::Error,
-            Expr::value(standing.error.as_ref().map(json)),
-        )
+    let res = update_in_status(id, from)
+        .col_expr(Column::Status, Expr::value(state.status))
+        .col_expr(Column::Error, Expr::value(state.error.as_ref().map(json)))
         .col_expr(
             Column::IncompleteReason,
-            Expr::value(standing.incomplete_reason.clone()),
+            Expr::value(state.incomplete_reason.clone()),
         )
-        .col_expr(
-            Column::Usage,
-            Expr::value(standing.usage.as_ref().map(json)),
-        )
-        .col_expr(Column::CompletedAt, Expr::value(standing.ended_at))
+        .col_expr(Column::Usage, Expr::value(state.usage.as_ref().map(json)))
+        .col_expr(Column::CompletedAt, Expr::value(state.ended_at))
         .col_expr(Column::SealedSecrets, Expr::value(Option::<String>::None))
         .filter(Column::Lease.eq(lease)) // the fence: a revived worker holds an older one
         .exec(tx)
@@ -155,11 +149,11 @@ fn json(value: &impl serde::Serialize) -> serde_json::Value {
 }
 
 /// Gives a background response back that put nothing out yet.
-pub async fn hand_back(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
+pub async fn requeue(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
     let nothing: Option<i64> = None;
-    let res = moving(id, Status::InProgress)
+    let res = update_in_status(id, ResponseStatus::InProgress)
         .filter(Column::Lease.eq(lease))
-        .col_expr(Column::Status, Expr::value(Status::Queued))
+        .col_expr(Column::Status, Expr::value(ResponseStatus::Queued))
         .col_expr(Column::WorkerId, Expr::value(Option::<String>::None))
         .col_expr(Column::StartedAt, Expr::value(nothing))
         .col_expr(Column::HeartbeatAt, Expr::value(nothing))
@@ -174,7 +168,7 @@ pub async fn request_cancel(
     id: &str,
     now: Timestamp,
 ) -> Result<bool, DbErr> {
-    let res = moving(id, Status::InProgress)
+    let res = update_in_status(id, ResponseStatus::InProgress)
         .col_expr(Column::CancelRequestedAt, Expr::value(now))
         .exec(tx)
         .await?;
@@ -182,7 +176,11 @@ pub async fn request_cancel(
 }
 
 /// Nobody is shown a response from now on. `false`: nobody was any more.
-pub async fn hide(tx: &impl ConnectionTrait, id: &str, now: Timestamp) -> Result<bool, DbErr> {
+pub async fn soft_delete(
+    tx: &impl ConnectionTrait,
+    id: &str,
+    now: Timestamp,
+) -> Result<bool, DbErr> {
     let res = Entity::update_many()
         .col_expr(Column::DeletedAt, Expr::value(now))
         .filter(Column::Id.eq(id))
@@ -193,7 +191,7 @@ pub async fn hide(tx: &impl ConnectionTrait, id: &str, now: Timestamp) -> Result
 }
 
 /// The owners of queued responses.
-pub async fn waiting_owners(db: &impl ConnectionTrait) -> Result<Vec<UserId>, DbErr> {
+pub async fn queued_user_ids(db: &impl ConnectionTrait) -> Result<Vec<UserId>, DbErr> {
     Entity::find()
         .select_only()
         .column(Column::UserId)
@@ -207,7 +205,10 @@ pub async fn waiting_owners(db: &impl ConnectionTrait) -> Result<Vec<UserId>, Db
 }
 
 /// The oldest queued response of an owner.
-pub async fn next_of(db: &impl ConnectionTrait, user: UserId) -> Result<Option<String>, DbErr> {
+pub async fn next_for_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+) -> Result<Option<String>, DbErr> {
     Entity::find()
         .select_only()
         .column(Column::Id)
@@ -221,7 +222,7 @@ pub async fn next_of(db: &impl ConnectionTrait, user: UserId) -> Result<Option<S
 }
 
 /// Queued responses that were made before this instant.
-pub async fn queued_since(
+pub async fn queued_before(
     db: &impl ConnectionTrait,
     before: Timestamp,
 ) -> Result<Vec<response::Model>, DbErr> {
@@ -234,7 +235,7 @@ pub async fn queued_since(
 }
 
 /// Responses whose node has not been heard of for so long; `None`: however short.
-pub async fn silent(
+pub async fn expired_leases(
     db: &impl ConnectionTrait,
     now: Timestamp,
     after: Option<Duration>,
@@ -243,7 +244,7 @@ pub async fn silent(
     Entity::find()
         .filter(Expr::cust("status = 'in_progress'"))
         .filter(match after {
-            Some(after) => stale(now, after, dialect),
+            Some(after) => lease_expired(now, after, dialect),
             None => Expr::cust("1 = 1"),
         })
         .limit(500)
@@ -251,13 +252,13 @@ pub async fn silent(
         .await
 }
 
-fn stale(now: Timestamp, after: Duration, dialect: Backend) -> SimpleExpr {
+fn lease_expired(now: Timestamp, after: Duration, dialect: Backend) -> SimpleExpr {
     let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
     let clock = backend::lease_time(dialect, now);
     Expr::col(Column::HeartbeatAt).lte(clock.sub(after_ms))
 }
 
-fn moving(id: &str, from: Status) -> UpdateMany<Entity> {
+fn update_in_status(id: &str, from: ResponseStatus) -> UpdateMany<Entity> {
     Entity::update_many()
         .filter(Column::Id.eq(id))
         .filter(Column::Status.eq(from))

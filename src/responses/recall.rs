@@ -2,41 +2,43 @@
 //! that whoever asks knows it, too.
 
 use crate::ids::UserId;
-use crate::responses::desk::Desk;
+use crate::responses::engine::ResponseEngine;
+use crate::responses::error::ResponseEngineError;
 use crate::responses::history;
-use crate::responses::refusal::Refusal;
-use crate::responses::spec::Spec;
+use crate::responses::request::CreateResponse;
 use sea_orm::DbErr;
 use serde_json::Value;
 use std::sync::Arc;
 
-impl Desk {
+impl ResponseEngine {
     /// Gives a request that is not stored all that it goes on from: what is `known` of its previous
     /// response, or else what is stored of it; and each item that it only names.
     ///
     /// # Errors
     /// Something of it is not there to be seen.
-    pub async fn recall(
+    pub async fn load_prior_items(
         &self,
         user: UserId,
-        mut spec: Spec,
+        mut request: CreateResponse,
         known: Option<Arc<Vec<Value>>>,
-    ) -> Result<Spec, Refusal> {
-        let db = self.parts.db.clone();
-        let looking = async move {
+    ) -> Result<CreateResponse, ResponseEngineError> {
+        let db = self.services.db.clone();
+        let loading = async move {
             let db = db.reader();
-            history::resolve(db, user, &mut spec.input).await?;
-            spec.prior = match (known, &spec.previous) {
+            history::resolve_references(db, user, &mut request.input).await?;
+            request.prior_items = match (known, &request.previous_response_id) {
                 (Some(known), _) => Some(known),
                 (None, Some(previous)) => {
                     history::check_previous(db, user, previous).await?;
-                    Some(Arc::new(history::items(db, Some(previous), None).await?))
+                    Some(Arc::new(
+                        history::list_items(db, Some(previous), None).await?,
+                    ))
                 }
                 (None, None) => None,
             };
-            Ok(spec)
+            Ok(request)
         };
-        let looked = self.parts.shutdown.spawn(looking).await;
-        looked.unwrap_or_else(|_| Err(DbErr::Custom("its task ended".to_owned()).into()))
+        let loaded = self.services.shutdown.spawn(loading).await;
+        loaded.unwrap_or_else(|_| Err(DbErr::Custom("its task ended".to_owned()).into()))
     }
 }

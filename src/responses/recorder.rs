@@ -5,15 +5,15 @@
 //! it is fenced by the lease.
 
 use crate::db::connect::Db;
-use crate::responses::conversation;
-use crate::responses::document::Standing;
+use crate::responses::api_conversation;
 use crate::responses::event;
-use crate::responses::fold::Event;
+use crate::responses::fold::StreamEvent;
 use crate::responses::item;
-use crate::responses::item::Side;
+use crate::responses::item::ItemDirection;
 use crate::responses::queue;
 use crate::responses::response;
-use crate::responses::response::Status;
+use crate::responses::response::ResponseStatus;
+use crate::responses::response_document::ResponseState;
 use sea_orm::ConnectionTrait;
 use sea_orm::DbErr;
 use sea_orm::EntityTrait;
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// How often an end is tried while the database does not answer: with the waits between them,
 /// longer than a restart of the database takes.
-const TRIES: u32 = 8;
+const MAX_ATTEMPTS: u32 = 8;
 
 /// The row of a turn.
 #[derive(Clone)]
@@ -31,17 +31,17 @@ pub struct Recorder {
     id: String,
     lease: i64,
     /// Whether the stream is stored, too.
-    keeps_events: bool,
+    stores_events: bool,
     conversation: Option<String>,
     n_items: usize,
 }
 
 /// Why something was not written.
 #[derive(Debug, thiserror::Error)]
-pub enum Unwritten {
+pub enum RecordError {
     /// Somebody else has ended it, or goes on with it.
     #[error("the response is no longer ours")]
-    Lost,
+    LeaseLost,
     #[error(transparent)]
     Database(#[from] DbErr),
 }
@@ -53,7 +53,7 @@ impl Recorder {
             db,
             id: row.id.clone(),
             lease: row.lease,
-            keeps_events: row.background,
+            stores_events: row.background,
             conversation: row.api_conversation_id.clone(),
             n_items: 0,
         }
@@ -63,19 +63,23 @@ impl Recorder {
     ///
     /// # Errors
     /// It is no longer ours, or the database does not answer.
-    pub async fn keep(&mut self, items: &[Value], events: &[Event]) -> Result<(), Unwritten> {
-        if items.len() == self.n_items && !self.keeps_events {
+    pub async fn record(
+        &mut self,
+        items: &[Value],
+        events: &[StreamEvent],
+    ) -> Result<(), RecordError> {
+        if items.len() == self.n_items && !self.stores_events {
             return Ok(());
         }
         let n_items = items.len();
         let (this, items, events) = (self.clone(), items.to_vec(), events.to_vec());
-        let written: Result<(), Unwritten> = self
+        let written: Result<(), RecordError> = self
             .db
             .write(move |tx| {
                 Box::pin(async move {
-                    match queue::is_ours(tx, &this.id, this.lease).await? {
-                        true => Ok(this.put(tx, &items, &events).await?),
-                        false => Err(Unwritten::Lost),
+                    match queue::lock_lease(tx, &this.id, this.lease).await? {
+                        true => Ok(this.insert_new(tx, &items, &events).await?),
+                        false => Err(RecordError::LeaseLost),
                     }
                 })
             })
@@ -93,19 +97,19 @@ impl Recorder {
     pub async fn finish(
         &self,
         items: &[Value],
-        events: &[Event],
-        standing: &Standing,
-    ) -> Result<(), Unwritten> {
+        events: &[StreamEvent],
+        state: &ResponseState,
+    ) -> Result<(), RecordError> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let written = self.finish_once(items, events, standing).await;
-            let Err(Unwritten::Database(error)) = &written else {
-                let was_ours = attempt > 1 && self.is_written(standing).await;
+            let written = self.finish_once(items, events, state).await;
+            let Err(RecordError::Database(error)) = &written else {
+                let was_ours = attempt > 1 && self.is_recorded(state).await;
                 return if was_ours { Ok(()) } else { written };
             };
             tracing::warn!(response.id = %self.id, attempt, %error, "the end of response {} could not be written: {error}", self.id);
-            if attempt == TRIES {
+            if attempt == MAX_ATTEMPTS {
                 return written;
             }
             tokio::time::sleep(Duration::from_millis(100 * 2_u64.pow(attempt))).await;
@@ -113,65 +117,69 @@ impl Recorder {
     }
 
     /// Whether an earlier try was committed after all, and only its answer was lost.
-    async fn is_written(&self, standing: &Standing) -> bool {
+    async fn is_recorded(&self, state: &ResponseState) -> bool {
         let found = response::Entity::find_by_id(&self.id).one(self.db.reader());
-        let is_same = |it: response::Model| it.lease == self.lease && it.standing() == *standing;
+        let is_same = |it: response::Model| it.lease == self.lease && it.state() == *state;
         found.await.ok().flatten().is_some_and(is_same)
     }
 
     async fn finish_once(
         &self,
         items: &[Value],
-        events: &[Event],
-        standing: &Standing,
-    ) -> Result<(), Unwritten> {
-        let (this, standing) = (self.clone(), standing.clone());
+        events: &[StreamEvent],
+        state: &ResponseState,
+    ) -> Result<(), RecordError> {
+        let (this, standing) = (self.clone(), state.clone());
         let (items, events) = (items.to_vec(), events.to_vec());
         self.db
             .write(move |tx| {
                 Box::pin(async move {
-                    let from = (Status::InProgress, this.lease);
+                    let from = (ResponseStatus::InProgress, this.lease);
                     if !queue::finish(tx, &this.id, from, &standing).await? {
-                        return Err(Unwritten::Lost);
+                        return Err(RecordError::LeaseLost);
                     }
-                    this.put(tx, &items, &events).await?;
-                    this.append(tx, &items, standing.status).await?;
+                    this.insert_new(tx, &items, &events).await?;
+                    this.append_to_conversation(tx, &items, standing.status)
+                        .await?;
                     Ok(())
                 })
             })
             .await
     }
 
-    async fn put(
+    async fn insert_new(
         &self,
         tx: &impl ConnectionTrait,
         items: &[Value],
-        events: &[Event],
+        events: &[StreamEvent],
     ) -> Result<(), DbErr> {
         let new = items.get(self.n_items..).unwrap_or_default();
-        item::insert(tx, &self.id, Side::Output, self.n_items, new).await?;
-        match self.keeps_events {
+        item::insert(tx, &self.id, ItemDirection::Output, self.n_items, new).await?;
+        match self.stores_events {
             true => event::append(tx, &self.id, events).await,
             false => Ok(()),
         }
     }
 
     /// What was said in a conversation becomes part of it with the end that says so.
-    async fn append(
+    async fn append_to_conversation(
         &self,
         tx: &impl ConnectionTrait,
         output: &[Value],
-        status: Status,
+        status: ResponseStatus,
     ) -> Result<(), DbErr> {
-        let goes_in = matches!(status, Status::Completed | Status::Incomplete);
+        let goes_in = matches!(
+            status,
+            ResponseStatus::Completed | ResponseStatus::Incomplete
+        );
         let Some(conversation) = self.conversation.as_ref().filter(|_| goes_in) else {
             return Ok(());
         };
-        let input = item::of_response(tx, &self.id, Side::Input).await?;
+        let input = item::list_for_response(tx, &self.id, ItemDirection::Input).await?;
         let input = input.into_iter().map(|it| it.payload);
         let items: Vec<Value> = input.chain(output.iter().cloned()).collect();
         // Deleted meanwhile: there is nothing to add to.
-        conversation::append(tx, conversation, items).await?;
+        api_conversation::append(tx, conversation, items).await?;
         Ok(())
     }
 }

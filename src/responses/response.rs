@@ -3,13 +3,13 @@
 
 use crate::clock::Timestamp;
 use crate::ids::UserId;
-use crate::responses::document::Bill;
-use crate::responses::document::Header;
-use crate::responses::document::Standing;
-use crate::responses::document::Trouble;
-use crate::responses::document::document;
 use crate::responses::item;
-use crate::responses::spec::Kept;
+use crate::responses::request::StoredRequest;
+use crate::responses::response_document::ResponseError;
+use crate::responses::response_document::ResponseHeader;
+use crate::responses::response_document::ResponseState;
+use crate::responses::response_document::ResponseUsage;
+use crate::responses::response_document::document;
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::StringLen;
@@ -25,13 +25,13 @@ pub struct Model {
     pub user_id: UserId,
     pub previous_response_id: Option<String>,
     pub api_conversation_id: Option<String>,
-    pub status: Status,
+    pub status: ResponseStatus,
     pub background: bool,
     pub model: String,
-    pub request: Kept,
-    pub error: Option<Trouble>,
+    pub request: StoredRequest,
+    pub error: Option<ResponseError>,
     pub incomplete_reason: Option<String>,
-    pub usage: Option<Bill>,
+    pub usage: Option<ResponseUsage>,
     /// The node that works on it.
     pub worker_id: Option<String>,
     /// The fence: rises with each claim, and who ends the response must name it.
@@ -64,7 +64,7 @@ impl ActiveModelBehavior for ActiveModel {}
     rename_all = "snake_case"
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum ResponseStatus {
     Queued,
     InProgress,
     Completed,
@@ -73,7 +73,7 @@ pub enum Status {
     Cancelled,
 }
 
-impl Status {
+impl ResponseStatus {
     /// Whether nothing can follow.
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::InProgress)
@@ -82,8 +82,8 @@ impl Status {
 
 impl Model {
     /// What of it never changes.
-    pub fn header(&self) -> Header {
-        Header {
+    pub fn header(&self) -> ResponseHeader {
+        ResponseHeader {
             id: self.id.clone(),
             created_at: self.created_at,
             echo: self.request.echo.clone(),
@@ -91,8 +91,8 @@ impl Model {
     }
 
     /// Where it stands.
-    pub fn standing(&self) -> Standing {
-        Standing {
+    pub fn state(&self) -> ResponseState {
+        ResponseState {
             status: self.status,
             error: self.error.clone(),
             incomplete_reason: self.incomplete_reason.clone(),
@@ -104,12 +104,15 @@ impl Model {
     /// The object, with these items of its output.
     pub fn document(&self, output: &[item::Model]) -> Value {
         let output: Vec<Value> = output.iter().map(|it| it.payload.clone()).collect();
-        document(&self.header(), &self.standing(), &output)
+        document(&self.header(), &self.state(), &output)
     }
 }
 
 /// Where a response stands; `None`: it is gone.
-pub async fn status_of(db: &impl ConnectionTrait, id: &str) -> Result<Option<Status>, DbErr> {
+pub async fn find_status(
+    db: &impl ConnectionTrait,
+    id: &str,
+) -> Result<Option<ResponseStatus>, DbErr> {
     Entity::find_by_id(id)
         .select_only()
         .column(Column::Status)
@@ -119,7 +122,7 @@ pub async fn status_of(db: &impl ConnectionTrait, id: &str) -> Result<Option<Sta
 }
 
 /// A response that this user may see. Foreign, unknown and deleted are the same.
-pub async fn of_user(
+pub async fn find_for_user(
     db: &impl ConnectionTrait,
     user: UserId,
     id: &str,

@@ -12,28 +12,28 @@ use crate::generation::outcome::GenerationFailure;
 use crate::generation::outcome::ModelOutput;
 use crate::llm::delta::FinishReason;
 use crate::llm::request::Message;
-use crate::responses::bill;
-use crate::responses::call_groups;
-use crate::responses::document::Bill;
-use crate::responses::fold_calls::Call;
-use crate::responses::happening::Cut;
-use crate::responses::happening::Happening;
-use crate::responses::inbox::Inbox;
-use crate::responses::mouth::Mouth;
-use crate::responses::mouth::Spare;
-use crate::responses::refusal::Refusal;
+use crate::responses::active_tasks::CancelHandle;
+use crate::responses::engine_event::Completeness;
+use crate::responses::engine_event::EngineEvent;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::event_queue::EventQueue;
+use crate::responses::fold_calls::CallItem;
+use crate::responses::prompt_assembler;
+use crate::responses::response_document::ResponseUsage;
+use crate::responses::response_sink::AnnotationBudget;
+use crate::responses::response_sink::ResponseSink;
 use crate::responses::sorting;
-use crate::responses::sorting::Fate;
-use crate::responses::sorting::Left;
-use crate::responses::sorting::Made;
-use crate::responses::speech::Call as ModelCall;
+use crate::responses::sorting::CallBudget;
+use crate::responses::sorting::DispatchedCall;
+use crate::responses::sorting::Disposition;
+use crate::responses::speakers::SpeakerCall as ModelCall;
 use crate::responses::step;
-use crate::responses::step::State;
-use crate::responses::step::Step;
-use crate::responses::stop::Stop;
-use crate::responses::toolbox::Declared;
-use crate::responses::toolbox::Kind;
-use crate::responses::toolbox::Toolbox;
+use crate::responses::step::DecisionState;
+use crate::responses::step::NextAction;
+use crate::responses::tool_config::DeclaredTool;
+use crate::responses::tool_config::ToolConfig;
+use crate::responses::tool_config::ToolKind;
+use crate::responses::usage;
 use crate::tools::executor::ToolJob;
 use crate::tools::ordered_output::ToolUpdate;
 use crate::tools::tool::ToolResult;
@@ -53,180 +53,192 @@ impl ToolRuntime {
     ///
     /// # Errors
     /// The first that is not.
-    pub fn must_have(&self, toolbox: &Toolbox) -> Result<(), Refusal> {
-        let is_missing = |it: &Declared| {
-            let name = call_groups::kind_of(&it.tool.name);
-            it.kind == Kind::Server && self.registry.find(name).is_none()
+    pub fn must_have(&self, toolbox: &ToolConfig) -> Result<(), ResponseEngineError> {
+        let is_missing = |it: &DeclaredTool| {
+            let name = prompt_assembler::builtin_tool_name(&it.tool.name);
+            it.kind == ToolKind::Server && self.registry.find(name).is_none()
         };
         match toolbox.tools.iter().position(is_missing) {
             None => Ok(()),
-            Some(at) => Err(Refusal::NoSuchTool(format!("tools[{at}].type"))),
+            Some(at) => Err(ResponseEngineError::UnknownTool(format!(
+                "tools[{at}].type"
+            ))),
         }
     }
 }
 
 /// The rounds of one speaker.
-pub struct Rounds<'a> {
+pub struct ResponseLoop<'a> {
     /// Its request grows with each round.
     pub call: ModelCall,
-    pub toolbox: &'a Toolbox,
-    pub workshop: &'a ToolRuntime,
-    pub watches: CallLimits,
-    pub stop: &'a Stop,
-    pub inbox: &'a Inbox,
+    pub tools: &'a ToolConfig,
+    pub tool_runtime: &'a ToolRuntime,
+    pub limits: CallLimits,
+    pub stop: &'a CancelHandle,
+    pub queue: &'a EventQueue,
     pub deadline: Instant,
-    pub memory: &'a mut Memory,
+    pub loop_state: &'a mut ResponseLoopState,
 }
 
 /// How the rounds ended.
-pub struct Took {
+pub struct ResponseLoopOutcome {
     /// The last words.
-    pub heard: ModelOutput,
+    pub output: ModelOutput,
     /// Why there are no more, where that is not how they ended.
-    pub cut: Option<&'static str>,
+    pub stop_reason: Option<&'static str>,
     /// Nothing is open, and nothing was cut off: somebody else may speak.
-    pub is_through: bool,
+    pub is_complete: bool,
 }
 
 /// What is remembered from one round of a turn to the next.
-pub struct Memory {
+pub struct ResponseLoopState {
     /// Of all calls.
-    pub bill: Option<Bill>,
-    known: HashSet<String>,
-    left: Left,
-    spare: Spare,
-    n_asked: u32,
+    pub usage: Option<ResponseUsage>,
+    known_call_ids: HashSet<String>,
+    call_budget: CallBudget,
+    annotation_budget: AnnotationBudget,
+    n_iterations: u32,
 }
 
-impl Memory {
+impl ResponseLoopState {
     /// Of a turn that begins.
-    pub fn new(toolbox: &Toolbox, watches: &CallLimits) -> Self {
+    pub fn new(tools: &ToolConfig, limits: &CallLimits) -> Self {
         Self {
-            bill: None,
-            known: HashSet::new(),
-            left: Left {
-                all: toolbox.max_calls.unwrap_or(u32::MAX),
-                server: MAX_SERVER_CALLS,
+            usage: None,
+            known_call_ids: HashSet::new(),
+            call_budget: CallBudget {
+                n_total: tools.max_calls.unwrap_or(u32::MAX),
+                n_server: MAX_SERVER_CALLS,
             },
-            spare: Spare::new(watches.max_text_bytes),
-            n_asked: 0,
+            annotation_budget: AnnotationBudget::new(limits.max_text_bytes),
+            n_iterations: 0,
         }
     }
 }
 
 /// The round that was last.
-struct Round {
-    heard: ModelOutput,
-    made: Vec<Made>,
+struct ResponseIteration {
+    output: ModelOutput,
+    calls: Vec<DispatchedCall>,
     /// What came of those that ran, by their places.
     outcomes: Vec<(usize, ToolResult)>,
-    is_over: bool,
-    has_run: bool,
+    exceeds_budget: bool,
+    has_run_tools: bool,
 }
 
-impl Rounds<'_> {
+impl ResponseLoop<'_> {
     /// Takes all rounds.
-    pub async fn take(mut self) -> Took {
+    pub async fn run_to_end(mut self) -> ResponseLoopOutcome {
         let before = self.call.request.messages.iter().flat_map(|it| &it.calls);
-        self.memory.known.extend(before.map(|it| it.id.clone()));
-        self.memory.n_asked = 0;
-        let mut round = self.ask().await;
+        self.loop_state
+            .known_call_ids
+            .extend(before.map(|it| it.id.clone()));
+        self.loop_state.n_iterations = 0;
+        let mut iteration = self.call_model().await;
         loop {
-            let cut = match step::next(&self.state(&round)) {
-                Step::Run => {
-                    self.run(&mut round).await;
+            let stop_reason = match step::next(&self.decision_state(&iteration)) {
+                NextAction::RunTools => {
+                    self.run_tools(&mut iteration).await;
                     continue;
                 }
-                Step::Ask => {
-                    self.tell_back(round).await;
-                    round = self.ask().await;
+                NextAction::CallModel => {
+                    self.append_results(iteration).await;
+                    iteration = self.call_model().await;
                     continue;
                 }
-                Step::Stopped => {
-                    round.heard.end = CallEnd::Canceled;
+                NextAction::Cancel => {
+                    iteration.output.end = CallEnd::Canceled;
                     None
                 }
-                Step::Done => None,
-                Step::Cut(reason) => Some(reason),
+                NextAction::Finish => None,
+                NextAction::Truncate(reason) => Some(reason),
             };
-            let is_through = cut.is_none() && round.made.is_empty() && !is_cut_off(&round.heard);
-            return Took {
-                heard: round.heard,
-                cut,
-                is_through,
+            let is_complete = stop_reason.is_none()
+                && iteration.calls.is_empty()
+                && !is_truncated(&iteration.output);
+            return ResponseLoopOutcome {
+                output: iteration.output,
+                stop_reason,
+                is_complete,
             };
         }
     }
 
-    fn state(&self, round: &Round) -> State {
-        let is_server = |it: &&Made| matches!(it.fate, Fate::Server(..));
-        let n_server = round.made.iter().filter(is_server).count();
-        let is_client = |it: &Made| matches!(it.fate, Fate::Client(_));
-        State {
-            is_cancelled: self.stop.token.is_cancelled() || round.heard.end == CallEnd::Canceled,
-            has_failed: is_cut_off(&round.heard),
-            is_said: round.made.is_empty() && !round.is_over,
-            is_over: round.is_over,
-            waits_for_client: round.made.iter().any(is_client),
+    fn decision_state(&self, iteration: &ResponseIteration) -> DecisionState {
+        let is_server = |it: &&DispatchedCall| matches!(it.disposition, Disposition::Server(..));
+        let n_server = iteration.calls.iter().filter(is_server).count();
+        let is_client = |it: &DispatchedCall| matches!(it.disposition, Disposition::Client(_));
+        DecisionState {
+            is_cancelled: self.stop.token.is_cancelled()
+                || iteration.output.end == CallEnd::Canceled,
+            has_failed: is_truncated(&iteration.output),
+            is_answered: iteration.calls.is_empty() && !iteration.exceeds_budget,
+            exceeds_budget: iteration.exceeds_budget,
+            waits_for_client: iteration.calls.iter().any(is_client),
             is_late: Instant::now() >= self.deadline,
-            n_asked: self.memory.n_asked,
-            n_pending: if round.has_run { 0 } else { n_server },
+            n_iterations: self.loop_state.n_iterations,
+            n_pending: if iteration.has_run_tools { 0 } else { n_server },
         }
     }
 
     /// Asks the model, shows what it says, and sorts what it calls.
-    async fn ask(&mut self) -> Round {
-        let mut heard = self.listen().await;
-        self.memory.n_asked += 1;
-        let is_answer = matches!(heard.end, CallEnd::Answered(_));
-        let bill = bill::of(&heard, &self.call.request, is_answer).await;
-        self.memory.bill = Bill::sum([self.memory.bill, bill]);
-        self.watches.max_text_bytes -= heard.text.len().min(self.watches.max_text_bytes);
-        let calls = std::mem::take(&mut heard.calls);
-        let mut round = Round {
-            heard,
-            made: Vec::new(),
+    async fn call_model(&mut self) -> ResponseIteration {
+        let mut output = self.stream_model().await;
+        self.loop_state.n_iterations += 1;
+        let is_answer = matches!(output.end, CallEnd::Answered(_));
+        let usage = usage::count(&output, &self.call.request, is_answer).await;
+        self.loop_state.usage = ResponseUsage::sum([self.loop_state.usage, usage]);
+        self.limits.max_text_bytes -= output.text.len().min(self.limits.max_text_bytes);
+        let calls = std::mem::take(&mut output.calls);
+        let mut iteration = ResponseIteration {
+            output,
+            calls: Vec::new(),
             outcomes: Vec::new(),
-            is_over: false,
-            has_run: false,
+            exceeds_budget: false,
+            has_run_tools: false,
         };
-        if is_cut_off(&round.heard) {
-            for call in sorting::shown_of_cut(calls, self.toolbox) {
-                self.inbox.put(Happening::Called(call, Cut::Short));
+        if is_truncated(&iteration.output) {
+            for call in sorting::truncated_calls(calls, self.tools) {
+                self.queue
+                    .push(EngineEvent::ClientToolCall(call, Completeness::Truncated));
             }
-            return round;
+            return iteration;
         }
-        let Memory { known, left, .. } = &mut *self.memory;
-        let sorted = sorting::sort(calls, self.toolbox, known, left);
-        (round.made, round.is_over) = (sorted.made, sorted.is_over);
-        if !round
-            .made
+        let ResponseLoopState {
+            known_call_ids: known,
+            call_budget: left,
+            ..
+        } = &mut *self.loop_state;
+        let dispatched = sorting::dispatch(calls, self.tools, known, left);
+        (iteration.calls, iteration.exceeds_budget) = (dispatched.calls, dispatched.exceeds_budget);
+        if !iteration
+            .calls
             .iter()
-            .any(|it| matches!(it.fate, Fate::Server(..)))
+            .any(|it| matches!(it.disposition, Disposition::Server(..)))
         {
-            self.put_out(&round);
+            self.emit_client_calls(&iteration);
         }
-        round
+        iteration
     }
 
-    async fn listen(&mut self) -> ModelOutput {
+    async fn stream_model(&mut self) -> ModelOutput {
         let (token, deadline) = (&self.stop.token, self.deadline);
         // Held while the model speaks, and not while tools run.
         let permit = tokio::select! {
             () = token.cancelled() => None,
             permit = timeout_at(deadline, self.call.permits.acquire()) => permit.ok().and_then(Result::ok),
         };
-        self.watches.total = deadline.saturating_duration_since(Instant::now());
-        let mut sink = Mouth {
-            inbox: self.inbox,
-            spare: &mut self.memory.spare,
+        self.limits.total = deadline.saturating_duration_since(Instant::now());
+        let mut sink = ResponseSink {
+            queue: self.queue,
+            budget: &mut self.loop_state.annotation_budget,
         };
         let (provider, request, watches) = (
             self.call.provider.as_ref(),
             &self.call.request,
-            &self.watches,
+            &self.limits,
         );
-        let speech = model_call::complete(
+        let streaming = model_call::complete(
             provider,
             request,
             self.call.trim.clone(),
@@ -234,18 +246,18 @@ impl Rounds<'_> {
             &mut sink,
             token,
         );
-        let heard = AssertUnwindSafe(speech).catch_unwind().await;
+        let output = AssertUnwindSafe(streaming).catch_unwind().await;
         drop(permit);
-        heard.unwrap_or_else(|_| panicked())
+        output.unwrap_or_else(|_| output_after_panic())
     }
 
     /// Runs what is ours of a round, and shows it.
-    async fn run(&self, round: &mut Round) {
-        let (mut jobs, mut receipts, mut places) = (Vec::new(), Vec::<Call>::new(), Vec::new());
-        for (at, made) in round.made.iter().enumerate() {
-            if let Fate::Server(receipt, name, arguments) = &made.fate {
-                match self.workshop.registry.find(name) {
-                    None => round
+    async fn run_tools(&self, iteration: &mut ResponseIteration) {
+        let (mut jobs, mut items, mut positions) = (Vec::new(), Vec::<CallItem>::new(), Vec::new());
+        for (at, call) in iteration.calls.iter().enumerate() {
+            if let Disposition::Server(receipt, name, arguments) = &call.disposition {
+                match self.tool_runtime.registry.find(name) {
+                    None => iteration
                         .outcomes
                         .push((at, Err("It is not there any more.".to_owned()))),
                     Some(tool) => {
@@ -253,83 +265,94 @@ impl Rounds<'_> {
                             tool: tool.clone(),
                             arguments: arguments.clone(),
                         });
-                        receipts.push(receipt.clone());
-                        places.push(at);
+                        items.push(receipt.clone());
+                        positions.push(at);
                     }
                 }
             }
         }
-        let show = |at: usize, told: ToolUpdate| {
-            self.inbox.put(match told {
-                ToolUpdate::Started => Happening::ToolBegan(receipts[at].clone()),
-                ToolUpdate::Progress(message) => Happening::ToolMoved(message),
-                ToolUpdate::Finished(outcome) => Happening::ToolEnded(outcome),
+        let show = |at: usize, update: ToolUpdate| {
+            self.queue.push(match update {
+                ToolUpdate::Started => EngineEvent::ToolStarted(items[at].clone()),
+                ToolUpdate::Progress(message) => EngineEvent::ToolProgress(message),
+                ToolUpdate::Finished(outcome) => EngineEvent::ToolFinished(outcome),
             });
         };
-        let running = self.workshop.executor.run(jobs, show);
+        let running = self.tool_runtime.executor.run(jobs, show);
         let outcomes = tokio::select! {
             () = self.stop.token.cancelled() => return,
             outcomes = timeout_at(self.deadline, running) => outcomes,
         };
         // Late: what was not told of stays untold, and the turn ends.
         if let Ok(outcomes) = outcomes {
-            round.has_run = true;
-            round.outcomes.extend(places.into_iter().zip(outcomes));
-            self.put_out(round);
+            iteration.has_run_tools = true;
+            iteration
+                .outcomes
+                .extend(positions.into_iter().zip(outcomes));
+            self.emit_client_calls(iteration);
         }
     }
 
     /// Shows the calls for the client.
-    fn put_out(&self, round: &Round) {
-        for made in &round.made {
-            if let Fate::Client(call) = &made.fate {
-                self.inbox.put(Happening::Called(call.clone(), Cut::Whole));
+    fn emit_client_calls(&self, iteration: &ResponseIteration) {
+        for dispatched in &iteration.calls {
+            if let Disposition::Client(call) = &dispatched.disposition {
+                self.queue.push(EngineEvent::ClientToolCall(
+                    call.clone(),
+                    Completeness::Complete,
+                ));
             }
         }
     }
 
     /// Tells the model what it said and what came of it, once all of it is written.
-    async fn tell_back(&mut self, round: Round) {
-        self.inbox.put(Happening::AskedAgain);
+    async fn append_results(&mut self, iteration: ResponseIteration) {
+        self.queue.push(EngineEvent::NextIteration);
         tokio::select! {
             () = self.stop.token.cancelled() => {}
-            () = self.inbox.settled() => {}
+            () = self.queue.flush() => {}
         }
-        let calls = round.made.iter().map(|it| it.call.clone()).collect();
+        let calls = iteration.calls.iter().map(|it| it.call.clone()).collect();
         let messages = &mut self.call.request.messages;
-        messages.push(tool_messages::assistant_message(round.heard.text, calls));
-        messages.extend(answers(&round.made, round.outcomes));
-        self.toolbox.set_free(&mut self.call.request);
+        messages.push(tool_messages::assistant_message(
+            iteration.output.text,
+            calls,
+        ));
+        messages.extend(result_messages(&iteration.calls, iteration.outcomes));
+        self.tools.clear_tool_choice(&mut self.call.request);
     }
 }
 
 /// What came of each call, in order.
-fn answers(made: &[Made], mut outcomes: Vec<(usize, ToolResult)>) -> Vec<Message> {
-    let answer = |(at, made): (usize, &Made)| {
-        let outcome = match &made.fate {
-            Fate::Refused(reason) => Err(reason.clone()),
+fn result_messages(
+    calls: &[DispatchedCall],
+    mut outcomes: Vec<(usize, ToolResult)>,
+) -> Vec<Message> {
+    let answer = |(at, made): (usize, &DispatchedCall)| {
+        let outcome = match &made.disposition {
+            Disposition::Rejected(reason) => Err(reason.clone()),
             _ => match outcomes.iter().position(|it| it.0 == at) {
-                Some(place) => outcomes.swap_remove(place).1,
+                Some(found) => outcomes.swap_remove(found).1,
                 None => Err("Nothing came of it.".to_owned()),
             },
         };
         tool_messages::tool_message(&made.call, tool_messages::result_text(&outcome))
     };
-    made.iter().enumerate().map(answer).collect()
+    calls.iter().enumerate().map(answer).collect()
 }
 
 /// Whether the model could not say all that it wanted.
-fn is_cut_off(heard: &ModelOutput) -> bool {
-    let is_whole = match &heard.end {
+fn is_truncated(output: &ModelOutput) -> bool {
+    let is_whole = match &output.end {
         CallEnd::Answered(FinishReason::Length | FinishReason::ContentFilter) => false,
-        CallEnd::Answered(_) => !heard.is_capped,
+        CallEnd::Answered(_) => !output.is_capped,
         CallEnd::Failed(_) | CallEnd::Canceled => false,
     };
     !is_whole
 }
 
 /// What is heard of a model whose adapter broke down.
-fn panicked() -> ModelOutput {
+fn output_after_panic() -> ModelOutput {
     ModelOutput {
         end: CallEnd::Failed(GenerationFailure {
             code: FailureCode::Internal,

@@ -13,20 +13,20 @@ use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::llm::tool::Tool;
 use crate::llm::tool::ToolCallDelta;
-use crate::responses::document::Header;
+use crate::responses::active_tasks::CancelHandle;
+use crate::responses::active_tasks::ResponseCancelReason;
 use crate::responses::fold::Fold;
-use crate::responses::remote::Errand;
-use crate::responses::response::Status;
-use crate::responses::speech::Call;
-use crate::responses::stop::Stop;
-use crate::responses::stop::Why;
-use crate::responses::toolbox::Declared;
-use crate::responses::toolbox::Kind;
-use crate::responses::toolbox::Toolbox;
-use crate::responses::turn;
-use crate::responses::turn::Left;
-use crate::responses::turn::Stage;
-use crate::responses::turn::Turn;
+use crate::responses::mcp::McpPlan;
+use crate::responses::response::ResponseStatus;
+use crate::responses::response_document::ResponseHeader;
+use crate::responses::response_task;
+use crate::responses::response_task::ResponseOutput;
+use crate::responses::response_task::ResponseTask;
+use crate::responses::response_task::TaskOutcome;
+use crate::responses::speakers::SpeakerCall;
+use crate::responses::tool_config::DeclaredTool;
+use crate::responses::tool_config::ToolConfig;
+use crate::responses::tool_config::ToolKind;
 use crate::tools::executor::ToolExecutor;
 use crate::tools::registry::ToolRegistry;
 use crate::tools::tool::ServerTool;
@@ -47,13 +47,13 @@ use tokio::time::Instant;
 use tokio::time::sleep;
 
 /// Calls these tools in the first round, and speaks in the second.
-struct Model {
+struct ScriptedModel {
     calls: Vec<&'static str>,
     asked: Mutex<Vec<Request>>,
 }
 
 #[async_trait]
-impl Provider for Model {
+impl Provider for ScriptedModel {
     async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError> {
         let mut asked = self.asked.lock();
         let is_first = asked.is_empty();
@@ -84,10 +84,10 @@ impl Provider for Model {
 }
 
 /// Waits so many milliseconds, and ends as its name says.
-struct Puppet(&'static str, u64);
+struct TestTool(&'static str, u64);
 
 #[async_trait]
-impl ServerTool for Puppet {
+impl ServerTool for TestTool {
     fn declaration(&self) -> Tool {
         Tool {
             name: format!("troupe_{}", self.0),
@@ -108,114 +108,119 @@ impl ServerTool for Puppet {
     }
 }
 
-const PUPPETS: [(&str, u64); 4] = [("slow", 5_000), ("fast", 1), ("fails", 10), ("panics", 10)];
+const TEST_TOOLS: [(&str, u64); 4] = [("slow", 5_000), ("fast", 1), ("fails", 10), ("panics", 10)];
 
-struct Played {
+struct FinishedTask {
     document: Value,
     asked: Vec<Request>,
 }
 
-impl Played {
+impl FinishedTask {
     fn types(&self) -> Vec<&str> {
         let items = self.document["output"].as_array().unwrap().iter();
         items.map(|it| it["type"].as_str().unwrap()).collect()
     }
 
-    fn told_back(&self) -> Vec<&str> {
+    fn tool_results(&self) -> Vec<&str> {
         let messages = self.asked[1].messages.iter();
         let answers = messages.filter(|it| it.answers.is_some());
         answers.map(|it| it.content.as_str()).collect()
     }
 }
 
-async fn play(calls: &[&'static str], total: Duration, stop: Stop) -> Played {
-    let model = Arc::new(Model {
+async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -> FinishedTask {
+    let model = Arc::new(ScriptedModel {
         calls: calls.to_vec(),
         asked: Mutex::default(),
     });
     let puppets =
-        PUPPETS.map(|(name, ms)| (name, Arc::new(Puppet(name, ms)) as Arc<dyn ServerTool>));
-    let declared = puppets.iter().map(|it| Declared {
-        kind: Kind::Server,
+        TEST_TOOLS.map(|(name, ms)| (name, Arc::new(TestTool(name, ms)) as Arc<dyn ServerTool>));
+    let declared = puppets.iter().map(|it| DeclaredTool {
+        kind: ToolKind::Server,
         tool: it.1.declaration(),
     });
-    let header = Header {
+    let header = ResponseHeader {
         id: "resp_1".to_owned(),
         created_at: Timestamp(0),
         echo: Map::new(),
     };
-    let turn = Turn {
-        call: Call {
+    let turn = ResponseTask {
+        call: SpeakerCall {
             provider: model.clone(),
             request: Request::default(),
             permits: Arc::new(Semaphore::new(1)),
             trim: ReplyTrimmer::verbatim(),
-            speaks: None,
+            speaker_metadata: None,
         },
-        cast: None,
-        toolbox: Toolbox {
+        speakers: None,
+        tools: ToolConfig {
             tools: declared.collect(),
-            ..Toolbox::default()
+            ..ToolConfig::default()
         },
-        errand: Errand::default(),
-        workshop: ToolRuntime {
+        mcp_plan: McpPlan::default(),
+        tool_runtime: ToolRuntime {
             registry: ToolRegistry::new(puppets),
             executor: ToolExecutor::default(),
         },
-        watches: CallLimits {
+        limits: CallLimits {
             total,
             ..CallLimits::default()
         },
-        stop,
+        cancel: stop,
         clock: Clock::system(),
-        stage: Stage {
-            fold: Fold::new(header, Status::InProgress),
+        output: ResponseOutput {
+            fold: Fold::new(header, ResponseStatus::InProgress),
             recorder: None,
-            reader: None,
-            was_let_go: false,
+            sender: None,
+            is_reader_dropped: false,
             is_background: false,
-            was_told: false,
+            has_log: false,
         },
     };
-    let Left::Ended(document) = turn::take(turn).await else {
+    let TaskOutcome::Finished(document) = response_task::run(turn).await else {
         panic!("it did not end");
     };
     let asked = model.asked.lock().clone();
-    Played { document, asked }
+    FinishedTask { document, asked }
 }
 
 const LONG: Duration = Duration::from_secs(600);
 
 // R55
 #[tokio::test(start_paused = true)]
-async fn a_slow_tool_and_a_fast_one_run_together_and_are_told_in_order() {
+async fn tools_run_concurrently_and_are_reported_in_order() {
     let began = Instant::now();
 
-    let played = play(&["slow", "fast"], LONG, Stop::default()).await;
+    let finished = run_task(&["slow", "fast"], LONG, CancelHandle::default()).await;
 
     assert!(began.elapsed() < Duration::from_millis(5_500));
-    assert_eq!(played.types(), ["troupe:slow", "troupe:fast", "message"]);
-    assert_eq!(played.told_back(), ["slow", "fast"]);
+    assert_eq!(finished.types(), ["troupe:slow", "troupe:fast", "message"]);
+    assert_eq!(finished.tool_results(), ["slow", "fast"]);
 }
 
 // R56
 #[tokio::test(start_paused = true)]
-async fn whichever_fails_or_breaks_down_the_answer_comes() {
-    for (calls, told) in [
+async fn a_failing_tool_does_not_prevent_the_answer() {
+    for (calls, results) in [
         (["fails", "fast"], ["Error: no", "fast"]),
         (["fast", "fails"], ["fast", "Error: no"]),
         (["panics", "fast"], ["Error: The tool broke down.", "fast"]),
     ] {
-        let played = play(&calls, LONG, Stop::default()).await;
+        let finished = run_task(&calls, LONG, CancelHandle::default()).await;
 
-        assert_eq!(played.document["status"], "completed");
-        assert_eq!(played.told_back(), told);
+        assert_eq!(finished.document["status"], "completed");
+        assert_eq!(finished.tool_results(), results);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_ends_at_its_deadline_or_when_asked_while_tools_run() {
-    let late = play(&["fast", "slow"], Duration::from_secs(3), Stop::default()).await;
+async fn a_response_ends_at_its_deadline_or_on_cancel_while_tools_run() {
+    let late = run_task(
+        &["fast", "slow"],
+        Duration::from_secs(3),
+        CancelHandle::default(),
+    )
+    .await;
 
     assert_eq!(late.document["incomplete_details"]["reason"], "run_timeout");
     let statuses = late.document["output"].as_array().unwrap().iter();
@@ -223,12 +228,12 @@ async fn a_turn_ends_at_its_deadline_or_when_asked_while_tools_run() {
     assert_eq!(statuses, ["completed", "incomplete"]);
     assert_eq!(late.asked.len(), 1);
 
-    let stop = Stop::default();
+    let stop = CancelHandle::default();
     let asking = async {
         sleep(Duration::from_secs(1)).await;
-        stop.end(Why::Asked);
+        stop.cancel(ResponseCancelReason::Requested);
     };
-    let (asked, ()) = futures::join!(play(&["slow"], LONG, stop.clone()), asking);
+    let (asked, ()) = futures::join!(run_task(&["slow"], LONG, stop.clone()), asking);
 
     assert_eq!(asked.document["status"], "cancelled");
     assert_eq!(asked.types(), ["troupe:slow"]);

@@ -1,12 +1,12 @@
 //! What a model called, sorted by who must do something about it. Pure but for new ids.
 
 use crate::llm::tool::ToolCall;
-use crate::responses::call_groups::kind_of;
-use crate::responses::fold_calls::Call;
-use crate::responses::names;
-use crate::responses::open_calls::RECEIPT;
-use crate::responses::toolbox::Kind;
-use crate::responses::toolbox::Toolbox;
+use crate::responses::fold_calls::CallItem;
+use crate::responses::object_ids;
+use crate::responses::pending_tool_calls::SERVER_TOOL_PREFIX;
+use crate::responses::prompt_assembler::builtin_tool_name;
+use crate::responses::tool_config::ToolConfig;
+use crate::responses::tool_config::ToolKind;
 use crate::tools::parse_arguments;
 use serde_json::Map;
 use serde_json::Value;
@@ -18,124 +18,134 @@ const MAX_ID_CHARS: usize = 64;
 
 /// The calls of one round, in order.
 #[derive(Debug, Default)]
-pub struct Sorted {
-    pub made: Vec<Made>,
+pub struct DispatchedCalls {
+    pub calls: Vec<DispatchedCall>,
     /// There were more than may be made.
-    pub is_over: bool,
+    pub exceeds_budget: bool,
 }
 
 /// A call, as the model will be told that it made it, and what becomes of it.
 #[derive(Debug)]
-pub struct Made {
+pub struct DispatchedCall {
     pub call: ToolCall,
-    pub fate: Fate,
+    pub disposition: Disposition,
 }
 
 #[derive(Debug)]
-pub enum Fate {
+pub enum Disposition {
     /// The client runs it.
-    Client(Call),
+    Client(CallItem),
     /// We do: its receipt, the tool's name, the arguments.
-    Server(Call, String, Map<String, Value>),
+    Server(CallItem, String, Map<String, Value>),
     /// Nobody does, for this reason, and nobody is shown it but the model.
-    Refused(String),
+    Rejected(String),
 }
 
 /// How many calls may still be made.
 #[derive(Clone, Copy, Debug)]
-pub struct Left {
+pub struct CallBudget {
     /// By anybody.
-    pub all: u32,
+    pub n_total: u32,
     /// By us.
-    pub server: u32,
+    pub n_server: u32,
 }
 
 /// Sorts. `known`: the ids of all calls before, to which those of these are added.
-pub fn sort(
+pub fn dispatch(
     calls: Vec<ToolCall>,
-    toolbox: &Toolbox,
+    tools: &ToolConfig,
     known: &mut HashSet<String>,
-    left: &mut Left,
-) -> Sorted {
-    let most = if toolbox.is_serial { 1 } else { usize::MAX };
-    let mut sorted = Sorted::default();
-    for mut call in calls.into_iter().take(most) {
-        call.id = own_id(call.id, known);
-        let fate = fate(&call, toolbox);
-        let counts = match fate {
-            Fate::Client(_) => (1, 0),
-            Fate::Server(..) => (1, 1),
-            Fate::Refused(_) => (0, 0),
+    budget: &mut CallBudget,
+) -> DispatchedCalls {
+    let max_calls = if tools.is_serial { 1 } else { usize::MAX };
+    let mut dispatched = DispatchedCalls::default();
+    for mut call in calls.into_iter().take(max_calls) {
+        call.id = unique_call_id(call.id, known);
+        let disposition = disposition_of(&call, tools);
+        let counts = match disposition {
+            Disposition::Client(_) => (1, 0),
+            Disposition::Server(..) => (1, 1),
+            Disposition::Rejected(_) => (0, 0),
         };
-        if left.all < counts.0 || left.server < counts.1 {
-            sorted.is_over = true;
+        if budget.n_total < counts.0 || budget.n_server < counts.1 {
+            dispatched.exceeds_budget = true;
             continue;
         }
-        left.all -= counts.0;
-        left.server -= counts.1;
+        budget.n_total -= counts.0;
+        budget.n_server -= counts.1;
         // Servers that look into it must not stumble over what is no JSON.
         if !parse_arguments::is_object(&call.arguments) {
             call.arguments = "{}".to_owned();
         }
-        sorted.made.push(Made { call, fate });
+        dispatched.calls.push(DispatchedCall { call, disposition });
     }
-    sorted
+    dispatched
 }
 
 /// The provider's id, or ours where it has none, or the same twice.
-fn own_id(id: String, known: &mut HashSet<String>) -> String {
+fn unique_call_id(id: String, known: &mut HashSet<String>) -> String {
     let is_short = (1..=MAX_ID_CHARS).contains(&id.chars().count());
     let is_new = is_short && !id.contains('\0') && !known.contains(&id);
-    let id = if is_new { id } else { names::mint(names::CALL) };
+    let id = if is_new {
+        id
+    } else {
+        object_ids::generate(object_ids::CALL)
+    };
     known.insert(id.clone());
     id
 }
 
-fn fate(call: &ToolCall, toolbox: &Toolbox) -> Fate {
-    let Some(declared) = toolbox.find(&call.name) else {
-        return Fate::Refused("There is no tool of this name that may be called now.".to_owned());
+fn disposition_of(call: &ToolCall, tools: &ToolConfig) -> Disposition {
+    let Some(declared) = tools.find(&call.name) else {
+        return Disposition::Rejected(
+            "There is no tool of this name that may be called now.".to_owned(),
+        );
     };
     let Some(arguments) = parse_arguments::parse(&call.arguments) else {
-        return Fate::Refused("The arguments are no JSON object.".to_owned());
+        return Disposition::Rejected("The arguments are no JSON object.".to_owned());
     };
     match declared.kind {
-        Kind::Function => Fate::Client(json!({
+        ToolKind::Function => Disposition::Client(json!({
             "type": "function_call", "call_id": call.id, "name": call.name,
             "arguments": if call.arguments.trim().is_empty() { "{}" } else { &call.arguments },
         })),
-        Kind::Custom => match arguments.get("input").and_then(Value::as_str) {
-            Some(input) => Fate::Client(json!({
+        ToolKind::Custom => match arguments.get("input").and_then(Value::as_str) {
+            Some(input) => Disposition::Client(json!({
                 "type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": input,
             })),
-            None => Fate::Refused("The argument `input` is no text.".to_owned()),
+            None => Disposition::Rejected("The argument `input` is no text.".to_owned()),
         },
-        Kind::Shell => match action(&arguments) {
-            Some(action) => Fate::Client(json!({
+        ToolKind::Shell => match shell_action(&arguments) {
+            Some(action) => Disposition::Client(json!({
                 "type": "local_shell_call", "call_id": call.id, "action": action,
             })),
-            None => Fate::Refused("The argument `command` is no list of texts.".to_owned()),
+            None => Disposition::Rejected("The argument `command` is no list of texts.".to_owned()),
         },
-        Kind::Remote => remote(call, toolbox, arguments),
-        Kind::Server => {
-            let name = kind_of(&call.name);
+        ToolKind::Remote => mcp_disposition(call, tools, arguments),
+        ToolKind::Server => {
+            let name = builtin_tool_name(&call.name);
             let receipt = json!({
-                "type": format!("{RECEIPT}{name}"), "call_id": call.id,
+                "type": format!("{SERVER_TOOL_PREFIX}{name}"), "call_id": call.id,
                 "arguments": Value::Object(arguments.clone()).to_string(),
                 "output": null, "error": null,
             });
-            Fate::Server(receipt, name.to_owned(), arguments)
+            Disposition::Server(receipt, name.to_owned(), arguments)
         }
     }
 }
 
 /// A call of a tool elsewhere: asked for, where somebody must agree.
-fn remote(call: &ToolCall, toolbox: &Toolbox, arguments: Map<String, Value>) -> Fate {
-    let Some(remote) = toolbox.remotes.get(&call.name) else {
-        return Fate::Refused("There is no such tool any more.".to_owned());
+fn mcp_disposition(
+    call: &ToolCall,
+    tools: &ToolConfig,
+    arguments: Map<String, Value>,
+) -> Disposition {
+    let Some(remote) = tools.server_tools.get(&call.name) else {
+        return Disposition::Rejected("There is no such tool any more.".to_owned());
     };
     let text = Value::Object(arguments.clone()).to_string();
     if remote.needs_approval {
-        return Fate::Client(json!({
+        return Disposition::Client(json!({
             "type": "mcp_approval_request", "server_label": remote.label, "name": remote.name,
             "arguments": text,
         }));
@@ -144,11 +154,11 @@ fn remote(call: &ToolCall, toolbox: &Toolbox, arguments: Map<String, Value>) -> 
         "type": "mcp_call", "server_label": remote.label, "name": remote.name,
         "arguments": text, "approval_request_id": null, "output": null, "error": null,
     });
-    Fate::Server(receipt, call.name.clone(), arguments)
+    Disposition::Server(receipt, call.name.clone(), arguments)
 }
 
 /// What a client's shell is asked to do.
-fn action(arguments: &Map<String, Value>) -> Option<Value> {
+fn shell_action(arguments: &Map<String, Value>) -> Option<Value> {
     let command = arguments.get("command")?.as_array()?;
     if command.is_empty() || !command.iter().all(Value::is_string) {
         return None;
@@ -168,14 +178,14 @@ fn action(arguments: &Map<String, Value>) -> Option<Value> {
 
 /// What is shown of calls of an answer that was cut off: functions that a client would have run. None
 /// of them waits for an output.
-pub fn shown_of_cut(calls: Vec<ToolCall>, toolbox: &Toolbox) -> Vec<Call> {
+pub fn truncated_calls(calls: Vec<ToolCall>, tools: &ToolConfig) -> Vec<CallItem> {
     let function = |it: &ToolCall| {
-        let found = toolbox.find(&it.name);
-        found.is_some_and(|it| it.kind == Kind::Function)
+        let found = tools.find(&it.name);
+        found.is_some_and(|it| it.kind == ToolKind::Function)
     };
     let calls = calls.into_iter().filter(function);
     let shown = calls.map(|it| {
-        let id = own_id(it.id, &mut HashSet::new());
+        let id = unique_call_id(it.id, &mut HashSet::new());
         json!({
             "type": "function_call", "call_id": id, "name": it.name,
             "arguments": it.arguments.replace('\0', ""),

@@ -1,20 +1,20 @@
 //! Who does what about a call.
 
-use super::Fate;
-use super::Left;
-use super::Sorted;
-use super::sort;
+use super::CallBudget;
+use super::DispatchedCalls;
+use super::Disposition;
+use super::dispatch;
 use crate::llm::tool::Tool;
 use crate::llm::tool::ToolCall;
 use crate::llm::tool::ToolChoice;
-use crate::responses::toolbox::Declared;
-use crate::responses::toolbox::Kind;
-use crate::responses::toolbox::Toolbox;
+use crate::responses::tool_config::DeclaredTool;
+use crate::responses::tool_config::ToolConfig;
+use crate::responses::tool_config::ToolKind;
 use serde_json::json;
 use std::collections::HashSet;
 
-fn toolbox() -> Toolbox {
-    let declared = |name: &str, kind| Declared {
+fn tool_config() -> ToolConfig {
+    let declared = |name: &str, kind| DeclaredTool {
         kind,
         tool: Tool {
             name: name.to_owned(),
@@ -23,14 +23,14 @@ fn toolbox() -> Toolbox {
             strict: None,
         },
     };
-    Toolbox {
+    ToolConfig {
         tools: vec![
-            declared("f", Kind::Function),
-            declared("sql", Kind::Custom),
-            declared("local_shell", Kind::Shell),
-            declared("troupe_time", Kind::Server),
+            declared("f", ToolKind::Function),
+            declared("sql", ToolKind::Custom),
+            declared("local_shell", ToolKind::Shell),
+            declared("troupe_time", ToolKind::Server),
         ],
-        ..Toolbox::default()
+        ..ToolConfig::default()
     }
 }
 
@@ -42,22 +42,22 @@ fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
     }
 }
 
-fn sorted(calls: Vec<ToolCall>, toolbox: &Toolbox, mut left: Left) -> Sorted {
-    sort(calls, toolbox, &mut HashSet::new(), &mut left)
+fn dispatched(calls: Vec<ToolCall>, tools: &ToolConfig, mut budget: CallBudget) -> DispatchedCalls {
+    dispatch(calls, tools, &mut HashSet::new(), &mut budget)
 }
 
-const PLENTY: Left = Left {
-    all: 100,
-    server: 32,
+const LARGE_BUDGET: CallBudget = CallBudget {
+    n_total: 100,
+    n_server: 32,
 };
 
-fn is_refused(name: &str, arguments: &str, toolbox: &Toolbox) -> bool {
-    let sorted = sorted(vec![call("a", name, arguments)], toolbox, PLENTY);
-    matches!(sorted.made[0].fate, Fate::Refused(_))
+fn is_rejected(name: &str, arguments: &str, tools: &ToolConfig) -> bool {
+    let dispatched = dispatched(vec![call("a", name, arguments)], tools, LARGE_BUDGET);
+    matches!(dispatched.calls[0].disposition, Disposition::Rejected(_))
 }
 
 #[test]
-fn each_kind_has_its_form() {
+fn each_kind_of_tool_has_its_item() {
     let calls = vec![
         call("a", "f", r#"{"x": 1}"#),
         call("b", "sql", r#"{"input": "SELECT"}"#),
@@ -69,11 +69,11 @@ fn each_kind_has_its_form() {
         call("d", "troupe_time", ""),
     ];
 
-    let sorted = sorted(calls, &toolbox(), PLENTY);
+    let sorted = dispatched(calls, &tool_config(), LARGE_BUDGET);
 
-    let shown = sorted.made.into_iter().map(|it| match it.fate {
-        Fate::Client(call) | Fate::Server(call, ..) => call,
-        Fate::Refused(reason) => panic!("{reason}"),
+    let shown = sorted.calls.into_iter().map(|it| match it.disposition {
+        Disposition::Client(call) | Disposition::Server(call, ..) => call,
+        Disposition::Rejected(reason) => panic!("{reason}"),
     });
     let shown: Vec<_> = shown.collect();
     assert_eq!(shown[0]["arguments"], r#"{"x": 1}"#);
@@ -90,46 +90,46 @@ fn each_kind_has_its_form() {
 
 // R59
 #[test]
-fn what_is_invented_broken_or_not_allowed_is_refused() {
-    assert!(is_refused("g", "{}", &toolbox()));
-    assert!(is_refused("f", "{", &toolbox()));
-    assert!(is_refused("f", "[]", &toolbox()));
-    assert!(is_refused("sql", "{}", &toolbox()));
-    assert!(is_refused(
+fn an_unknown_invalid_or_forbidden_call_is_rejected() {
+    assert!(is_rejected("g", "{}", &tool_config()));
+    assert!(is_rejected("f", "{", &tool_config()));
+    assert!(is_rejected("f", "[]", &tool_config()));
+    assert!(is_rejected("sql", "{}", &tool_config()));
+    assert!(is_rejected(
         "local_shell",
         r#"{"command": "ls"}"#,
-        &toolbox()
+        &tool_config()
     ));
-    let of_one = Toolbox {
+    let of_one = ToolConfig {
         allowed: Some(vec!["sql".to_owned()]),
-        ..toolbox()
+        ..tool_config()
     };
-    assert!(is_refused("f", "{}", &of_one));
-    let of_none = Toolbox {
+    assert!(is_rejected("f", "{}", &of_one));
+    let of_none = ToolConfig {
         choice: ToolChoice::None,
-        ..toolbox()
+        ..tool_config()
     };
-    assert!(is_refused("f", "{}", &of_none));
-    assert!(!is_refused("f", "{}", &toolbox()));
+    assert!(is_rejected("f", "{}", &of_none));
+    assert!(!is_rejected("f", "{}", &tool_config()));
 }
 
 #[test]
-fn an_id_that_is_missing_or_doubled_is_ours() {
+fn a_missing_or_duplicate_id_is_replaced() {
     let calls = vec![
         call("a", "f", "{}"),
         call("a", "f", "{}"),
         call("", "f", "{}"),
     ];
 
-    let sorted = sorted(calls, &toolbox(), PLENTY);
+    let sorted = dispatched(calls, &tool_config(), LARGE_BUDGET);
 
-    let ids: HashSet<&str> = sorted.made.iter().map(|it| it.call.id.as_str()).collect();
+    let ids: HashSet<&str> = sorted.calls.iter().map(|it| it.call.id.as_str()).collect();
     assert_eq!(ids.len(), 3);
     assert!(ids.contains("a"));
 }
 
 #[test]
-fn more_than_may_be_called_is_left_out() {
+fn calls_over_the_budget_are_left_out() {
     let three = || {
         vec![
             call("a", "f", "{}"),
@@ -137,15 +137,29 @@ fn more_than_may_be_called_is_left_out() {
             call("c", "f", "{}"),
         ]
     };
-    let serial = Toolbox {
+    let serial = ToolConfig {
         is_serial: true,
-        ..toolbox()
+        ..tool_config()
     };
 
-    assert_eq!(sorted(three(), &serial, PLENTY).made.len(), 1);
-    assert!(!sorted(three(), &serial, PLENTY).is_over);
-    let two = sorted(three(), &toolbox(), Left { all: 2, server: 9 });
-    assert_eq!((two.made.len(), two.is_over), (2, true));
-    let none = sorted(three(), &toolbox(), Left { all: 9, server: 0 });
-    assert_eq!((none.made.len(), none.is_over), (2, true));
+    assert_eq!(dispatched(three(), &serial, LARGE_BUDGET).calls.len(), 1);
+    assert!(!dispatched(three(), &serial, LARGE_BUDGET).exceeds_budget);
+    let two = dispatched(
+        three(),
+        &tool_config(),
+        CallBudget {
+            n_total: 2,
+            n_server: 9,
+        },
+    );
+    assert_eq!((two.calls.len(), two.exceeds_budget), (2, true));
+    let none = dispatched(
+        three(),
+        &tool_config(),
+        CallBudget {
+            n_total: 9,
+            n_server: 0,
+        },
+    );
+    assert_eq!((none.calls.len(), none.exceeds_budget), (2, true));
 }

@@ -2,51 +2,51 @@
 //! turns.
 
 use crate::db::connect::Backend;
+use crate::responses::active_tasks::CancelHandle;
+use crate::responses::active_tasks::ResponseCancelReason;
 use crate::responses::compaction;
-use crate::responses::ending;
-use crate::responses::happening::Ending;
-use crate::responses::happening::Happening;
-use crate::responses::happening::How;
+use crate::responses::concurrency_limit::ConcurrencyPermit;
+use crate::responses::concurrency_limit::LimitReached;
+use crate::responses::engine_event::EngineEvent;
+use crate::responses::engine_event::ResponseEnd;
+use crate::responses::engine_event::ResponseOutcome;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::finalize;
 use crate::responses::history;
 use crate::responses::item;
-use crate::responses::item::Side;
-use crate::responses::parts::Parts;
-use crate::responses::places::Full;
-use crate::responses::places::Place;
+use crate::responses::item::ItemDirection;
+use crate::responses::mcp;
 use crate::responses::preparation;
-use crate::responses::preparation::Prepared;
+use crate::responses::preparation::PreparedResponse;
 use crate::responses::queue;
 use crate::responses::recorder::Recorder;
-use crate::responses::refusal::Refusal;
-use crate::responses::remote;
 use crate::responses::response;
-use crate::responses::response::Status;
-use crate::responses::stop::Stop;
-use crate::responses::stop::Why;
-use crate::responses::turn;
-use crate::responses::turn::Left;
-use crate::responses::turn::Stage;
+use crate::responses::response::ResponseStatus;
+use crate::responses::response_task;
+use crate::responses::response_task::ResponseOutput;
+use crate::responses::response_task::TaskOutcome;
+use crate::responses::services::ResponseServices;
 use sea_orm::DbErr;
 use std::time::Duration;
 
 /// The net under the bell: what another node queued, or a ring that was lost.
-const SLOW_POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// After a look that failed.
-const AFTER_TROUBLE: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Works until the node drains.
-pub async fn keep_working(parts: Parts) {
-    let draining = parts.shutdown.draining.clone();
+pub async fn run_worker(services: ResponseServices) {
+    let draining = services.shutdown.draining.clone();
     loop {
-        let mut wait = match parts.db.backend() {
+        let mut wait = match services.db.backend() {
             // Nobody else queues anything there.
             Backend::Sqlite => None,
-            Backend::Postgres => Some(SLOW_POLL),
+            Backend::Postgres => Some(POLL_INTERVAL),
         };
-        if let Err(error) = look(&parts).await {
+        if let Err(error) = claim_due(&services).await {
             tracing::warn!(%error, "queued responses could not be looked up, trying again: {error}");
-            wait = Some(AFTER_TROUBLE);
+            wait = Some(RETRY_DELAY);
         }
         let pause = async {
             match wait {
@@ -56,178 +56,204 @@ pub async fn keep_working(parts: Parts) {
         };
         tokio::select! {
             () = draining.cancelled() => return,
-            () = parts.bell.notified() => {}
+            () = services.queue_signal.notified() => {}
             () = pause => {}
         }
     }
 }
 
 /// Claims what waits and fits. Who has the fewest places is asked first.
-async fn look(parts: &Parts) -> Result<(), DbErr> {
+async fn claim_due(services: &ResponseServices) -> Result<(), DbErr> {
     loop {
-        let mut owners = queue::waiting_owners(parts.db.reader()).await?;
-        owners.sort_by_key(|it| parts.background.of(*it));
-        let mut has_begun = false;
+        let mut owners = queue::queued_user_ids(services.db.reader()).await?;
+        owners.sort_by_key(|it| services.background_permits.n_held_by(*it));
+        let mut has_claimed = false;
         for owner in owners {
-            if parts.shutdown.draining.is_cancelled() {
+            if services.shutdown.draining.is_cancelled() {
                 return Ok(());
             }
-            let place = match parts.background.take(owner) {
+            let permit = match services.background_permits.acquire(owner) {
                 Ok(place) => place,
-                Err(Full::House) => return Ok(()),
-                Err(Full::Share) => continue,
+                Err(LimitReached::Global) => return Ok(()),
+                Err(LimitReached::PerUser) => continue,
             };
-            let Some(next) = queue::next_of(parts.db.reader(), owner).await? else {
+            let Some(next) = queue::next_for_user(services.db.reader(), owner).await? else {
                 continue;
             };
             // Lost to another node: the next look sees what is left.
-            has_begun = true;
-            if let Some(row) = claim(parts, next).await? {
-                parts.shutdown.spawn(execute(parts.clone(), row, place));
+            has_claimed = true;
+            if let Some(row) = claim(services, next).await? {
+                services
+                    .shutdown
+                    .spawn(execute(services.clone(), row, permit));
             }
         }
-        if !has_begun {
+        if !has_claimed {
             return Ok(());
         }
     }
 }
 
-async fn claim(parts: &Parts, id: String) -> Result<Option<response::Model>, DbErr> {
-    let (node, now, dialect) = (parts.node.clone(), parts.clock.now(), parts.db.backend());
-    parts
+async fn claim(services: &ResponseServices, id: String) -> Result<Option<response::Model>, DbErr> {
+    let (node, now, dialect) = (
+        services.node.clone(),
+        services.clock.now(),
+        services.db.backend(),
+    );
+    services
         .db
         .write(move |tx| Box::pin(async move { queue::claim(tx, &id, &node, now, dialect).await }))
         .await
 }
 
-async fn execute(parts: Parts, row: response::Model, place: Place) {
-    let stop = Stop::default();
-    let hold = parts.held.hold(&row.id, &stop, row.lease);
-    let done = take(&parts, &row, &stop).await;
+async fn execute(services: ResponseServices, row: response::Model, permit: ConcurrencyPermit) {
+    let cancel = CancelHandle::default();
+    let guard = services.active_tasks.register(&row.id, &cancel, row.lease);
+    let done = run_claimed(&services, &row, &cancel).await;
     if let Err(error) = done {
         // Its heartbeat ends here; the sweep heals the row.
         tracing::error!(response.id = %row.id, %error, "response {} is left to the sweep: {error}", row.id);
     }
-    drop((place, hold));
-    parts.bell.notify_one();
+    drop((permit, guard));
+    services.queue_signal.notify_one();
 }
 
-async fn take(parts: &Parts, row: &response::Model, stop: &Stop) -> Result<(), DbErr> {
-    let fold = ending::fold_of(parts.db.reader(), row).await?;
-    let stage = Stage {
+async fn run_claimed(
+    services: &ResponseServices,
+    row: &response::Model,
+    cancel: &CancelHandle,
+) -> Result<(), DbErr> {
+    let fold = finalize::load_fold(services.db.reader(), row).await?;
+    let output = ResponseOutput {
         fold,
-        recorder: Some(Recorder::new(parts.db.clone(), row)),
-        reader: None,
-        was_let_go: false,
+        recorder: Some(Recorder::new(services.db.clone(), row)),
+        sender: None,
+        is_reader_dropped: false,
         is_background: true,
-        was_told: true,
+        has_log: true,
     };
-    let prepared = match prepare(parts, row).await {
+    let prepared = match prepare(services, row).await {
         Ok(prepared) => prepared,
-        Err(Refusal::Database(error)) => return Err(error),
-        Err(refusal) => {
-            fail(parts, stage, &refusal).await;
+        Err(ResponseEngineError::Database(error)) => return Err(error),
+        Err(error) => {
+            fail(services, output, &error).await;
             return Ok(());
         }
     };
-    let turn = prepared.turn(parts, stop.clone(), stage);
-    if let Left::Untouched = turn::take(turn).await {
-        give_back(parts, row).await?;
+    let task = prepared.into_task(services, cancel.clone(), output);
+    if let TaskOutcome::NotStarted = response_task::run(task).await {
+        requeue(services, row).await?;
     }
     Ok(())
 }
 
-async fn prepare(parts: &Parts, row: &response::Model) -> Result<Prepared, Refusal> {
-    let db = parts.db.reader();
+async fn prepare(
+    services: &ResponseServices,
+    row: &response::Model,
+) -> Result<PreparedResponse, ResponseEngineError> {
+    let db = services.db.reader();
     let (previous, conversation) = (
         row.previous_response_id.as_deref(),
         row.api_conversation_id.as_deref(),
     );
-    let prior = history::items(db, previous, conversation).await?;
-    let input = item::of_response(db, &row.id, Side::Input).await?;
+    let prior = history::list_items(db, previous, conversation).await?;
+    let input = item::list_for_response(db, &row.id, ItemDirection::Input).await?;
     let input = input.into_iter().map(|it| it.payload).collect();
-    let sealer = &parts.models.cipher;
-    let (prior, input) = compaction::opened(sealer, row.user_id, prior, input)?;
-    let mut kept = row.request.clone();
-    kept.tools.secrets = remote::open(sealer, &row.id, row.sealed_secrets.as_deref())?;
-    let errand = remote::plan(parts, row.user_id, &kept.tools, &prior, &input)?;
-    let answers = preparation::find(parts, row.user_id, &row.model).await?;
-    let mut prepared = preparation::prepare(parts, answers, &kept, prior, input).await?;
-    prepared.errand = errand;
+    let sealer = &services.models.cipher;
+    let (prior, input) = compaction::expand_summaries(sealer, row.user_id, prior, input)?;
+    let mut stored = row.request.clone();
+    stored.tools.credentials = mcp::decrypt(sealer, &row.id, row.sealed_secrets.as_deref())?;
+    let mcp_plan = mcp::plan(services, row.user_id, &stored.tools, &prior, &input)?;
+    let target = preparation::find_target(services, row.user_id, &row.model).await?;
+    let mut prepared = preparation::prepare(services, target, &stored, prior, input).await?;
+    prepared.mcp_plan = mcp_plan;
     Ok(prepared)
 }
 
 /// What was right when it was queued is so no more.
-async fn fail(parts: &Parts, mut stage: Stage, refusal: &Refusal) {
-    let how = How::Failed(turn::gone(refusal));
-    let (usage, at) = (None, parts.clock.now());
+async fn fail(
+    services: &ResponseServices,
+    mut output: ResponseOutput,
+    error: &ResponseEngineError,
+) {
+    let outcome = ResponseOutcome::Failed(response_task::start_error(error));
+    let (usage, at) = (None, services.clock.now());
     let mut events = Vec::new();
     // A second attempt has told that it began.
-    if stage.fold.standing().status == Status::Queued {
-        events.extend(stage.fold.apply(Happening::Began));
+    if output.fold.state().status == ResponseStatus::Queued {
+        events.extend(output.fold.apply(EngineEvent::Started));
     }
     events.extend(
-        stage
+        output
             .fold
-            .apply(Happening::Ended(Ending { how, usage, at })),
+            .apply(EngineEvent::Finished(ResponseEnd { outcome, usage, at })),
     );
-    if let Some(recorder) = stage.recorder {
+    if let Some(recorder) = output.recorder {
         // Lost: somebody else has ended it.
-        let standing = stage.fold.standing();
-        let _ = recorder.finish(stage.fold.items(), &events, standing).await;
+        let standing = output.fold.state();
+        let _ = recorder
+            .finish(output.fold.items(), &events, standing)
+            .await;
     }
 }
 
 /// Lets another node take it, unless it was tried often enough.
-async fn give_back(parts: &Parts, row: &response::Model) -> Result<(), DbErr> {
+async fn requeue(services: &ResponseServices, row: &response::Model) -> Result<(), DbErr> {
     if row.attempt >= queue::MAX_ATTEMPTS {
-        let (how, now) = (How::Failed(turn::lost()), parts.clock.now());
-        ending::conclude(&parts.db, row.clone(), how, now).await?;
+        let (outcome, now) = (
+            ResponseOutcome::Failed(response_task::lease_lost_error()),
+            services.clock.now(),
+        );
+        finalize::finalize_orphan(&services.db, row.clone(), outcome, now).await?;
         return Ok(());
     }
     let (id, lease) = (row.id.clone(), row.lease);
-    let given: Result<bool, DbErr> = parts
+    let requeued: Result<bool, DbErr> = services
         .db
-        .write(move |tx| Box::pin(async move { queue::hand_back(tx, &id, lease).await }))
+        .write(move |tx| Box::pin(async move { queue::requeue(tx, &id, lease).await }))
         .await;
-    given.map(drop)
+    requeued.map(drop)
 }
 
 /// Beats for every turn with a row until the node has put everything down.
-pub async fn keep_beating(parts: Parts) {
-    let mut tick = tokio::time::interval(parts.settings.heartbeat);
+pub async fn run_heartbeats(services: ResponseServices) {
+    let mut tick = tokio::time::interval(services.settings.heartbeat);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = parts.shutdown.stopping.cancelled() => return,
+            () = services.shutdown.stopping.cancelled() => return,
             _ = tick.tick() => {}
         }
-        if let Err(error) = beat(&parts).await {
+        if let Err(error) = send_heartbeats(&services).await {
             tracing::warn!(%error, "the heartbeat of responses failed, it is tried again: {error}");
         }
     }
 }
 
-async fn beat(parts: &Parts) -> Result<(), DbErr> {
-    let held = parts.held.stored();
-    if held.is_empty() {
+async fn send_heartbeats(services: &ResponseServices) -> Result<(), DbErr> {
+    let leases = services.active_tasks.stored_leases();
+    if leases.is_empty() {
         return Ok(());
     }
-    let ids: Vec<String> = held.iter().map(|it| it.0.clone()).collect();
-    let (now, dialect) = (parts.clock.now(), parts.db.backend());
-    let beating = queue::beat(
-        parts.db.heartbeat_connection(),
-        &parts.node,
+    let ids: Vec<String> = leases.iter().map(|it| it.0.clone()).collect();
+    let (now, dialect) = (services.clock.now(), services.db.backend());
+    let beating = queue::heartbeat(
+        services.db.heartbeat_connection(),
+        &services.node,
         &ids,
         now,
         dialect,
     );
-    let alive = parts.db.run_observed(beating).await?;
-    for (id, lease) in held {
-        let beaten = alive.iter().find(|it| it.id == id && it.lease == lease);
-        match beaten {
-            None => parts.held.end(&id, Why::Lost),
-            Some(it) if it.is_asked_to_end => parts.held.end(&id, Why::Asked),
+    let alive = services.db.run_observed(beating).await?;
+    for (id, lease) in leases {
+        let renewed = alive.iter().find(|it| it.id == id && it.lease == lease);
+        match renewed {
+            None => services
+                .active_tasks
+                .cancel(&id, ResponseCancelReason::LeaseLost),
+            Some(it) if it.is_cancel_requested => services
+                .active_tasks
+                .cancel(&id, ResponseCancelReason::Requested),
             Some(_) => {}
         }
     }

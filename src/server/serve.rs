@@ -14,12 +14,12 @@ use crate::http::request_body;
 use crate::http::request_metrics;
 use crate::http::response_headers;
 use crate::http::run_to_completion;
-use crate::openai::key;
-use crate::openai::routes;
 use crate::server::client_files;
 use crate::server::endpoints;
 use crate::server::openapi::OpenApiFile;
 use crate::spaces::garbage_collection;
+use crate::v1::api_key_auth;
+use crate::v1::routes;
 use actix_web::HttpServer;
 use actix_web::dev::Server;
 use actix_web::dev::ServerHandle;
@@ -76,7 +76,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
             )
             .service(
                 web::scope("/v1")
-                    .wrap(from_fn(key::identify))
+                    .wrap(from_fn(api_key_auth::authenticate))
                     .configure(routes::mount),
             )
             .default_service(web::to(client_files::serve))

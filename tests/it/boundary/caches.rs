@@ -12,7 +12,7 @@ use crate::support::program::Program;
 
 /// The addresses under `/v1`, as its routes have them, and one that is not there.
 fn addresses_of_v1() -> Vec<String> {
-    let routes = std::fs::read_to_string("src/openai/routes.rs").expect("the routes of /v1");
+    let routes = std::fs::read_to_string("src/v1/routes.rs").expect("the routes of /v1");
     let paths = routes
         .split("at(\"")
         .skip(1)

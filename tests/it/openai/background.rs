@@ -129,7 +129,7 @@ on_both! {
         facts.execute(&abandon(id(&waits), true)).await;
         facts.execute(&abandon(id(&done), false)).await;
 
-        troupe::responses::sweep::heal(stage.app.app.responses.parts(), None).await.unwrap();
+        troupe::responses::recovery::recover(stage.app.app.responses.services(), None).await.unwrap();
 
         let (_, again) = stage.program.get(&format!("/responses/{}", id(&waits))).await;
         assert_eq!(again["status"], "queued", "nothing of it was out");

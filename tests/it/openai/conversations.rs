@@ -87,13 +87,13 @@ on_both! {
         let turn = json!({ "input": "one", "conversation": id(&made) });
         let response = stage.program.respond(turn).await;
         stage.program.delete(&format!("/conversations/{}", id(&made))).await;
-        let parts = stage.app.app.responses.parts();
+        let parts = stage.app.app.responses.services();
 
-        troupe::responses::sweep::tidy(parts).await.unwrap();
+        troupe::responses::recovery::clean_up(parts).await.unwrap();
         assert_eq!(stage.n_rows("api_conversations").await, 1, "its response stays, and names it");
         assert_eq!(stage.n_rows("api_conversations WHERE CAST(metadata AS TEXT) LIKE '%b%'").await, 0);
         stage.program.delete(&format!("/responses/{}", id(&response))).await;
-        troupe::responses::sweep::tidy(parts).await.unwrap();
+        troupe::responses::recovery::clean_up(parts).await.unwrap();
 
         assert_eq!(stage.n_rows("api_conversations").await, 0);
         stage.close().await;

@@ -84,7 +84,7 @@ fn walk_object(document: &Value, schema: &Value, path: &mut Vec<String>, fields:
 /// name. Tests of the sources are left out.
 pub fn of_v1() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for (_, text) in sources("src/openai") {
+    for (_, text) in sources("src/v1") {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         let literals = code.split('"').skip(1).step_by(2);
         found.extend(
@@ -102,7 +102,7 @@ fn is_a_name(text: &str) -> bool {
 
 /// `POST /v1/responses` and the like: everything under `/v1` that takes a body, and its socket.
 pub fn calls_of_v1() -> BTreeSet<String> {
-    let text = fs::read_to_string("src/openai/routes.rs").expect("the routes of /v1");
+    let text = fs::read_to_string("src/v1/routes.rs").expect("the routes of /v1");
     let mut found = BTreeSet::new();
     for resource in text.split("at(\"").skip(1) {
         let path = resource.split('"').next().unwrap_or_default();
@@ -111,7 +111,7 @@ pub fn calls_of_v1() -> BTreeSet<String> {
                 found.insert(format!("{} /v1{path}", method.to_uppercase()));
             }
         }
-        if resource.contains("socket::connect") {
+        if resource.contains("ws_upgrade::connect") {
             found.insert(format!("SOCKET /v1{path}"));
         }
     }

@@ -28,11 +28,11 @@ const FLOORS: &[&[&str]] = &[
     &["prompt", "tools"],
     &["generation"],
     &["runs"],
-    &["cluster", "transfers"],
+    &["cluster", "space_transfer"],
     &["responses"],
     &["app"],
     &["http"],
-    &["api", "socket", "openai"],
+    &["api", "socket", "v1"],
     &["server"],
     &["main"],
 ];
@@ -240,7 +240,7 @@ fn habits(file: &File) -> Vec<Violation> {
             rule,
         ));
     }
-    if ["api", "socket", "openai", "http"].contains(&room) {
+    if ["api", "socket", "v1", "http"].contains(&room) {
         let rule = "a door spawns no task: a handler's runtime ends with its thread; hand the work to the engine";
         found.extend(file.forbid(&["tokio::spawn", "task::spawn("], rule));
     }

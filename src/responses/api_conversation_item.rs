@@ -1,0 +1,146 @@
+//! Table `api_conversation_items`: the items of a conversation, by their position.
+
+use crate::responses::object_ids;
+use sea_orm::ActiveValue::Set;
+use sea_orm::Order;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+use sea_orm::entity::prelude::*;
+use serde_json::Value;
+use std::collections::HashSet;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "api_conversation_items")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub api_conversation_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub position: i64,
+    pub item_id: String,
+    #[sea_orm(column_type = "JsonBinary")]
+    pub payload: Json,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+/// More rows than these go in several statements.
+const BATCH: usize = 500;
+
+/// Writes items from this position on.
+pub async fn insert(
+    tx: &impl ConnectionTrait,
+    conversation: &str,
+    from: i64,
+    items: &[Value],
+) -> Result<(), DbErr> {
+    let rows = items.iter().zip(from..).map(|(item, at)| ActiveModel {
+        api_conversation_id: Set(conversation.to_owned()),
+        position: Set(at),
+        item_id: Set(item["id"]
+            .as_str()
+            .map_or_else(|| object_ids::generate(object_ids::MESSAGE), str::to_owned)),
+        payload: Set(item.clone()),
+    });
+    let rows: Vec<ActiveModel> = rows.collect();
+    for batch in rows.chunks(BATCH) {
+        Entity::insert_many(batch.to_vec()).exec(tx).await?;
+    }
+    Ok(())
+}
+
+/// All items, in order.
+pub async fn list_all(db: &impl ConnectionTrait, conversation: &str) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::ApiConversationId.eq(conversation))
+        .order_by_asc(Column::Position)
+        .all(db)
+        .await
+}
+
+/// At most `limit` items, from the one after this position on.
+pub async fn list_page(
+    db: &impl ConnectionTrait,
+    conversation: &str,
+    order: Order,
+    after: Option<i64>,
+    limit: usize,
+) -> Result<Vec<Model>, DbErr> {
+    let beyond = |position: i64| match order {
+        Order::Desc => Column::Position.lt(position),
+        _ => Column::Position.gt(position),
+    };
+    Entity::find()
+        .filter(Column::ApiConversationId.eq(conversation))
+        .apply_if(after, |query, position| query.filter(beyond(position)))
+        .order_by(Column::Position, order.clone())
+        .limit(limit as u64)
+        .all(db)
+        .await
+}
+
+/// Those of these ids that are there.
+pub async fn existing_ids(
+    db: &impl ConnectionTrait,
+    conversation: &str,
+    ids: &[&str],
+) -> Result<HashSet<String>, DbErr> {
+    let mut known = HashSet::new();
+    for batch in ids.chunks(BATCH) {
+        let found: Vec<String> = Entity::find()
+            .select_only()
+            .column(Column::ItemId)
+            .filter(Column::ApiConversationId.eq(conversation))
+            .filter(Column::ItemId.is_in(batch.iter().copied()))
+            .into_tuple()
+            .all(db)
+            .await?;
+        known.extend(found);
+    }
+    Ok(known)
+}
+
+/// The item with this id.
+pub async fn find(
+    db: &impl ConnectionTrait,
+    conversation: &str,
+    item: &str,
+) -> Result<Option<Model>, DbErr> {
+    if item.contains('\0') {
+        return Ok(None); // PostgreSQL takes it in no text
+    }
+    Entity::find()
+        .filter(Column::ApiConversationId.eq(conversation))
+        .filter(Column::ItemId.eq(item))
+        .one(db)
+        .await
+}
+
+/// Takes an item away; `false`: there is none with this id.
+pub async fn delete(
+    tx: &impl ConnectionTrait,
+    conversation: &str,
+    item: &str,
+) -> Result<bool, DbErr> {
+    if item.contains('\0') {
+        return Ok(false);
+    }
+    let res = Entity::delete_many()
+        .filter(Column::ApiConversationId.eq(conversation))
+        .filter(Column::ItemId.eq(item))
+        .exec(tx)
+        .await?;
+    Ok(res.rows_affected > 0)
+}
+
+/// Takes all items away.
+pub async fn delete_all(tx: &impl ConnectionTrait, conversation: &str) -> Result<(), DbErr> {
+    Entity::delete_many()
+        .filter(Column::ApiConversationId.eq(conversation))
+        .exec(tx)
+        .await
+        .map(|_| ())
+}

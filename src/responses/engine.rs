@@ -1,0 +1,406 @@
+//! The verbs of the room: what doors call.
+
+use crate::clock::Timestamp;
+use crate::generation::usage;
+use crate::ids::UserId;
+use crate::responses::active_tasks::CancelHandle;
+use crate::responses::compaction;
+use crate::responses::concurrency_limit::ConcurrencyPermit;
+use crate::responses::concurrency_limit::LimitReached;
+use crate::responses::engine_event::EngineEvent;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::event;
+use crate::responses::event_stream;
+use crate::responses::event_stream::EventReceiver;
+use crate::responses::fold::Fold;
+use crate::responses::history;
+use crate::responses::item;
+use crate::responses::item::ItemDirection;
+use crate::responses::mcp;
+use crate::responses::object_ids;
+use crate::responses::pending_tool_calls;
+use crate::responses::preparation;
+use crate::responses::preparation::PreparedResponse;
+use crate::responses::queue;
+use crate::responses::recorder::Recorder;
+use crate::responses::request::CreateResponse;
+use crate::responses::response;
+use crate::responses::response::ResponseStatus;
+use crate::responses::response_document::ResponseHeader;
+use crate::responses::response_task;
+use crate::responses::response_task::ResponseOutput;
+use crate::responses::response_task::TaskOutcome;
+use crate::responses::services::ResponseServices;
+use sea_orm::DbErr;
+use sea_orm::SqlErr;
+use serde_json::Value;
+use std::collections::HashSet;
+use tokio::sync::oneshot;
+use tokio_util::sync::DropGuard;
+
+/// The room behind its doors. Cloning gives another handle on the same one.
+#[derive(Clone)]
+pub struct ResponseEngine {
+    pub(super) services: ResponseServices,
+}
+
+/// A response that was begun.
+pub enum Created {
+    /// It is being written; its reader leaves by dropping this.
+    Streamed(EventReceiver),
+    /// It is being written; see [`Whole::wait`].
+    Blocking(PendingResponse),
+    /// It waits for its turn.
+    Queued(Value),
+}
+
+/// A response that is waited for. Dropping it cancels the response.
+pub struct PendingResponse {
+    done: oneshot::Receiver<Value>,
+    _cancel_on_drop: DropGuard,
+}
+
+impl PendingResponse {
+    /// The whole response; `None`: its task has ended without one.
+    pub async fn wait(self) -> Option<Value> {
+        self.done.await.ok()
+    }
+}
+
+impl ResponseEngine {
+    /// Over its parts; nothing runs until [`Desk::start`].
+    pub fn new(services: ResponseServices) -> Self {
+        Self { services: services }
+    }
+
+    /// The parts, for those who read beside the verbs.
+    pub fn services(&self) -> &ResponseServices {
+        &self.services
+    }
+
+    /// Begins a response.
+    ///
+    /// # Errors
+    /// Why not; then nothing was written, and no model was asked.
+    pub async fn create(
+        &self,
+        user: UserId,
+        request: CreateResponse,
+    ) -> Result<Created, ResponseEngineError> {
+        // In a task of its own: whoever leaves while it is being written down must not leave a row
+        // behind that nobody works on. What is begun for nobody is cancelled by being dropped.
+        let engine = self.clone();
+        let creating = async move { engine.create_in_task(user, request).await };
+        let created = self.services.shutdown.spawn(creating).await;
+        created.unwrap_or_else(|_| Err(DbErr::Custom("its task ended".to_owned()).into()))
+    }
+
+    async fn create_in_task(
+        &self,
+        user: UserId,
+        mut request: CreateResponse,
+    ) -> Result<Created, ResponseEngineError> {
+        let permit = match request.background {
+            true => None,
+            false => Some(self.foreground_permit(user)?),
+        };
+        let follow_permit = match request.background && request.stream {
+            true => Some(self.permit_to_follow(user)?),
+            false => None,
+        };
+        // Never closed: an error would only let one more in.
+        let _creation_permit = self.services.creation_permits.acquire().await.ok();
+        let prepared = self.prepare(user, &mut request).await?;
+        let now = self.services.clock.now();
+        let id = object_ids::generate(object_ids::RESPONSE);
+        match permit {
+            // What its conversation holds is read when it is claimed.
+            None => self.enqueue(user, &id, request, follow_permit, now).await,
+            Some(place) => {
+                self.start_task(user, &id, request, prepared, place, now)
+                    .await
+            }
+        }
+    }
+
+    /// How many tokens a request has; no model is asked.
+    ///
+    /// # Errors
+    /// As [`Desk::create`].
+    pub async fn count_tokens(
+        &self,
+        user: UserId,
+        mut request_body: CreateResponse,
+    ) -> Result<i64, ResponseEngineError> {
+        let _permit = self.foreground_permit(user)?;
+        let prepared = self.prepare(user, &mut request_body).await?;
+        let request = prepared.request().clone();
+        let count = move || usage::prompt_tokens(&request);
+        let counted = self.services.shutdown.main().spawn_blocking(count).await;
+        Ok(counted.map_err(|_| DbErr::Custom("tokens could not be counted".to_owned()))?)
+    }
+
+    /// A place to receive a long body.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn permit_to_receive(
+        &self,
+        user: UserId,
+    ) -> Result<ConcurrencyPermit, ResponseEngineError> {
+        self.services
+            .body_permits
+            .acquire(user)
+            .map_err(limit_error)
+    }
+
+    pub(super) fn foreground_permit(
+        &self,
+        user: UserId,
+    ) -> Result<ConcurrencyPermit, ResponseEngineError> {
+        if self.services.shutdown.draining.is_cancelled() {
+            return Err(ResponseEngineError::ServerBusy);
+        }
+        self.services
+            .foreground_permits
+            .acquire(user)
+            .map_err(limit_error)
+    }
+
+    /// A place to read along what another task writes.
+    pub(super) fn permit_to_follow(
+        &self,
+        user: UserId,
+    ) -> Result<ConcurrencyPermit, ResponseEngineError> {
+        self.services
+            .follower_permits
+            .acquire(user)
+            .map_err(limit_error)
+    }
+
+    async fn prepare(
+        &self,
+        user: UserId,
+        request: &mut CreateResponse,
+    ) -> Result<PreparedResponse, ResponseEngineError> {
+        let db = self.services.db.reader();
+        let target = preparation::find_target(&self.services, user, &request.model).await?;
+        self.services
+            .tool_runtime
+            .must_have(&request.stored.tools)?;
+        if let Some(previous) = request
+            .previous_response_id
+            .as_ref()
+            .filter(|_| request.prior_items.is_none())
+        {
+            history::check_previous(db, user, previous).await?;
+        }
+        let conversation_position = match &request.conversation_id {
+            Some(conversation) => {
+                Some(history::conversation_position(db, user, conversation).await?)
+            }
+            None => None,
+        };
+        history::resolve_references(db, user, &mut request.input).await?;
+        item::make_ids_unique(&mut request.input, HashSet::new());
+        let (previous, conversation) = (
+            request.previous_response_id.as_deref(),
+            request.conversation_id.as_deref(),
+        );
+        let prior = match &request.prior_items {
+            Some(prior) => prior.to_vec(),
+            None => history::list_items(db, previous, conversation).await?,
+        };
+        pending_tool_calls::check(&prior, &request.input)?;
+        let sealer = &self.services.models.cipher;
+        let (prior, input) =
+            compaction::expand_summaries(sealer, user, prior, request.input.clone())?;
+        let mcp_plan = mcp::plan(&self.services, user, &request.stored.tools, &prior, &input)?;
+        let mut prepared =
+            preparation::prepare(&self.services, target, &request.stored, prior, input).await?;
+        prepared.conversation_position = conversation_position;
+        prepared.mcp_plan = mcp_plan;
+        Ok(prepared)
+    }
+
+    async fn start_task(
+        &self,
+        user: UserId,
+        id: &str,
+        request: CreateResponse,
+        prepared: PreparedResponse,
+        permit: ConcurrencyPermit,
+        now: Timestamp,
+    ) -> Result<Created, ResponseEngineError> {
+        let header = header(id, &request, now);
+        let (stream, store) = (request.stream, request.store);
+        let recorder = match store {
+            true => Some(
+                self.insert_claimed(user, id, request, prepared.conversation_position, now)
+                    .await?,
+            ),
+            false => None,
+        };
+        let cancel = CancelHandle::default();
+        let guard = self
+            .services
+            .active_tasks
+            .register(id, &cancel, i64::from(store));
+        let (sender, receiver) = match stream {
+            true => Some(event_stream::channel(cancel.token.clone())).unzip(),
+            false => (None, None),
+        };
+        let output = ResponseOutput {
+            fold: Fold::new(header, ResponseStatus::InProgress),
+            recorder,
+            sender: sender,
+            is_reader_dropped: false,
+            is_background: false,
+            has_log: false,
+        };
+        let task = prepared.into_task(&self.services, cancel.clone(), output);
+        let (done_sender, done) = oneshot::channel();
+        self.services.shutdown.spawn(async move {
+            if let TaskOutcome::Finished(document) = response_task::run(task).await {
+                // Nobody waits for it when it was streamed.
+                let _ = done_sender.send(document);
+            }
+            drop((permit, guard));
+        });
+        Ok(match receiver {
+            Some(reader) => Created::Streamed(reader),
+            None => Created::Blocking(PendingResponse {
+                done,
+                _cancel_on_drop: cancel.token.drop_guard(),
+            }),
+        })
+    }
+
+    /// Writes a response down as begun by this node.
+    async fn insert_claimed(
+        &self,
+        user: UserId,
+        id: &str,
+        request: CreateResponse,
+        conversation_position: Option<i64>,
+        now: Timestamp,
+    ) -> Result<Recorder, ResponseEngineError> {
+        let (node, database) = (self.services.node.clone(), self.services.db.backend());
+        let (input, conversation) = (request.input.clone(), request.conversation_id.clone());
+        let (row, id) = (row(user, id, request, None, now), id.to_owned());
+        let claimed: Result<Option<response::Model>, ResponseEngineError> = self
+            .services
+            .db
+            .write(move |tx| {
+                Box::pin(async move {
+                    queue::insert(tx, row).await.map_err(insert_error)?;
+                    // From here on nobody else goes on in it; somebody may have, since it was read.
+                    if let (Some(it), Some(seen)) = (conversation, conversation_position)
+                        && history::conversation_position(tx, user, &it).await? != seen
+                    {
+                        return Err(ResponseEngineError::ConversationLocked);
+                    }
+                    item::insert(tx, &id, ItemDirection::Input, 0, &input).await?;
+                    Ok(queue::claim(tx, &id, &node, now, database).await?)
+                })
+            })
+            .await;
+        let begun = claimed?.ok_or_else(|| DbErr::Custom("a new row is not there".to_owned()))?;
+        Ok(Recorder::new(self.services.db.clone(), &begun))
+    }
+
+    async fn enqueue(
+        &self,
+        user: UserId,
+        id: &str,
+        request: CreateResponse,
+        follow_permit: Option<ConcurrencyPermit>,
+        now: Timestamp,
+    ) -> Result<Created, ResponseEngineError> {
+        let mut fold = Fold::new(header(id, &request, now), ResponseStatus::Queued);
+        let events = fold.apply(EngineEvent::Created);
+        let input = request.input.clone();
+        let sealed_secrets = mcp::encrypt(
+            &self.services.models.cipher,
+            id,
+            &request.stored.tools.credentials,
+        );
+        let (row, own_id) = (row(user, id, request, sealed_secrets, now), id.to_owned());
+        let written: Result<(), DbErr> = self
+            .services
+            .db
+            .write(move |tx| {
+                Box::pin(async move {
+                    queue::insert(tx, row).await?;
+                    item::insert(tx, &own_id, ItemDirection::Input, 0, &input).await?;
+                    event::append(tx, &own_id, &events).await
+                })
+            })
+            .await;
+        written.map_err(insert_error)?;
+        self.services.queue_signal.notify_one();
+        match follow_permit {
+            Some(place) => Ok(Created::Streamed(self.start_log_reader(id, -1, place))),
+            None => Ok(Created::Queued(fold.document())),
+        }
+    }
+}
+
+fn limit_error(limit: LimitReached) -> ResponseEngineError {
+    match limit {
+        LimitReached::Global => ResponseEngineError::ServerBusy,
+        LimitReached::PerUser => ResponseEngineError::UserLimitReached,
+    }
+}
+
+fn header(id: &str, request: &CreateResponse, now: Timestamp) -> ResponseHeader {
+    ResponseHeader {
+        id: id.to_owned(),
+        created_at: now,
+        echo: request.stored.echo.clone(),
+    }
+}
+
+fn row(
+    user: UserId,
+    id: &str,
+    request: CreateResponse,
+    sealed_secrets: Option<String>,
+    now: Timestamp,
+) -> response::Model {
+    response::Model {
+        id: id.to_owned(),
+        user_id: user,
+        previous_response_id: request.previous_response_id,
+        api_conversation_id: request.conversation_id,
+        status: ResponseStatus::Queued,
+        background: request.background,
+        model: request.model,
+        request: request.stored,
+        error: None,
+        incomplete_reason: None,
+        usage: None,
+        worker_id: None,
+        lease: 0,
+        attempt: 0,
+        heartbeat_at: None,
+        cancel_requested_at: None,
+        sealed_secrets,
+        created_at: now,
+        started_at: None,
+        completed_at: None,
+        deleted_at: None,
+    }
+}
+
+/// What a broken rule of the table means to whoever asked.
+fn insert_error(error: DbErr) -> ResponseEngineError {
+    match error.sql_err() {
+        Some(SqlErr::UniqueConstraintViolation(_)) => ResponseEngineError::ConversationLocked,
+        // It was taken away since it was looked at.
+        Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
+            ResponseEngineError::PreviousNotFound(String::new())
+        }
+        _ => ResponseEngineError::Database(error),
+    }
+}

@@ -1,0 +1,71 @@
+//! Why a response is not begun, shown or changed. Doors put it into their words.
+
+use crate::responses::mcp_approvals::ApprovalError;
+use crate::responses::pending_tool_calls::ToolOutputError;
+use sea_orm::DbErr;
+
+/// A refusal; nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum ResponseEngineError {
+    #[error("there is no response with this id")]
+    NotFound,
+    #[error("the model {0} is not there")]
+    ModelNotFound(String),
+    #[error("the previous response {0} is not there")]
+    PreviousNotFound(String),
+    #[error("the previous response is not over")]
+    PreviousInProgress,
+    #[error("the previous response has failed")]
+    PreviousNotUsable,
+    #[error("there is no conversation with this id")]
+    ConversationNotFound,
+    #[error("another response of this conversation is not over")]
+    ConversationLocked,
+    /// Which field names it.
+    #[error("{0} names an item that is not there")]
+    UnknownItem(String),
+    #[error("calls and outputs do not fit together: {0:?}")]
+    InvalidToolOutputs(ToolOutputError),
+    /// Which field names it.
+    #[error("{0} names a tool that is not here")]
+    UnknownTool(String),
+    #[error("{n_tokens} tokens do not fit into {window}")]
+    PromptTooLong { n_tokens: i64, window: i64 },
+    /// In bytes, all items together.
+    #[error("what it goes on from is larger than {0} bytes")]
+    HistoryTooLarge(i64),
+    /// Which field asks for it.
+    #[error("the model's API has no words for {0}")]
+    UnsupportedParameter(&'static str),
+    #[error("every place is taken")]
+    ServerBusy,
+    #[error("this person's places are taken")]
+    UserLimitReached,
+    #[error("only background responses can be cancelled")]
+    NotCancellable,
+    #[error("this response has no stream to show")]
+    StreamNotAvailable,
+    #[error("the space is archived")]
+    SpaceArchived,
+    #[error("the space has used up its tokens")]
+    TokenLimitReached,
+    #[error("nobody in the space can speak")]
+    NoSpeaker,
+    /// Which field holds it.
+    #[error("{0} was not sealed here, or not for this person")]
+    UndecryptableItem(String),
+    #[error("the model says that it is too long")]
+    TooLongForModel,
+    /// For people.
+    #[error("the model failed: {0}")]
+    Upstream(String),
+    #[error("approvals do not fit: {0:?}")]
+    InvalidApprovals(ApprovalError),
+    /// By its label.
+    #[error("the address of the server {0} may not be called")]
+    ForbiddenServerAddress(String),
+    #[error("the model cannot be asked")]
+    ModelUnavailable,
+    #[error(transparent)]
+    Database(#[from] DbErr),
+}

@@ -1,0 +1,67 @@
+//! Ends a response that nobody works on here: one that waits, or whose node is gone or slow.
+
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::responses::engine_event::EngineEvent;
+use crate::responses::engine_event::ResponseEnd;
+use crate::responses::engine_event::ResponseOutcome;
+use crate::responses::event;
+use crate::responses::fold::Fold;
+use crate::responses::item;
+use crate::responses::item::ItemDirection;
+use crate::responses::queue;
+use crate::responses::response;
+use crate::responses::response::ResponseStatus;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+
+/// Ends it as it was seen in `row`. What it put out so far is kept, its open item incomplete.
+/// `false`: it has moved meanwhile.
+pub async fn finalize_orphan(
+    db: &Db,
+    row: response::Model,
+    outcome: ResponseOutcome,
+    at: Timestamp,
+) -> Result<bool, DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move { finalize_in_transaction(tx, &row, outcome, at).await })
+    })
+    .await
+}
+
+async fn finalize_in_transaction(
+    tx: &impl ConnectionTrait,
+    row: &response::Model,
+    outcome: ResponseOutcome,
+    at: Timestamp,
+) -> Result<bool, DbErr> {
+    let from = (row.status, row.lease);
+    // The row first: whoever writes its log takes it as well, so the log stands still from here.
+    if !queue::lock_in_state(tx, &row.id, from).await? {
+        return Ok(false);
+    }
+    let mut fold = load_fold(tx, row).await?;
+    let n_kept = item::list_for_response(tx, &row.id, ItemDirection::Output)
+        .await?
+        .len();
+    let usage = None;
+    let events = fold.apply(EngineEvent::Finished(ResponseEnd { outcome, usage, at }));
+    if !queue::finish(tx, &row.id, from, fold.state()).await? {
+        return Ok(false);
+    }
+    if row.background {
+        let new = fold.items().get(n_kept..).unwrap_or_default();
+        item::insert(tx, &row.id, ItemDirection::Output, n_kept, new).await?;
+        event::append(tx, &row.id, &events).await?;
+    }
+    Ok(true)
+}
+
+/// The fold of a background response, from its stream so far. That of another has only its state.
+pub async fn load_fold(tx: &impl ConnectionTrait, row: &response::Model) -> Result<Fold, DbErr> {
+    let events = match row.background {
+        true => event::list_all(tx, &row.id).await?,
+        false => Vec::new(),
+    };
+    Ok(Fold::replay(row.header(), ResponseStatus::Queued, &events))
+}

@@ -1,0 +1,235 @@
+//! What a turn does with servers of tools before its model is asked: it learns what they have, and
+//! runs what somebody agreed to.
+
+use crate::llm::request::Request;
+use crate::llm::tool::Tool;
+use crate::llm::tool::ToolCall;
+use crate::responses::active_tasks::CancelHandle;
+use crate::responses::engine_event::Completeness;
+use crate::responses::engine_event::EngineEvent;
+use crate::responses::event_queue::EventQueue;
+use crate::responses::mcp::McpPlan;
+use crate::responses::mcp::McpServers;
+use crate::responses::mcp::ServerToolRef;
+use crate::responses::mcp_approvals::ApprovedCall;
+use crate::responses::tool_config;
+use crate::responses::tool_config::ToolConfig;
+use crate::responses::tool_config::ToolKind;
+use crate::tools::executor::ToolJob;
+use crate::tools::mcp::message::McpError;
+use crate::tools::mcp::sessions::RemoteTool;
+use crate::tools::mcp::tool_info::McpTool;
+use crate::tools::mcp::tool_names::model_facing_name;
+use crate::tools::ordered_output::ToolUpdate;
+use crate::tools::tool::ServerTool;
+use crate::tools::tool::ToolArguments;
+use crate::tools::tool::ToolResult;
+use crate::tools::tool_messages;
+use crate::tools::tool_runtime::ToolRuntime;
+use futures::future::join_all;
+use serde_json::Value;
+use serde_json::json;
+use std::sync::Arc;
+use tokio::time::Instant;
+use tokio::time::timeout_at;
+
+/// Of all servers of a turn together: APIs take no more.
+const MAX_TOOLS: usize = 128;
+
+/// What a turn works with.
+pub struct McpContext<'a> {
+    /// The first call of its model.
+    pub request: &'a mut Request,
+    pub tools: &'a mut ToolConfig,
+    pub tool_runtime: &'a mut ToolRuntime,
+    pub queue: &'a EventQueue,
+}
+
+/// Does what is to be done with servers, until somebody asks to stop or it is too late; the rounds see
+/// that, too.
+pub async fn execute_plan(
+    plan: McpPlan,
+    mut context: McpContext<'_>,
+    (stop, deadline): (&CancelHandle, Instant),
+) {
+    let McpPlan {
+        servers: desk,
+        approved,
+    } = plan;
+    let calling = async {
+        if let Some(servers) = &desk {
+            context.load_tools(servers).await;
+        }
+        context.run_approved(approved).await;
+    };
+    tokio::select! {
+        () = stop.token.cancelled() => {}
+        _ = timeout_at(deadline, calling) => {}
+    }
+}
+
+impl McpContext<'_> {
+    /// Learns which tools there are, and tells of what was asked for.
+    async fn load_tools(&mut self, servers: &McpServers) {
+        let declared = self.tools.servers.clone();
+        let asking = declared
+            .iter()
+            .map(|it| self.list_tools(servers, &it.label));
+        let lists = join_all(asking).await;
+        for (server, (list, is_new)) in declared.iter().zip(lists) {
+            if is_new {
+                let item = list_item(&server.label, &list);
+                self.queue
+                    .push(EngineEvent::ClientToolCall(item, Completeness::Complete));
+            }
+            for listed in list.unwrap_or_default() {
+                let is_allowed = server.allowed.as_ref().is_none_or(|it| it.allows(&listed));
+                if is_allowed && self.tools.tools.len() < MAX_TOOLS {
+                    let needs_approval = server.approval.requires_approval(&listed);
+                    self.register_tool(servers, &server.label, &listed, needs_approval);
+                }
+            }
+        }
+        self.tools.apply_to_request(self.request);
+    }
+
+    /// The tools of a server, and whether it was asked just now.
+    async fn list_tools(
+        &self,
+        servers: &McpServers,
+        label: &str,
+    ) -> (Result<Vec<McpTool>, McpError>, bool) {
+        if let Some(known) = servers.known_tools.get(label) {
+            return (Ok(known.clone()), false);
+        }
+        let asked = match servers.sessions.find_server(label) {
+            Some(server) => servers.tool_cache.tools_of(servers.owner, server).await,
+            None => Err(McpError::Unreachable),
+        };
+        (asked.map(|it| it.to_vec()), true)
+    }
+
+    /// Lays out one tool, so that it can be called.
+    fn register_tool(
+        &mut self,
+        servers: &McpServers,
+        label: &str,
+        listed: &McpTool,
+        needs_approval: bool,
+    ) {
+        let name = model_facing_name(label, &listed.name);
+        if self.tools.tools.iter().any(|it| it.tool.name == name) {
+            return;
+        }
+        let tool = Tool {
+            name: name.clone(),
+            description: listed.description.clone(),
+            parameters: listed.input_schema.clone(),
+            strict: None,
+        };
+        let runner = RemoteTool {
+            sessions: servers.sessions.clone(),
+            label: label.to_owned(),
+            name: listed.name.clone(),
+            declaration: tool.clone(),
+        };
+        let registry = &mut self.tool_runtime.registry;
+        *registry = registry.with(&name, Arc::new(runner));
+        let kind = ToolKind::Remote;
+        self.tools
+            .tools
+            .push(tool_config::DeclaredTool { kind, tool });
+        let remote = ServerToolRef {
+            label: label.to_owned(),
+            name: listed.name.clone(),
+            needs_approval,
+        };
+        self.tools.server_tools.insert(name, remote);
+    }
+
+    /// Runs what somebody agreed to, and tells the model what came of it.
+    async fn run_approved(&mut self, approved: Vec<ApprovedCall>) {
+        if approved.is_empty() {
+            return;
+        }
+        let receipts: Vec<Value> = approved.iter().map(call_item).collect();
+        let jobs = approved.iter().map(|it| self.tool_job(it)).collect();
+        // What is run once is written down before it runs.
+        self.queue.push(EngineEvent::NextIteration);
+        self.queue.flush().await;
+        let show = |at: usize, update: ToolUpdate| {
+            self.queue.push(match update {
+                ToolUpdate::Started => EngineEvent::ToolStarted(receipts[at].clone()),
+                ToolUpdate::Progress(message) => EngineEvent::ToolProgress(message),
+                ToolUpdate::Finished(outcome) => EngineEvent::ToolFinished(outcome),
+            });
+        };
+        let outcomes = self.tool_runtime.executor.run(jobs, show).await;
+        self.queue.flush().await;
+        let calls: Vec<ToolCall> = approved.iter().map(tool_call).collect();
+        let messages = &mut self.request.messages;
+        messages.push(tool_messages::assistant_message("", calls.clone()));
+        for (call, outcome) in calls.iter().zip(outcomes) {
+            messages.push(tool_messages::tool_message(
+                call,
+                tool_messages::result_text(&outcome),
+            ));
+        }
+    }
+
+    fn tool_job(&self, approved: &ApprovedCall) -> ToolJob {
+        let name = model_facing_name(&approved.label, &approved.name);
+        let found = self.tool_runtime.registry.find(&name).cloned();
+        let arguments = serde_json::from_str(&approved.arguments).unwrap_or_default();
+        let missing = || Arc::new(MissingTool) as Arc<dyn ServerTool>;
+        let is_open = self.tools.server_tools.contains_key(&name);
+        ToolJob {
+            tool: found.filter(|_| is_open).unwrap_or_else(missing),
+            arguments,
+        }
+    }
+}
+
+/// Stands for a tool that is not there.
+struct MissingTool;
+
+#[async_trait::async_trait]
+impl ServerTool for MissingTool {
+    fn declaration(&self) -> Tool {
+        Tool {
+            name: String::new(),
+            description: None,
+            parameters: json!({}),
+            strict: None,
+        }
+    }
+
+    async fn run(&self, _: &ToolArguments, _: &(dyn Fn(&str) + Sync)) -> ToolResult {
+        Err("This tool is not declared, or its server does not answer.".to_owned())
+    }
+}
+
+fn list_item(label: &str, list: &Result<Vec<McpTool>, McpError>) -> Value {
+    let mut item = json!({ "type": "mcp_list_tools", "server_label": label, "tools": [] });
+    match list {
+        Ok(tools) => item["tools"] = tools.iter().map(McpTool::view).collect(),
+        Err(error) => item["error"] = json!(error.to_string()),
+    }
+    item
+}
+
+fn call_item(approved: &ApprovedCall) -> Value {
+    json!({
+        "type": "mcp_call", "server_label": approved.label, "name": approved.name,
+        "arguments": approved.arguments, "approval_request_id": approved.request_id,
+        "output": null, "error": null,
+    })
+}
+
+fn tool_call(approved: &ApprovedCall) -> ToolCall {
+    ToolCall {
+        id: approved.request_id.clone(),
+        name: model_facing_name(&approved.label, &approved.name),
+        arguments: approved.arguments.clone(),
+    }
+}

@@ -1,0 +1,51 @@
+//! Which models there are by name, and who answers for them.
+
+use crate::providers::provider;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+
+/// A model that can be asked for.
+#[derive(Clone, Debug)]
+pub struct ModelListing {
+    /// By which it is asked for.
+    pub id: String,
+    pub provider: provider::Model,
+}
+
+/// All names: each model by its own, which belongs to the default provider where several have it,
+/// and by `<provider>/<model>`.
+pub async fn list(db: &impl ConnectionTrait) -> Result<Vec<ModelListing>, DbErr> {
+    let rows = provider::Entity::find()
+        .filter(provider::Column::Disabled.eq(false))
+        .order_by_desc(provider::Column::IsDefault)
+        .order_by_asc(provider::Column::Id)
+        .all(db)
+        .await?;
+    let mut all: Vec<ModelListing> = Vec::new();
+    let own = |it: &provider::Model| it.model.clone();
+    let full = |it: &provider::Model| format!("{}/{}", it.name, it.model);
+    for name in [own as fn(&provider::Model) -> String, full] {
+        for row in &rows {
+            let id = name(row);
+            if !id.is_empty() && all.iter().all(|it| it.id != id) {
+                let provider = row.clone();
+                all.push(ModelListing { id, provider });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Who answers for this name.
+pub async fn find_provider(
+    db: &impl ConnectionTrait,
+    name: &str,
+) -> Result<Option<provider::Model>, DbErr> {
+    let all = list(db).await?;
+    let found = all.into_iter().find(|it| it.id == name);
+    Ok(found.map(|it| it.provider))
+}

@@ -1,0 +1,269 @@
+//! Characters and spaces that are asked for as models: by which names, and by whom.
+
+use crate::accounts::user;
+use crate::characters::character;
+use crate::clock::Timestamp;
+use crate::ids::CharacterId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::responses::error::ResponseEngineError;
+use crate::spaces::lifecycle;
+use crate::spaces::membership;
+use crate::spaces::permissions::Access;
+use crate::spaces::permissions::Action;
+use crate::spaces::shared_spaces;
+use crate::spaces::space;
+use sea_orm::ColumnTrait;
+use sea_orm::Condition;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use sea_orm::QueryTrait;
+
+/// What stands before the number of a character.
+const CHARACTER_PREFIX: &str = "character:";
+/// What stands before the number of a space.
+const SPACE_PREFIX: &str = "space:";
+
+/// Whose name a model's name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelRef {
+    Character(CharacterId),
+    Space(SpaceId),
+}
+
+/// Who answers in the place of a model.
+#[derive(Clone, Debug)]
+pub enum PersonaModel {
+    /// A character by itself, for somebody of this name.
+    Character {
+        row: Box<character::Model>,
+        user: String,
+    },
+    /// The characters of a space, for somebody with a seat in it.
+    Space {
+        space: Box<space::Model>,
+        /// The active ones, in the order of the roster.
+        seats: Vec<membership::Model>,
+        seat: Box<membership::Model>,
+    },
+}
+
+/// A character or a space, as it is listed among the models.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonaListing {
+    /// By which it is asked for.
+    pub id: String,
+    pub kind: &'static str,
+    pub name: String,
+    pub owner: Option<UserId>,
+    pub created_at: Timestamp,
+}
+
+/// Reads the name of a model as that of a character or a space; `None`: it is neither's.
+pub fn parse(model: &str) -> Option<ModelRef> {
+    let number = |prefix: &str| {
+        let digits = model.strip_prefix(prefix)?;
+        let is_number = digits.bytes().all(|it| it.is_ascii_digit());
+        digits.parse().ok().filter(|_| is_number)
+    };
+    let character = number(CHARACTER_PREFIX).map(CharacterId);
+    let space = || number(SPACE_PREFIX).map(SpaceId);
+    character
+        .map(ModelRef::Character)
+        .or_else(|| space().map(ModelRef::Space))
+}
+
+/// The name of a character as a model, which is also its id as a speaker.
+pub fn format(character: CharacterId) -> String {
+    format!("{CHARACTER_PREFIX}{character}")
+}
+
+/// Whoever this is, if this user may ask them.
+///
+/// # Errors
+/// They are not there for this user, or take no questions now.
+pub async fn find(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    model_ref: ModelRef,
+) -> Result<PersonaModel, ResponseEngineError> {
+    let requester = user::Entity::find_by_id(user).one(db).await?;
+    let found = match (requester, model_ref) {
+        (None, _) => None,
+        (Some(asks), ModelRef::Character(id)) => find_character(db, &asks, id).await?,
+        (Some(asks), ModelRef::Space(id)) => find_space(db, &asks, id).await?,
+    };
+    let found = found.ok_or_else(|| {
+        ResponseEngineError::ModelNotFound(match model_ref {
+            ModelRef::Character(id) => format(id),
+            ModelRef::Space(id) => format!("{SPACE_PREFIX}{id}"),
+        })
+    })?;
+    if let PersonaModel::Space { space, .. } = &found {
+        require_open(space)?;
+    }
+    Ok(found)
+}
+
+/// Whether a space takes questions.
+fn require_open(space: &space::Model) -> Result<(), ResponseEngineError> {
+    if space.status == space::SpaceStatus::Archived {
+        return Err(ResponseEngineError::SpaceArchived);
+    }
+    match space.token_limit > 0 && space.tokens_used >= space.token_limit {
+        true => Err(ResponseEngineError::TokenLimitReached),
+        false => Ok(()),
+    }
+}
+
+async fn find_character(
+    db: &impl ConnectionTrait,
+    requester: &user::Model,
+    id: CharacterId,
+) -> Result<Option<PersonaModel>, DbErr> {
+    let Some(row) = character::find_active(db, id).await? else {
+        return Ok(None);
+    };
+    let is_owner = row.owner_id == Some(requester.id);
+    if !is_owner && !shared_spaces::is_shared_with_character(db, requester.id, id).await? {
+        return Ok(None);
+    }
+    Ok(Some(PersonaModel::Character {
+        row: Box::new(row),
+        user: requester.display_name.clone(),
+    }))
+}
+
+async fn find_space(
+    db: &impl ConnectionTrait,
+    requester: &user::Model,
+    id: SpaceId,
+) -> Result<Option<PersonaModel>, DbErr> {
+    let Some(space) = space::Entity::find_by_id(id).one(db).await? else {
+        return Ok(None);
+    };
+    let seats = membership::list_active(db, id).await?;
+    let seat = seats.iter().find(|it| it.user_id == Some(requester.id));
+    let seat = seat.filter(|it| can_use(it, requester)).cloned();
+    Ok(seat.map(|seat| PersonaModel::Space {
+        space: Box::new(space),
+        seat: Box::new(seat),
+        seats,
+    }))
+}
+
+/// Whoever has a seat in which they may both speak and let others speak.
+fn can_use(membership: &membership::Model, requester: &user::Model) -> bool {
+    let rights = Access::for_member(Some(membership), requester.role == user::UserRole::Admin);
+    rights.is_some_and(|it| it.can(Action::Post) && it.can(Action::Generate))
+}
+
+/// All characters and spaces that this user may ask: characters of their own and those with whom they
+/// sit in a space, and spaces that are open, each in the order in which they were made.
+///
+/// # Errors
+/// When the database fails.
+pub async fn list(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<PersonaListing>, DbErr> {
+    let Some(requester) = user::Entity::find_by_id(user).one(db).await? else {
+        return Ok(Vec::new());
+    };
+    let mut all = list_characters(db, user).await?;
+    let spaces = lifecycle::list_for_user(user)
+        .filter(space::Column::Status.eq(space::SpaceStatus::Active))
+        .order_by_asc(space::Column::Id)
+        .all(db)
+        .await?;
+    let memberships = membership::Entity::find()
+        .filter(membership::Column::UserId.eq(user))
+        .filter(membership::Column::Status.eq(membership::MembershipStatus::Active))
+        .all(db)
+        .await?;
+    let may_ask = |it: &space::Model| {
+        let seat = memberships.iter().find(|seat| seat.space_id == it.id);
+        seat.is_some_and(|seat| can_use(seat, &requester))
+    };
+    all.extend(spaces.into_iter().filter(may_ask).map(|it| PersonaListing {
+        id: format!("{SPACE_PREFIX}{}", it.id),
+        kind: "space",
+        name: it.name,
+        owner: it.owner_id,
+        created_at: it.created_at,
+    }));
+    Ok(all)
+}
+
+type PersonaRow = (CharacterId, String, Option<UserId>, Timestamp);
+
+async fn list_characters(
+    db: &impl ConnectionTrait,
+    user: UserId,
+) -> Result<Vec<PersonaListing>, DbErr> {
+    let spaces = lifecycle::list_for_user(user)
+        .select_only()
+        .column(space::Column::Id);
+    let shared = membership::Entity::find()
+        .select_only()
+        .column(membership::Column::CharacterId)
+        .filter(membership::Column::CharacterId.is_not_null())
+        .filter(membership::Column::Status.eq(membership::MembershipStatus::Active))
+        .filter(membership::Column::SpaceId.in_subquery(spaces.into_query()));
+    let own_or_met = Condition::any()
+        .add(character::Column::OwnerId.eq(user))
+        .add(character::Column::Id.in_subquery(shared.into_query()));
+    let rows: Vec<PersonaRow> = character::Entity::find()
+        .select_only()
+        // Not the cards, which may be large.
+        .columns([
+            character::Column::Id,
+            character::Column::Name,
+            character::Column::OwnerId,
+            character::Column::CreatedAt,
+        ])
+        .filter(character::Column::Status.eq(character::CharacterStatus::Active))
+        .filter(own_or_met)
+        .order_by_asc(character::Column::Id)
+        .into_tuple()
+        .all(db)
+        .await?;
+    let listed = rows
+        .into_iter()
+        .map(|(id, name, owner, created_at)| PersonaListing {
+            id: format(id),
+            kind: "character",
+            name,
+            owner,
+            created_at,
+        });
+    Ok(listed.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ModelRef;
+    use super::parse;
+    use crate::ids::CharacterId;
+    use crate::ids::SpaceId;
+
+    #[test]
+    fn only_a_prefix_and_a_number_name_a_persona_model() {
+        assert_eq!(
+            parse("character:12"),
+            Some(ModelRef::Character(CharacterId(12)))
+        );
+        assert_eq!(parse("space:3"), Some(ModelRef::Space(SpaceId(3))));
+        for other in [
+            "character:",
+            "character:7b",
+            "space:+3",
+            "space:-3",
+            "space",
+            "gpt:4",
+        ] {
+            assert_eq!(parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Heals what a dead node left behind, ends what has waited too long, and takes away what is old.
+//! Runs on every node; two at once do no harm, since every move names the lease it saw.
+
+use crate::db::connect::Backend;
+use crate::responses::engine::ResponseEngine;
+use crate::responses::engine_event::ResponseOutcome;
+use crate::responses::finalize;
+use crate::responses::queue;
+use crate::responses::response;
+use crate::responses::response_task;
+use crate::responses::retention;
+use crate::responses::services::ResponseServices;
+use crate::responses::worker;
+use sea_orm::DbErr;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Who has waited so long for a place gets none.
+const MAX_QUEUE_WAIT_MS: i64 = 60 * 60 * 1_000;
+
+/// How often the old is looked for, and, where no other node can die, anything at all.
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
+
+impl ResponseEngine {
+    /// Heals what the last process left, then works, beats and sweeps until the node closes.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub async fn start(&self) -> Result<(), DbErr> {
+        let services = &self.services;
+        let after = match services.db.backend() {
+            // One process owns it: whatever runs there has nobody who writes it.
+            Backend::Sqlite => None,
+            Backend::Postgres => Some(services.settings.stale_after),
+        };
+        recover(services, after).await?;
+        let shutdown = &services.shutdown;
+        shutdown.spawn(worker::run_heartbeats(services.clone()));
+        shutdown.spawn(run_recovery(services.clone()));
+        if services.settings.has_worker {
+            shutdown.spawn(worker::run_worker(services.clone()));
+        }
+        Ok(())
+    }
+
+    /// Lets turns end by themselves for `grace`, then ends them. Returns when all have ended.
+    pub async fn drain(&self, grace: Duration) {
+        let tasks = &self.services.active_tasks;
+        let _ = tokio::time::timeout(grace, tasks.wait_until_empty()).await;
+        // One may be on its way still: claimed, and not held yet.
+        tasks.close();
+        if tokio::time::timeout(Duration::from_secs(5), tasks.wait_until_empty())
+            .await
+            .is_err()
+        {
+            tracing::warn!("the database takes long to take the ends of responses");
+        }
+    }
+}
+
+/// Sweeps until the node has put everything down.
+async fn run_recovery(services: ResponseServices) {
+    let settings = services.settings;
+    let every = match services.db.backend() {
+        Backend::Sqlite => CLEANUP_INTERVAL,
+        Backend::Postgres => settings.recovery_interval,
+    };
+    let mut tick = tokio::time::interval(every);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let (mut last, mut recovers_after) = (Instant::now(), Instant::now());
+    let mut cleaned_up_at = Instant::now();
+    loop {
+        tokio::select! {
+            () = services.shutdown.stopping.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        // Who stood still does not judge others until the living have beaten again.
+        if last.elapsed() > every + settings.heartbeat {
+            recovers_after = Instant::now() + settings.stale_after;
+        }
+        last = Instant::now();
+        if Instant::now() >= recovers_after
+            && let Err(error) = recover(&services, Some(settings.stale_after)).await
+        {
+            tracing::warn!(%error, "responses could not be healed: {error}");
+            recovers_after = Instant::now() + settings.stale_after; // nor could anybody beat
+        }
+        // The dead are healed also where the old cannot be taken away.
+        if cleaned_up_at.elapsed() >= CLEANUP_INTERVAL.min(every) {
+            cleaned_up_at = Instant::now();
+            if let Err(error) = clean_up(&services).await {
+                tracing::warn!(%error, "old responses could not be taken away: {error}");
+            }
+        }
+    }
+}
+
+/// Ends or queues again what nobody has beaten for since so long; `None`: however short.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn recover(services: &ResponseServices, after: Option<Duration>) -> Result<(), DbErr> {
+    let (now, dialect) = (services.clock.now(), services.db.backend());
+    for row in queue::expired_leases(services.db.reader(), now, after, dialect).await? {
+        // What this node itself works on lives.
+        if !services.active_tasks.contains(&row.id, row.lease) {
+            tracing::warn!(response.id = %row.id, "response {} was abandoned by its node", row.id);
+            recover_one(services, row).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn recover_one(services: &ResponseServices, row: response::Model) -> Result<(), DbErr> {
+    let now = services.clock.now();
+    if row.cancel_requested_at.is_some() {
+        finalize::finalize_orphan(&services.db, row, ResponseOutcome::Cancelled, now).await?;
+        return Ok(());
+    }
+    let is_retryable = row.background && row.attempt < queue::MAX_ATTEMPTS;
+    if is_retryable
+        && !finalize::load_fold(services.db.reader(), &row)
+            .await?
+            .has_output()
+    {
+        let (id, lease) = (row.id, row.lease);
+        let requeued: Result<bool, DbErr> = services
+            .db
+            .write(move |tx| Box::pin(async move { queue::requeue(tx, &id, lease).await }))
+            .await;
+        requeued?;
+        services.queue_signal.notify_one();
+        return Ok(());
+    }
+    let outcome = ResponseOutcome::Failed(response_task::lease_lost_error());
+    finalize::finalize_orphan(&services.db, row, outcome, now).await?;
+    Ok(())
+}
+
+/// Ends what has waited too long, and takes away what is old.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn clean_up(services: &ResponseServices) -> Result<(), DbErr> {
+    let now = services.clock.now();
+    let long_ago = now.plus_ms(-MAX_QUEUE_WAIT_MS);
+    for row in queue::queued_before(services.db.reader(), long_ago).await? {
+        finalize::finalize_orphan(
+            &services.db,
+            row,
+            ResponseOutcome::Incomplete("expired"),
+            now,
+        )
+        .await?;
+    }
+    retention::purge_event_logs(&services.db, now).await?;
+    if let Some(kept_for) = services.settings.retention {
+        retention::purge_expired(&services.db, now, kept_for).await?;
+    }
+    retention::purge_orphaned_conversations(&services.db).await
+}

@@ -1,0 +1,191 @@
+//! Takes away what nobody can see any more: deleted responses that nobody goes on from, streams that
+//! are over for long, and, after the time that the house keeps them, all the others.
+
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::responses::api_conversation;
+use crate::responses::event;
+use crate::responses::response;
+use crate::responses::response::Column;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::PaginatorTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::Query;
+use sea_orm::sea_query::SelectStatement;
+use std::time::Duration;
+
+/// How long the stream of an ended response can be had again.
+const LOG_RETENTION_MS: i64 = 60 * 60 * 1_000;
+
+/// So many at once: a sweep must not hold up those who write.
+const BATCH: u64 = 100;
+
+/// So many batches in one sweep; the rest has time.
+const MAX_BATCHES: u32 = 100;
+
+/// Takes a deleted response away if nobody goes on from it, and then those before it that were only
+/// kept for it.
+pub async fn purge_deleted(tx: &impl ConnectionTrait, id: &str) -> Result<(), DbErr> {
+    let mut next = Some(id.to_owned());
+    while let Some(id) = next {
+        lock(tx, &id).await?;
+        let Some(row) = response::Entity::find_by_id(&id).one(tx).await? else {
+            return Ok(());
+        };
+        let followers = response::Entity::find().filter(Column::PreviousResponseId.eq(&id));
+        if row.deleted_at.is_none() || !row.status.is_final() || followers.count(tx).await? > 0 {
+            return Ok(());
+        }
+        response::Entity::delete_by_id(&id).exec(tx).await?;
+        next = row.previous_response_id;
+    }
+    Ok(())
+}
+
+/// Holds the row until the end of the transaction: of two who take away the last that go on from it,
+/// the second one sees that the first is gone.
+async fn lock(tx: &impl ConnectionTrait, id: &str) -> Result<(), DbErr> {
+    response::Entity::update_many()
+        .col_expr(Column::Lease, Expr::col(Column::Lease))
+        .filter(Column::Id.eq(id))
+        .exec(tx)
+        .await
+        .map(|_| ())
+}
+
+/// Takes the streams away whose time is over.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge_event_logs(db: &Db, now: Timestamp) -> Result<(), DbErr> {
+    for _ in 0..MAX_BATCHES {
+        let over = Query::select()
+            .column(Column::Id)
+            .from(response::Entity)
+            .and_where(Column::CompletedAt.lt(now.plus_ms(-LOG_RETENTION_MS)))
+            .and_where(Expr::exists(own_events()))
+            .limit(BATCH)
+            .to_owned();
+        let rows = db.reader().query_all(&over).await?;
+        for row in &rows {
+            let id: String = row.try_get("", "id")?;
+            db.write(move |tx| Box::pin(async move { event::delete_all(tx, &id).await }))
+                .await?;
+        }
+        if rows.len() < BATCH as usize {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn own_events() -> SelectStatement {
+    let own = (event::Entity, event::Column::ResponseId);
+    Query::select()
+        .expr(Expr::val(1))
+        .from(event::Entity)
+        .and_where(Expr::col(own).eq(Expr::col((response::Entity, Column::Id))))
+        .to_owned()
+}
+
+/// Takes the responses away that ended so long ago, youngest first: what somebody goes on from is
+/// kept for as long as they are.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge_expired(db: &Db, now: Timestamp, retention: Duration) -> Result<(), DbErr> {
+    let kept_ms = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
+    let old = Column::CompletedAt.lt(now.plus_ms(-kept_ms));
+    for _ in 0..MAX_BATCHES {
+        let ids: Vec<String> = response::Entity::find()
+            .select_only()
+            .column(Column::Id)
+            .filter(old.clone())
+            .filter(Expr::exists(successors()).not())
+            .limit(BATCH)
+            .into_tuple()
+            .all(db.reader())
+            .await?;
+        let is_last = ids.len() < BATCH as usize;
+        for id in ids {
+            delete_chain_end(db, id).await?;
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn successors() -> SelectStatement {
+    let after = "after_it";
+    Query::select()
+        .expr(Expr::val(1))
+        .from_as(response::Entity, after)
+        .and_where(
+            Expr::col((after, Column::PreviousResponseId))
+                .eq(Expr::col((response::Entity, Column::Id))),
+        )
+        .to_owned()
+}
+
+/// Takes the end of a chain away; the one before it is the end for the next look.
+async fn delete_chain_end(db: &Db, id: String) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            lock(tx, &id).await?;
+            let followers = response::Entity::find().filter(Column::PreviousResponseId.eq(&id));
+            // Somebody may have gone on from it meanwhile.
+            if followers.count(tx).await? == 0 {
+                response::Entity::delete_by_id(&id).exec(tx).await?;
+            }
+            Ok(())
+        })
+    })
+    .await
+}
+
+/// Takes the deleted conversations away whose responses are gone, too.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn purge_orphaned_conversations(db: &Db) -> Result<(), DbErr> {
+    let own = (response::Entity, Column::ApiConversationId);
+    let responses = Query::select()
+        .expr(Expr::val(1))
+        .from(response::Entity)
+        .and_where(Expr::col(own).eq(Expr::col((
+            api_conversation::Entity,
+            api_conversation::Column::Id,
+        ))))
+        .to_owned();
+    let ids: Vec<String> = api_conversation::Entity::find()
+        .select_only()
+        .column(api_conversation::Column::Id)
+        .filter(api_conversation::Column::DeletedAt.is_not_null())
+        .filter(Expr::exists(responses).not())
+        .limit(BATCH)
+        .into_tuple()
+        .all(db.reader())
+        .await?;
+    if ids.is_empty() {
+        return Ok(());
+    }
+    // Nobody can begin a response in them any more.
+    db.write(move |tx| {
+        Box::pin(async move {
+            api_conversation::Entity::delete_many()
+                .filter(api_conversation::Column::Id.is_in(ids))
+                .exec(tx)
+                .await
+                .map(|_| ())
+        })
+    })
+    .await
+}

@@ -1,0 +1,283 @@
+//! The verbs for responses that are there already: look, follow, cancel, delete.
+
+use crate::ids::UserId;
+use crate::responses::active_tasks::ResponseCancelReason;
+use crate::responses::concurrency_limit::ConcurrencyPermit;
+use crate::responses::engine::ResponseEngine;
+use crate::responses::engine_event::ResponseOutcome;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::event;
+use crate::responses::event_stream;
+use crate::responses::event_stream::EventReceiver;
+use crate::responses::event_stream::EventSender;
+use crate::responses::finalize;
+use crate::responses::item;
+use crate::responses::item::ItemDirection;
+use crate::responses::queue;
+use crate::responses::response;
+use crate::responses::response::ResponseStatus;
+use crate::responses::retention;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use serde_json::Value;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long whoever cancels waits for the one who works on it.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether a response is over.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often it is looked whether another node has written more, while nothing comes.
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often a cancel is tried against a response that keeps moving.
+const MAX_CANCEL_ATTEMPTS: u32 = 10;
+
+impl ResponseEngine {
+    /// A response as it stands.
+    ///
+    /// # Errors
+    /// It is not there to be seen.
+    pub async fn show(&self, user: UserId, id: &str) -> Result<Value, ResponseEngineError> {
+        let row = self.find_row(user, id).await?;
+        self.load_document(&row).await
+    }
+
+    /// The row of a response that this user may see.
+    ///
+    /// # Errors
+    /// It is not there to be seen.
+    pub async fn find_row(
+        &self,
+        user: UserId,
+        id: &str,
+    ) -> Result<response::Model, ResponseEngineError> {
+        let found = response::find_for_user(self.services.db.reader(), user, id).await?;
+        found.ok_or(ResponseEngineError::NotFound)
+    }
+
+    async fn load_document(&self, row: &response::Model) -> Result<Value, ResponseEngineError> {
+        let db = self.services.db.reader();
+        let output = item::list_for_response(db, &row.id, ItemDirection::Output).await?;
+        Ok(row.document(&output))
+    }
+
+    /// What a response was given, in order.
+    ///
+    /// # Errors
+    /// It is not there to be seen.
+    pub async fn list_input_items(
+        &self,
+        user: UserId,
+        id: &str,
+    ) -> Result<Vec<Value>, ResponseEngineError> {
+        let row = self.find_row(user, id).await?;
+        let items =
+            item::list_for_response(self.services.db.reader(), &row.id, ItemDirection::Input)
+                .await?;
+        Ok(items.into_iter().map(|it| it.payload).collect())
+    }
+
+    /// The stream of a background response after this number, and on until its end.
+    ///
+    /// # Errors
+    /// It is not there to be seen, was no background one, its stream is no longer kept, or too many
+    /// read along already.
+    pub async fn follow_log(
+        &self,
+        user: UserId,
+        id: &str,
+        after: i64,
+    ) -> Result<EventReceiver, ResponseEngineError> {
+        let permit = self.permit_to_follow(user)?;
+        let row = self.find_row(user, id).await?;
+        let has_events = event::has_events(self.services.db.reader(), id).await?;
+        match row.background && has_events {
+            true => Ok(self.start_log_reader(id, after, permit)),
+            false => Err(ResponseEngineError::StreamNotAvailable),
+        }
+    }
+
+    /// Reads the log of a response along. Who stops reading stops nothing.
+    pub(super) fn start_log_reader(
+        &self,
+        id: &str,
+        after: i64,
+        permit: ConcurrencyPermit,
+    ) -> EventReceiver {
+        let disconnected = CancellationToken::new();
+        let (sender, receiver) = event_stream::channel(disconnected.clone());
+        let (engine, id) = (self.clone(), id.to_owned());
+        let stopping = self.services.shutdown.stopping.clone();
+        self.services.shutdown.spawn(async move {
+            tokio::select! {
+                () = disconnected.cancelled() => {}
+                () = stopping.cancelled() => {}
+                res = engine.forward_log(&id, after, &sender) => {
+                    if let Err(error) = res {
+                        tracing::warn!(response.id = %id, %error, "the log of response {id} could not be read: {error}");
+                    }
+                }
+            }
+            drop(permit);
+        });
+        receiver
+    }
+
+    async fn forward_log(
+        &self,
+        id: &str,
+        mut after: i64,
+        sender: &EventSender,
+    ) -> Result<(), DbErr> {
+        let db = self.services.db.reader();
+        let mut pause = MIN_POLL_INTERVAL;
+        loop {
+            // Both before the log: what is written from here on rings, and what is over has all of
+            // its events in it.
+            let written = self.services.active_tasks.subscribe_to_log(id);
+            let status = response::find_status(db, id).await?;
+            let is_over = status.is_none_or(ResponseStatus::is_final);
+            let events = event::list_after(db, id, after).await?;
+            let is_all = events.is_empty();
+            let has_ended = events.iter().any(|it| it.is_terminal());
+            after = events.last().map_or(after, |it| it.seq);
+            sender.flushed().await;
+            if !sender.push(events) || has_ended {
+                return Ok(());
+            }
+            match (is_all, is_over) {
+                (false, _) => pause = MIN_POLL_INTERVAL,
+                // Whoever asks for what comes after the end has it.
+                (true, true) => {
+                    sender.finish();
+                    return Ok(());
+                }
+                (true, false) => {
+                    wait_for_write(written, pause).await;
+                    pause = (pause * 2).min(MAX_POLL_INTERVAL);
+                }
+            }
+        }
+    }
+
+    /// Cancels a background response; one that has ended stays as it is.
+    ///
+    /// # Errors
+    /// It is not there to be seen, or is no background one.
+    pub async fn cancel(&self, user: UserId, id: &str) -> Result<Value, ResponseEngineError> {
+        let row = self.find_row(user, id).await?;
+        if !row.background {
+            return Err(ResponseEngineError::NotCancellable);
+        }
+        let row = self.cancel_and_wait(row).await?;
+        self.load_document(&row).await
+    }
+
+    /// Deletes a response; one that runs is cancelled first. Those that go on from it have it still.
+    ///
+    /// # Errors
+    /// It is not there to be seen.
+    pub async fn delete(&self, user: UserId, id: &str) -> Result<(), ResponseEngineError> {
+        let row = self.find_row(user, id).await?;
+        self.cancel_and_wait(row).await?;
+        let (id, now) = (id.to_owned(), self.services.clock.now());
+        let deleted: Result<bool, DbErr> = self
+            .services
+            .db
+            .write(move |tx| {
+                Box::pin(async move {
+                    let is_hidden = queue::soft_delete(tx, &id, now).await?;
+                    retention::purge_deleted(tx, &id).await?;
+                    Ok(is_hidden)
+                })
+            })
+            .await;
+        match deleted? {
+            true => Ok(()),
+            false => Err(ResponseEngineError::NotFound),
+        }
+    }
+
+    /// Sees to it that a response is over: by whoever works on it, or else without them.
+    async fn cancel_and_wait(
+        &self,
+        mut row: response::Model,
+    ) -> Result<response::Model, ResponseEngineError> {
+        let deadline = Instant::now() + CANCEL_TIMEOUT;
+        for _ in 0..MAX_CANCEL_ATTEMPTS {
+            match row.status {
+                ResponseStatus::Queued => {}
+                ResponseStatus::InProgress => {
+                    self.request_cancel(&row.id).await?;
+                    row = self.wait_for_end(row, deadline).await?;
+                }
+                _ => return Ok(row),
+            }
+            if row.status.is_final() {
+                return Ok(row);
+            }
+            let now = self.services.clock.now();
+            finalize::finalize_orphan(
+                &self.services.db,
+                row.clone(),
+                ResponseOutcome::Cancelled,
+                now,
+            )
+            .await?;
+            self.services
+                .active_tasks
+                .cancel(&row.id, ResponseCancelReason::LeaseLost);
+            row = self.reload(row).await?;
+        }
+        Ok(row)
+    }
+
+    async fn request_cancel(&self, id: &str) -> Result<(), DbErr> {
+        let (own_id, now) = (id.to_owned(), self.services.clock.now());
+        let asked: Result<bool, DbErr> = self
+            .services
+            .db
+            .write(move |tx| Box::pin(async move { queue::request_cancel(tx, &own_id, now).await }))
+            .await;
+        asked?;
+        self.services
+            .active_tasks
+            .cancel(id, ResponseCancelReason::Requested);
+        Ok(())
+    }
+
+    async fn wait_for_end(
+        &self,
+        mut row: response::Model,
+        deadline: Instant,
+    ) -> Result<response::Model, ResponseEngineError> {
+        while !row.status.is_final() && Instant::now() < deadline {
+            tokio::time::sleep(MIN_POLL_INTERVAL).await;
+            row = self.reload(row).await?;
+        }
+        Ok(row)
+    }
+
+    async fn reload(&self, row: response::Model) -> Result<response::Model, ResponseEngineError> {
+        let found = response::Entity::find_by_id(&row.id);
+        let found = found.one(self.services.db.reader()).await?;
+        found.ok_or(ResponseEngineError::NotFound)
+    }
+}
+
+/// Returns when the node that writes it is this one and has written more, or else after `pause`.
+async fn wait_for_write(written: Option<watch::Receiver<()>>, pause: Duration) {
+    let changed = async {
+        match written {
+            // An error: its turn is over, and so is the wait.
+            Some(mut written) => drop(written.changed().await),
+            None => std::future::pending().await,
+        }
+    };
+    let _ = tokio::time::timeout(pause, changed).await;
+}

@@ -1,0 +1,168 @@
+//! What a character is told: the items of a chain as lines of a conversation, its card around them.
+
+use crate::clock::Timestamp;
+use crate::conversations::message;
+use crate::generation::trim::ReplyTrimmer;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::llm::request::Message;
+use crate::llm::request::PromptRole;
+use crate::llm::request::Request;
+use crate::llm::tokens;
+use crate::presets::document::Preset;
+use crate::prompt::blocks::BlockPayload;
+use crate::prompt::builder;
+use crate::prompt::context::HistoryLine;
+use crate::prompt::context::PromptContext;
+use crate::prompt::context::PromptMember;
+use crate::prompt::external_history;
+use crate::prompt::external_history::ExternalHistory;
+use crate::providers::provider;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::model_names::PersonaModel;
+use crate::responses::prompt::PromptItem;
+use crate::responses::request::Sampling;
+use crate::responses::request::StoredRequest;
+use crate::responses::services::ResponseServices;
+use crate::runs::executor;
+use sea_orm::DbErr;
+
+/// Of lines that nobody with a seat said.
+const NO_MEMBER: MembershipId = MembershipId(0);
+
+/// The call that asks for the words of `speaker`, and what becomes of them. `said`: what came before.
+///
+/// # Errors
+/// It does not fit into the window, or the database fails.
+pub async fn build_request(
+    services: &ResponseServices,
+    persona: &PersonaModel,
+    speaker: MembershipId,
+    prior_items: &[PromptItem],
+    stored: &StoredRequest,
+    row: &provider::Model,
+) -> Result<(Request, ReplyTrimmer), ResponseEngineError> {
+    let (db, now) = (services.db.reader(), services.clock.now());
+    let chain = ExternalHistory {
+        lines: lines(persona, prior_items, stored.truncates, now),
+        instructions: stored.instructions.clone(),
+        max_tokens: stored.sampling.max_output_tokens,
+        provider: row,
+        now,
+    };
+    let mut context = match persona {
+        PersonaModel::Character { row, user } => {
+            external_history::for_character(db, row, user, chain).await?
+        }
+        PersonaModel::Space { space, seats, seat } => {
+            external_history::for_space(db, speaker, space, seats, seat, chain).await?
+        }
+    };
+    apply_sampling(&mut context.preset, stored.sampling);
+    let (limits, trim) = (context.limits(), reply_trimmer(&context));
+    // Counting is work for a processor, and the lines may be many.
+    let building = services
+        .shutdown
+        .main()
+        .spawn_blocking(move || builder::build(&context, &tokens::count));
+    let built = building
+        .await
+        .map_err(|_| DbErr::Custom("the prompt could not be built".to_owned()))?;
+    let window = limits.context_tokens;
+    let built = built.map_err(|overflow| ResponseEngineError::PromptTooLong {
+        n_tokens: window + overflow.over_by,
+        window,
+    })?;
+    let mut request = Request {
+        format: stored.format.clone(),
+        context_tokens: u32::try_from(window).ok(),
+        ..built.into_request(&row.model, rand::random())
+    };
+    stored.tools.apply_to_request(&mut request);
+    Ok((request, trim))
+}
+
+/// What a program asks for wins over what the preset says.
+fn apply_sampling(preset: &mut Preset, sampling: Sampling) {
+    preset.temperature = sampling.temperature.or(preset.temperature);
+    preset.top_p = sampling.top_p.or(preset.top_p);
+    let samplers = &mut preset.samplers;
+    samplers.presence_penalty = sampling.presence_penalty.or(samplers.presence_penalty);
+    samplers.frequency_penalty = sampling.frequency_penalty.or(samplers.frequency_penalty);
+}
+
+/// As in a room: the own name goes, and another's ends the text.
+fn reply_trimmer(context: &PromptContext) -> ReplyTrimmer {
+    let is_own = |it: &&PromptMember| it.id == context.speaker;
+    let others = context.members.iter().filter(|it| !is_own(it));
+    let others: Vec<PromptMember> = match context.allows_other_speakers {
+        true => Vec::new(),
+        false => others.cloned().collect(),
+    };
+    match context.find_speaker() {
+        Some(own) => executor::reply_trimmer(own, &others),
+        None => ReplyTrimmer::without_names(),
+    }
+}
+
+fn lines(
+    persona: &PersonaModel,
+    prior_items: &[PromptItem],
+    truncates: bool,
+    now: Timestamp,
+) -> Vec<HistoryLine> {
+    let line = |(entry, seq): (&PromptItem, i64)| {
+        let message = &entry.message;
+        let (author, name) = author(persona, message);
+        HistoryLine {
+            seq,
+            message_id: MessageId(0),
+            swipe: 0,
+            author,
+            name,
+            role: match message.role {
+                PromptRole::System => message::MessageRole::System,
+                PromptRole::User => message::MessageRole::User,
+                PromptRole::Assistant => message::MessageRole::Assistant,
+            },
+            text: message.content.clone(),
+            tokens: 0,
+            created_at: now,
+            payload: BlockPayload {
+                calls: message.calls.clone(),
+                answers: message.answers.clone(),
+                attachments: message.attachments.clone(),
+            },
+            is_required: !(truncates && entry.is_droppable),
+        }
+    };
+    prior_items.iter().zip(1..).map(line).collect()
+}
+
+/// Who said a message: everything on the user's side is whoever asks.
+fn author(persona: &PersonaModel, message: &Message) -> (MembershipId, String) {
+    let (user, name) = match persona {
+        PersonaModel::Character { user, .. } => (external_history::USER_MEMBERSHIP, user),
+        PersonaModel::Space { seat, .. } => (seat.id, &seat.cached_display_name),
+    };
+    match (message.role, persona) {
+        (PromptRole::System, _) => (NO_MEMBER, String::new()),
+        (PromptRole::User, _) if message.answers.is_some() => (user, String::new()),
+        (PromptRole::User, _) => (user, name.clone()),
+        (PromptRole::Assistant, PersonaModel::Character { row, .. }) => {
+            let name = message.name.as_ref().unwrap_or(&row.name);
+            let is_own = *name == row.name;
+            let author = if is_own {
+                external_history::CHARACTER_MEMBERSHIP
+            } else {
+                NO_MEMBER
+            };
+            (author, name.clone())
+        }
+        (PromptRole::Assistant, PersonaModel::Space { seats, .. }) => {
+            let name = message.name.clone().unwrap_or_default();
+            let seat = seats.iter().find(|it| it.cached_display_name == name);
+            (seat.map_or(NO_MEMBER, |it| it.id), name)
+        }
+    }
+}

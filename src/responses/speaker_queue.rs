@@ -1,0 +1,187 @@
+//! Those who speak in one turn that a character or a space answers, one after the other: each is told
+//! what those before it have said.
+
+use crate::characters::character;
+use crate::ids::MembershipId;
+use crate::llm::request::Message;
+use crate::llm::request::PromptRole;
+use crate::prompt::external_history;
+use crate::providers::provider;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::model_names;
+use crate::responses::model_names::PersonaModel;
+use crate::responses::preparation;
+use crate::responses::prompt;
+use crate::responses::prompt::PromptItem;
+use crate::responses::request::StoredRequest;
+use crate::responses::response_document::ResponseUsage;
+use crate::responses::services::ResponseServices;
+use crate::responses::speaker_prompt;
+use crate::responses::speaker_selection;
+use crate::responses::speaker_selection::SpaceRequest;
+use crate::responses::speakers::SpeakerCall;
+use crate::spaces::membership;
+use crate::spaces::space;
+use crate::speakers::from_memberships;
+use crate::speakers::seeded_random::SeededRandom;
+use crate::speakers::selection::Candidate;
+use crate::speakers::selection::SpeakerChoice;
+use sea_orm::DbErr;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::VecDeque;
+
+/// Whoever speaks in a turn.
+pub struct SpeakerQueue {
+    services: ResponseServices,
+    persona_model: PersonaModel,
+    request: StoredRequest,
+    /// What has been said, also in this turn.
+    prompt_items: Vec<PromptItem>,
+    remaining: VecDeque<SpeakerChoice>,
+}
+
+impl SpeakerQueue {
+    /// Chooses who speaks after these items.
+    ///
+    /// # Errors
+    /// Nobody can, or the database fails.
+    pub async fn load(
+        services: &ResponseServices,
+        persona_model: PersonaModel,
+        request: &StoredRequest,
+        prior: &[Value],
+        input: &[Value],
+    ) -> Result<Self, ResponseEngineError> {
+        let remaining: VecDeque<SpeakerChoice> = match &persona_model {
+            PersonaModel::Character { .. } => [SpeakerChoice::new(
+                external_history::CHARACTER_MEMBERSHIP,
+                "asked for",
+            )]
+            .into(),
+            PersonaModel::Space { space, seats, seat } => {
+                let asked = SpaceRequest {
+                    space,
+                    memberships: seats,
+                    candidates: load_candidates(services, seats).await?,
+                    requester_id: seat.id,
+                };
+                let items: Vec<&Value> = prior.iter().chain(input).collect();
+                let mut dice = SeededRandom::from_seed(rand::random());
+                speaker_selection::choose(&asked, &items, &mut dice).into()
+            }
+        };
+        match remaining.is_empty() {
+            true => Err(ResponseEngineError::NoSpeaker),
+            false => Ok(Self {
+                services: services.clone(),
+                persona_model,
+                request: request.clone(),
+                prompt_items: prompt::assemble(None, prior, input),
+                remaining,
+            }),
+        }
+    }
+
+    /// The next one; `None`: all have spoken.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    pub async fn next(&mut self) -> Result<Option<SpeakerCall>, ResponseEngineError> {
+        let Some(choice) = self.remaining.pop_front() else {
+            return Ok(None);
+        };
+        let row = self
+            .load_provider_row(choice.id)
+            .await?
+            .ok_or(ResponseEngineError::ModelUnavailable)?;
+        let (parts, kept) = (&self.services, &self.request);
+        let provider = preparation::load_provider(parts, &row, kept)?;
+        let building = speaker_prompt::build_request(
+            parts,
+            &self.persona_model,
+            choice.id,
+            &self.prompt_items,
+            kept,
+            &row,
+        );
+        let (request, trim) = building.await?;
+        preparation::require_readable_attachments(provider.as_ref(), &request)?;
+        Ok(Some(SpeakerCall {
+            provider,
+            request,
+            permits: parts.provider_permits(row.id),
+            trim,
+            speaker_metadata: Some(self.speaker_metadata(&choice)),
+        }))
+    }
+
+    /// One has spoken: those who follow are told.
+    pub fn record_text(&mut self, speaker: &str, text: &str) {
+        if !text.trim().is_empty() {
+            self.prompt_items.push(PromptItem {
+                message: Message::new(PromptRole::Assistant, text).with_name(speaker),
+                is_droppable: false,
+            });
+        }
+    }
+
+    /// A space pays for what is said in its name. That the words are out is not taken back when the
+    /// price cannot be written down.
+    pub async fn charge_tokens(&self, usage: ResponseUsage) {
+        let PersonaModel::Space { space, .. } = &self.persona_model else {
+            return;
+        };
+        let (id, n_tokens) = (
+            space.id,
+            usage.input_tokens.saturating_add(usage.output_tokens),
+        );
+        let charging = self.services.db.write(move |tx| {
+            Box::pin(async move { space::add_tokens_used(tx, id, n_tokens).await })
+        });
+        let charged: Result<(), DbErr> = charging.await;
+        if let Err(error) = charged {
+            tracing::warn!(space.id = %id, %error, "space {id} did not pay {n_tokens} tokens: {error}");
+        }
+    }
+
+    async fn load_provider_row(
+        &self,
+        speaker: MembershipId,
+    ) -> Result<Option<provider::Model>, DbErr> {
+        let seat = self.membership(speaker);
+        let own = seat.and_then(|it| it.llm_provider_id);
+        let model = seat.and_then(membership::Model::model_override);
+        provider::find_usable(self.services.db.reader(), own, model).await
+    }
+
+    fn membership(&self, id: MembershipId) -> Option<&membership::Model> {
+        match &self.persona_model {
+            PersonaModel::Character { .. } => None,
+            PersonaModel::Space { seats, .. } => seats.iter().find(|it| it.id == id),
+        }
+    }
+
+    fn speaker_metadata(&self, choice: &SpeakerChoice) -> Value {
+        match (&self.persona_model, self.membership(choice.id)) {
+            (PersonaModel::Space { .. }, Some(seat)) => {
+                speaker_selection::speaker_metadata(seat, &choice.reason)
+            }
+            (PersonaModel::Space { .. }, None) => Value::Null,
+            (PersonaModel::Character { row, .. }, _) => json!({
+                "speaker": row.name,
+                "speaker_id": model_names::format(row.id),
+                "chosen_because": choice.reason,
+            }),
+        }
+    }
+}
+
+async fn load_candidates(
+    services: &ResponseServices,
+    memberships: &[membership::Model],
+) -> Result<Vec<Candidate>, DbErr> {
+    let cards = memberships.iter().filter_map(|it| it.character_id);
+    let of_cards = character::load_talkativeness(services.db.reader(), cards).await?;
+    Ok(from_memberships::candidates(memberships, &of_cards))
+}

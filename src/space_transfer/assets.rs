@@ -1,0 +1,181 @@
+//! The pictures and other assets of a space's characters in its file.
+//!
+//! **Invariant:** a picture that comes in is drawn anew like any other of a stranger's. One that we
+//! have drawn comes out of that as it was.
+
+use crate::characters::asset;
+use crate::characters::avatar_image;
+use crate::characters::avatar_image::AvatarImage;
+use crate::characters::card_store;
+use crate::characters::character_asset;
+use crate::characters::character_asset::AVATAR_PATH;
+use crate::characters::temp_assets::TempAssets;
+use crate::characters::zip_archive;
+use crate::clock::Timestamp;
+use crate::conversations::import_writer::ChatImportError;
+use crate::ids::AssetId;
+use crate::ids::CharacterId;
+use crate::space_transfer::document;
+use crate::space_transfer::space_rows::invalid_file;
+use crate::spaces::membership;
+use parking_lot::Mutex;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::io::Cursor;
+
+/// The longest path of an asset, in bytes.
+const MAX_PATH_BYTES: usize = 255;
+
+/// What the characters at these seats have beside their cards.
+///
+/// # Errors
+/// When the database fails.
+pub async fn export(
+    db: &impl ConnectionTrait,
+    memberships: &[membership::Model],
+) -> Result<Vec<document::ExportedAsset>, DbErr> {
+    use character_asset::Column;
+    let links = character_asset::Entity::find()
+        .filter(Column::CharacterId.is_in(memberships.iter().filter_map(|it| it.character_id)))
+        .order_by_asc(Column::CharacterId)
+        .order_by_asc(Column::Name)
+        .all(db)
+        .await?;
+    let hashes: Vec<(AssetId, String)> = asset::Entity::find()
+        .select_only()
+        .columns([asset::Column::Id, asset::Column::Sha256])
+        .filter(asset::Column::Id.is_in(links.iter().map(|it| it.asset_id)))
+        .into_tuple()
+        .all(db)
+        .await?;
+    let hashes: HashMap<_, _> = hashes.into_iter().collect();
+    let assets = links.into_iter().filter_map(|it| {
+        Some(document::ExportedAsset {
+            character: it.character_id.0,
+            sha256: hashes.get(&it.asset_id)?.clone(),
+            path: it.name,
+        })
+    });
+    Ok(assets.collect())
+}
+
+/// Whether each has a path of its own that leads nowhere.
+pub fn are_valid(assets: &[document::ExportedAsset]) -> bool {
+    let mut seen = HashSet::new();
+    assets.iter().all(|it| {
+        it.path.len() <= MAX_PATH_BYTES
+            && !zip_archive::escapes_root(&it.path)
+            && it.sha256.len() == 64
+            && it.sha256.bytes().all(|it| it.is_ascii_hexdigit())
+            && seen.insert((it.character, &it.path))
+    })
+}
+
+/// What came in, on the disk until it is stored.
+#[derive(Debug)]
+pub struct SpooledAssets {
+    spool: Mutex<TempAssets>,
+    assets: Vec<document::ExportedAsset>,
+    /// How many bytes more of all assets together may be kept.
+    n_bytes_left: u64,
+}
+
+fn large_name(sha256: &str) -> String {
+    format!("{sha256}.large")
+}
+
+fn small_name(sha256: &str) -> String {
+    format!("{sha256}.small")
+}
+
+impl SpooledAssets {
+    /// Nothing yet, and never more than so many bytes. `None`: there is no place for it on the disk.
+    pub fn new(max_bytes: u64) -> Option<Self> {
+        Some(Self {
+            spool: Mutex::new(TempAssets::new().ok()?),
+            assets: Vec::new(),
+            n_bytes_left: max_bytes,
+        })
+    }
+
+    /// Whether these bytes are at hand already.
+    pub fn contains(&self, asset: &document::ExportedAsset) -> bool {
+        let name = match asset.path.as_str() {
+            AVATAR_PATH => large_name(&asset.sha256),
+            _ => asset.sha256.clone(),
+        };
+        self.spool.lock().names().any(|it| it == name)
+    }
+
+    /// Keeps the bytes of an asset. `false`: they are no picture where one is due, or too many.
+    pub fn store(&mut self, asset: &document::ExportedAsset, bytes: Vec<u8>) -> bool {
+        let parts = match asset.path.as_str() {
+            AVATAR_PATH => match avatar_image::re_encode(Cursor::new(bytes)) {
+                Ok(rendered) => vec![
+                    (large_name(&asset.sha256), rendered.large),
+                    (small_name(&asset.sha256), rendered.small),
+                ],
+                Err(_) => return false,
+            },
+            _ => vec![(asset.sha256.clone(), bytes)],
+        };
+        parts.into_iter().all(|(name, bytes)| {
+            let n_bytes_left = self.n_bytes_left.checked_sub(bytes.len() as u64);
+            self.n_bytes_left = n_bytes_left.unwrap_or(0);
+            n_bytes_left.is_some() && self.spool.get_mut().push(&name, &bytes).is_ok()
+        })
+    }
+
+    /// Says that a character has an asset of which the bytes are at hand.
+    pub fn add(&mut self, asset: document::ExportedAsset) {
+        self.assets.push(asset);
+    }
+
+    fn read_bytes(&self, name: &str) -> Result<Vec<u8>, ChatImportError> {
+        let found = self
+            .spool
+            .lock()
+            .read(name)
+            .map_err(std::io::Error::other)?;
+        found.ok_or_else(|| invalid_file(document::ASSETS))
+    }
+
+    /// Gives the characters what is theirs. Answers the hashes of their pictures.
+    ///
+    /// # Errors
+    /// When there is no such character, or the database fails.
+    pub async fn attach_to_characters(
+        &self,
+        tx: &impl ConnectionTrait,
+        character_ids: &HashMap<i64, CharacterId>,
+        now: Timestamp,
+    ) -> Result<HashMap<CharacterId, String>, ChatImportError> {
+        let mut pictures = HashMap::new();
+        let mut all: Vec<&document::ExportedAsset> = self.assets.iter().collect();
+        // Two spaces with the same pictures at once ask for them in the same order.
+        all.sort_by_key(|it| &it.sha256);
+        for it in all {
+            let card = character_ids.get(&it.character).copied();
+            let card = card.ok_or_else(|| invalid_file(document::ASSETS))?;
+            if it.path == AVATAR_PATH {
+                let picture = AvatarImage {
+                    large: self.read_bytes(&large_name(&it.sha256))?,
+                    small: self.read_bytes(&small_name(&it.sha256))?,
+                };
+                let shown = card_store::attach_avatar(tx, card, picture, now).await?;
+                pictures.extend(shown.avatar_hash.map(|hash| (card, hash)));
+            } else {
+                let kept = asset::store(tx, self.read_bytes(&it.sha256)?, now).await?;
+                character_asset::attach(tx, card, &it.path, kept).await?;
+            }
+        }
+        Ok(pictures)
+    }
+}

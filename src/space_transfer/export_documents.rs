@@ -1,0 +1,240 @@
+//! The documents of a space, as they go out.
+
+use crate::accounts::user;
+use crate::characters::character;
+use crate::characters::public_card;
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::conversations::message::Visibility;
+use crate::conversations::swipe;
+use crate::ids::CharacterId;
+use crate::presets::preset;
+use crate::prompt::card_use::HiddenCards;
+use crate::space_transfer::document;
+use crate::spaces::membership;
+use crate::spaces::space;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The rules of a space.
+pub fn space_document(space: &space::Model) -> document::ExportedSpace {
+    document::ExportedSpace {
+        name: space.name.clone(),
+        description: space.description.clone(),
+        reply_order: space.reply_order,
+        replies_per_turn: space.replies_per_turn,
+        card_handling_mode: space.card_handling_mode,
+        allow_self_responses: space.allow_self_responses,
+        auto_mode_enabled: space.auto_mode_enabled,
+        auto_mode_delay_ms: space.auto_mode_delay_ms,
+        auto_mode_max_turns: space.auto_mode_max_turns,
+        during_generation_user_input_policy: space.during_generation_user_input_policy,
+        user_turn_debounce_ms: space.user_turn_debounce_ms,
+        group_regenerate_mode: space.group_regenerate_mode,
+        settings: space.settings.clone(),
+        token_limit: space.token_limit,
+        created_at: space.created_at,
+    }
+}
+
+/// Its seats.
+///
+/// # Errors
+/// When the database fails.
+pub async fn membership_documents(
+    db: &impl ConnectionTrait,
+    memberships: &[membership::Model],
+) -> Result<Vec<document::ExportedMembership>, DbErr> {
+    let people = user::Entity::find()
+        .filter(user::Column::Id.is_in(memberships.iter().filter_map(|it| it.user_id)))
+        .all(db)
+        .await?;
+    let usernames: HashMap<_, _> = people.into_iter().map(|it| (it.id, it.username)).collect();
+    let seats = memberships.iter().map(|it| document::ExportedMembership {
+        key: it.id.0,
+        kind: it.kind,
+        username: it.user_id.and_then(|id| usernames.get(&id).cloned()),
+        character: it.character_id.map(|id| id.0),
+        role: it.role,
+        position: it.position,
+        status: it.status,
+        participation: it.participation,
+        name: it.cached_display_name.clone(),
+        aliases: it.alias_list(),
+        persona: it.persona.clone(),
+        talkativeness: it.talkativeness,
+        preset: it.preset_id.map(|id| id.0),
+        settings: it.settings.clone(),
+        created_at: it.created_at,
+    });
+    Ok(seats.collect())
+}
+
+/// Whose cards speak or spoke with these memberships.
+///
+/// # Errors
+/// When the database fails.
+pub async fn character_ids(
+    db: &impl ConnectionTrait,
+    memberships: &[membership::Model],
+) -> Result<Vec<CharacterId>, DbErr> {
+    character::Entity::find()
+        .filter(character::Column::Id.is_in(memberships.iter().filter_map(|it| it.character_id)))
+        .order_by_asc(character::Column::Id)
+        .select_only()
+        .column(character::Column::Id)
+        .into_tuple()
+        .all(db)
+        .await
+}
+
+/// A card; of a hidden one its public part.
+///
+/// # Errors
+/// When the database fails.
+pub async fn character_document(
+    db: &impl ConnectionTrait,
+    id: CharacterId,
+    hidden: &HiddenCards,
+) -> Result<Option<document::ExportedCharacter>, DbErr> {
+    let found = character::Entity::find_by_id(id).one(db).await?;
+    Ok(found.map(|it| document::ExportedCharacter {
+        key: it.id.0,
+        status: it.status,
+        card: match hidden.contains(it.id) {
+            true => public_document(&it),
+            false => it.card,
+        },
+        created_at: it.created_at,
+    }))
+}
+
+fn public_document(character: &character::Model) -> Value {
+    let card = character.card();
+    card.map_or_else(
+        |_| serde_json::json!({"data": {"name": character.name}}),
+        |card| public_card::public_document(&card),
+    )
+}
+
+/// The presets that the space and its seats go by.
+///
+/// # Errors
+/// When the database fails.
+pub async fn preset_documents(
+    db: &impl ConnectionTrait,
+    space: &space::Model,
+    memberships: &[membership::Model],
+) -> Result<Vec<document::ExportedPreset>, DbErr> {
+    let named = |settings: &Value| settings["preset"]["preset_id"].as_i64();
+    let of_seats = memberships
+        .iter()
+        .flat_map(|it| [it.preset_id.map(|id| id.0), named(&it.settings)]);
+    let ids = of_seats.chain([named(&space.settings)]).flatten();
+    let rows = preset::Entity::find()
+        .filter(preset::Column::Id.is_in(ids))
+        .order_by_asc(preset::Column::Id)
+        .all(db)
+        .await?;
+    let rows = rows.into_iter().map(|it| document::ExportedPreset {
+        key: it.id.0,
+        name: it.name,
+        document: it.document,
+        origin: it.origin,
+    });
+    Ok(rows.collect())
+}
+
+/// Its conversations, without their messages.
+///
+/// # Errors
+/// When the database fails.
+pub async fn conversation_documents(
+    db: &impl ConnectionTrait,
+    all: &[conversation::Model],
+    hidden: &HiddenCards,
+) -> Result<Vec<document::ExportedConversation>, DbErr> {
+    let forks: Vec<(i64, i64)> = message::Entity::find()
+        .select_only()
+        .column(message::Column::Id)
+        .column(message::Column::Seq)
+        .filter(message::Column::Id.is_in(all.iter().filter_map(|it| it.forked_from_message_id)))
+        .into_tuple()
+        .all(db)
+        .await?;
+    let seqs: HashMap<i64, i64> = forks.into_iter().collect();
+    let documents = all.iter().map(|it| document::ExportedConversation {
+        key: it.id.0,
+        kind: it.kind,
+        title: it.title.clone(),
+        parent: it.parent_conversation_id.map(|id| id.0),
+        fork_seq: it
+            .forked_from_message_id
+            .and_then(|id| seqs.get(&id.0).copied()),
+        last_seq: it.last_seq,
+        auto_mode_turns: it.auto_mode_turns,
+        settings: it.settings.clone(),
+        variables: variables_of(it, hidden),
+        created_at: it.created_at,
+        archived_at: it.archived_at,
+    });
+    Ok(documents.collect())
+}
+
+/// The variables of a conversation. A hidden card may have written its text into those of macros.
+fn variables_of(conversation: &conversation::Model, hidden: &HiddenCards) -> Value {
+    let mut variables = conversation.variables.clone();
+    if let Some(all) = variables.as_object_mut().filter(|_| !hidden.is_empty()) {
+        all.remove("macros");
+    }
+    variables
+}
+
+/// The document of a message with all its texts; of a hidden one only its place remains.
+pub fn message_document(
+    row: &message::Model,
+    texts: Vec<swipe::Model>,
+) -> document::ExportedMessage {
+    let is_gone = row.visibility == Visibility::Hidden;
+    let mut line = document::ExportedMessage {
+        seq: row.seq,
+        seat: row.space_membership_id.0,
+        role: row.role,
+        content: row.content.clone(),
+        visibility: row.visibility,
+        active_swipe: row.active_swipe,
+        is_clone: row.origin_message_id.is_some(),
+        created_at: row.created_at,
+        edited_at: row.edited_at,
+        edited_by: row.edited_by.map(|it| it.0),
+        version: row.version,
+        token_count: row.token_count,
+        metadata: row.metadata.clone(),
+        texts: texts
+            .into_iter()
+            .map(|it| document::ExportedSwipe {
+                content: it.content,
+                metadata: it.metadata,
+                token_count: it.token_count,
+                edited_at: it.edited_at,
+                edited_by: it.edited_by.map(|it| it.0),
+            })
+            .collect(),
+    };
+    if is_gone {
+        // Deleted for everyone: its number stays, its text does not leave the server.
+        line.content.clear();
+        line.metadata = serde_json::json!({});
+        line.active_swipe = 0;
+        line.token_count = 0;
+        line.texts.clear();
+    }
+    line
+}

@@ -1,0 +1,311 @@
+//! What has happened in a space goes out: the rounds and runs that have ended, a page at a time.
+//!
+//! **Invariant:** what is queued or runs stays behind, and so does a round that goes on: a copied
+//! room does not begin to speak by itself.
+
+use crate::clock::Timestamp;
+use crate::conversations::chat_reader::MAX_LINE;
+use crate::conversations::message;
+use crate::conversations::swipe;
+use crate::db::slices;
+use crate::ids::ConversationId;
+use crate::ids::MessageId;
+use crate::ids::RoundId;
+use crate::ids::RunId;
+use crate::prompt::card_use::HiddenCards;
+use crate::prompt::run_prompt;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::run;
+use crate::space_transfer::document;
+use crate::space_transfer::document::ExportedAuthorship;
+use crate::space_transfer::document::ExportedHistory;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+
+/// How many rounds or runs are held at once; of runs, as many as fit with what they sent.
+const PAGE_SIZE: u64 = 50;
+/// How many messages are asked for at a time.
+const IDS_PER_QUERY: usize = 1_000;
+
+const ENDED_RUNS: [run::RunStatus; 4] = [
+    run::RunStatus::Succeeded,
+    run::RunStatus::Failed,
+    run::RunStatus::Canceled,
+    run::RunStatus::Skipped,
+];
+
+/// Which texts each run wrote: found while the messages go out.
+#[derive(Debug, Default)]
+pub struct WrittenTexts(HashMap<RunId, Vec<ExportedAuthorship>>);
+
+impl WrittenTexts {
+    /// Notes who wrote a message, and each of its texts.
+    pub fn record_text(&mut self, row: &message::Model, texts: &[swipe::Model]) {
+        let shown = (None, row.conversation_run_id);
+        let texts = texts.iter();
+        let texts = texts.map(|it| (Some(it.position), it.conversation_run_id));
+        for (position, run) in std::iter::once(shown).chain(texts) {
+            if let Some(run) = run {
+                self.0.entry(run).or_default().push(ExportedAuthorship {
+                    conversation: row.conversation_id.0,
+                    seq: row.seq,
+                    position,
+                });
+            }
+        }
+    }
+}
+
+/// How far what has happened in a conversation has gone out.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryCursor<'a> {
+    conversation_id: ConversationId,
+    /// The cards whose text stays out of stored prompts.
+    hidden: &'a HiddenCards,
+    /// What ended later is not in the file.
+    ended_before: Timestamp,
+    last_round_id: Option<RoundId>,
+    has_sent_rounds: bool,
+    /// The number of the last run that left.
+    last_run_seq: i64,
+}
+
+impl<'a> HistoryCursor<'a> {
+    /// From the beginning.
+    pub fn new(
+        conversation_id: ConversationId,
+        ended_before: Timestamp,
+        hidden: &'a HiddenCards,
+    ) -> Self {
+        Self {
+            conversation_id,
+            hidden,
+            ended_before: ended_before,
+            last_round_id: None,
+            has_sent_rounds: false,
+            last_run_seq: 0,
+        }
+    }
+
+    /// Whose past it is.
+    pub fn conversation_id(&self) -> ConversationId {
+        self.conversation_id
+    }
+
+    /// The next of it, rounds before runs; `None` at the end.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn next_page(
+        &mut self,
+        db: &impl ConnectionTrait,
+        written: &mut WrittenTexts,
+    ) -> Result<Option<Vec<ExportedHistory>>, DbErr> {
+        if !self.has_sent_rounds {
+            let rounds = self.next_rounds(db).await?;
+            if !rounds.is_empty() {
+                return Ok(Some(rounds));
+            }
+            self.has_sent_rounds = true;
+        }
+        let runs = self.next_runs(db, written).await?;
+        Ok((!runs.is_empty()).then_some(runs))
+    }
+
+    async fn next_rounds(
+        &mut self,
+        db: &impl ConnectionTrait,
+    ) -> Result<Vec<ExportedHistory>, DbErr> {
+        use round::Column;
+        let mut page = round::Entity::find()
+            .filter(Column::ConversationId.eq(self.conversation_id))
+            .filter(Column::Status.ne(round::RoundStatus::Active))
+            .order_by_asc(Column::Id)
+            .limit(PAGE_SIZE);
+        if let Some(at) = self.last_round_id {
+            page = page.filter(Column::Id.gt(at));
+        }
+        let page = page.all(db).await?;
+        self.last_round_id = page.last().map(|it| it.id).or(self.last_round_id);
+        let triggers = page.iter().filter_map(|it| it.trigger_message_id);
+        let seqs = load_seqs(db, self.conversation_id, triggers.collect()).await?;
+        let mut slots: HashMap<RoundId, Vec<document::ExportedSlot>> = HashMap::new();
+        for it in slot::list_for_rounds(db, page.iter().map(|it| it.id)).await? {
+            slots
+                .entry(it.round_id)
+                .or_default()
+                .push(document::ExportedSlot {
+                    position: it.position,
+                    seat: it.space_membership_id.0,
+                    status: it.status,
+                    skip_reason: it.skip_reason,
+                    chosen_because: it.chosen_because,
+                    forced: it.forced,
+                });
+        }
+        let rounds = page.into_iter().map(|it| {
+            ExportedHistory::Round(document::ExportedRound {
+                slots: slots.remove(&it.id).unwrap_or_default(),
+                key: it.id,
+                status: it.status,
+                kind: it.kind,
+                state: it.state,
+                cursor: it.cursor,
+                trigger_seq: it.trigger_message_id.and_then(|it| seqs.get(&it).copied()),
+                seed: it.seed,
+                ended_reason: it.ended_reason,
+                created_at: it.created_at,
+            })
+        });
+        Ok(rounds.collect())
+    }
+
+    async fn next_runs(
+        &mut self,
+        db: &impl ConnectionTrait,
+        written: &mut WrittenTexts,
+    ) -> Result<Vec<ExportedHistory>, DbErr> {
+        use run::Column;
+        let page = run::Entity::find()
+            .filter(Column::ConversationId.eq(self.conversation_id))
+            .filter(Column::Status.is_in(ENDED_RUNS))
+            .filter(Column::FinishedAt.lte(self.ended_before))
+            .filter(Column::RunSeq.gt(self.last_run_seq))
+            .order_by_asc(Column::RunSeq)
+            .limit(PAGE_SIZE);
+        let mut page = page.all(db).await?;
+        page.truncate(n_fitting(db, &page).await?);
+        self.last_run_seq = page.last().map_or(self.last_run_seq, |it| it.run_seq);
+        let prompts = run_prompt::Entity::find()
+            .filter(run_prompt::Column::RunId.is_in(page.iter().map(|it| it.id)))
+            .all(db)
+            .await?;
+        let mut message_ids = BTreeSet::new();
+        for it in &page {
+            message_ids.extend(it.debug.trigger_message_id);
+            message_ids.extend(it.debug.target_message_id);
+            message_ids.extend(it.debug.expected_last_message_id);
+            message_ids.extend(it.superseded_by_message_id);
+        }
+        for it in &prompts {
+            message_ids.extend(it.record.recorded_texts().into_iter().map(|it| it.message));
+        }
+        let seqs = load_seqs(db, self.conversation_id, message_ids).await?;
+        let mut prompts: HashMap<_, _> = prompts.into_iter().map(|it| (it.run_id, it)).collect();
+        for prompt in prompts.values_mut() {
+            self.hidden.withhold_from_record(&mut prompt.record);
+        }
+        let runs = page.into_iter().map(|it| {
+            let prompt = prompts.remove(&it.id);
+            let wrote = written.0.remove(&it.id).unwrap_or_default();
+            ExportedHistory::Run(Box::new(run_document(it, prompt, wrote, &seqs)))
+        });
+        Ok(runs.collect())
+    }
+}
+
+/// How many of the first of these runs may be held with what they sent.
+async fn n_fitting(db: &impl ConnectionTrait, page: &[run::Model]) -> Result<usize, DbErr> {
+    let bytes: Vec<(RunId, i64)> = run_prompt::Entity::find()
+        .filter(run_prompt::Column::RunId.is_in(page.iter().map(|it| it.id)))
+        .select_only()
+        .column(run_prompt::Column::RunId)
+        .column_as(slices::json_bytes(run_prompt::Column::Record), "bytes")
+        .into_tuple()
+        .all(db)
+        .await?;
+    let bytes: HashMap<RunId, i64> = bytes.into_iter().collect();
+    let of = |it: &run::Model| (it.id, bytes.get(&it.id).copied().unwrap_or_default());
+    let all: Vec<(RunId, i64)> = page.iter().map(of).collect();
+    Ok(slices::n_fitting(&all, slices::SLICE_BYTES))
+}
+
+/// The numbers of these messages, of those that are in the conversation.
+async fn load_seqs(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+    ids: BTreeSet<MessageId>,
+) -> Result<HashMap<MessageId, i64>, DbErr> {
+    let ids: Vec<MessageId> = ids.into_iter().collect();
+    let mut seqs = HashMap::new();
+    for piece in ids.chunks(IDS_PER_QUERY) {
+        let found: Vec<(MessageId, i64)> = message::Entity::find()
+            .select_only()
+            .column(message::Column::Id)
+            .column(message::Column::Seq)
+            .filter(message::Column::Id.is_in(piece.iter().copied()))
+            .filter(message::Column::ConversationId.eq(conversation))
+            .into_tuple()
+            .all(db)
+            .await?;
+        seqs.extend(found);
+    }
+    Ok(seqs)
+}
+
+fn run_document(
+    run: run::Model,
+    prompt: Option<run_prompt::Model>,
+    wrote: Vec<ExportedAuthorship>,
+    seqs: &HashMap<MessageId, i64>,
+) -> document::ExportedRun {
+    let seq = |id: Option<MessageId>| id.and_then(|it| seqs.get(&it).copied());
+    let prompt = prompt.map(|it| document::ExportedPrompt {
+        record: it
+            .record
+            .remap_messages(|id| seqs.get(&id).copied().map(MessageId)),
+        created_at: it.created_at,
+    });
+    document::ExportedRun {
+        round: run.round_id,
+        slot_position: run.slot_position,
+        kind: run.kind,
+        status: run.status,
+        reason: run.reason,
+        seat: run.speaker_space_membership_id.0,
+        run_after: run.run_after,
+        burst_started_at: run.burst_started_at,
+        created_at: run.created_at,
+        cancel_requested_at: run.cancel_requested_at,
+        keep_partial: run.keep_partial,
+        started_at: run.started_at,
+        finished_at: run.finished_at,
+        heartbeat_at: run.heartbeat_at,
+        attempt: run.attempt,
+        cutoff_seq: run.cutoff_seq,
+        error: run.error,
+        usage: run.usage,
+        trigger_seq: seq(run.debug.trigger_message_id),
+        target_seq: seq(run.debug.target_message_id),
+        expected_last_seq: seq(run.debug.expected_last_message_id),
+        canceled_because: run.canceled_because,
+        superseded_by_seq: seq(run.superseded_by_message_id),
+        chosen_because: run.debug.chosen_because,
+        skipped_because: run.debug.skipped_because,
+        figures: run.debug.prompt,
+        prompt,
+        wrote,
+    }
+}
+
+/// The line of what has happened. What a run sent is left out where it is longer than a line may be.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn encode_line(entry: ExportedHistory) -> Result<Vec<u8>, serde_json::Error> {
+    let mut line = serde_json::to_vec(&entry)?;
+    if let (true, ExportedHistory::Run(mut run)) = (line.len() >= MAX_LINE, entry) {
+        run.prompt = None;
+        line = serde_json::to_vec(&ExportedHistory::Run(run))?;
+    }
+    line.push(b'\n');
+    Ok(line)
+}

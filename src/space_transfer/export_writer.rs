@@ -1,0 +1,384 @@
+//! A space goes out: its documents and its messages into a zip on the disk, a slice at a time.
+//!
+//! **Invariant:** what is held is one card, a slice of messages or a piece of an asset.
+
+use crate::characters::asset;
+use crate::characters::character_asset::AVATAR_PATH;
+use crate::clock::Timestamp;
+use crate::conversations::chat_export;
+use crate::conversations::chat_export::load_swipes;
+use crate::conversations::conversation;
+use crate::conversations::message;
+use crate::conversations::pages;
+use crate::conversations::pages::Stub;
+use crate::ids::AssetId;
+use crate::ids::CharacterId;
+use crate::prompt::card_use::HiddenCards;
+use crate::prompt::macros::variables::VariableMap;
+use crate::prompt::space_variable;
+use crate::shutdown::Shutdown;
+use crate::space_transfer::assets;
+use crate::space_transfer::document;
+use crate::space_transfer::export_documents;
+use crate::space_transfer::export_run_history;
+use crate::space_transfer::export_run_history::HistoryCursor;
+use crate::space_transfer::export_run_history::WrittenTexts;
+use crate::space_transfer::limits;
+use crate::space_transfer::limits::TransferLimits;
+use crate::space_transfer::lorebooks;
+use crate::space_transfer::lorebooks::VisibleLorebooks;
+use crate::spaces::card_rights;
+use crate::spaces::membership;
+use crate::spaces::space;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::QueryFilter;
+use sea_orm::QueryOrder;
+use sea_orm::QuerySelect;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Seek;
+use std::io::Write;
+use tokio::sync::mpsc;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+/// What is held at once.
+const PAGE_SIZE: u64 = 100;
+
+/// The writer is behind by so many pieces at most.
+const MAX_BUFFERED_EVENTS: usize = 4;
+
+/// Why a space did not go out.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error(transparent)]
+    Db(#[from] DbErr),
+    #[error("the file could not be written")]
+    Io(#[from] std::io::Error),
+    #[error("the file could not be written")]
+    Zip(#[from] zip::result::ZipError),
+    #[error("a document could not be written")]
+    Json(#[from] serde_json::Error),
+    #[error("the space makes a larger file than may be")]
+    TooLarge,
+}
+
+/// What the writer is told.
+enum ExportEvent {
+    Entry(String),
+    Bytes(Vec<u8>),
+}
+
+/// A packed space. It stands at its beginning.
+#[derive(Debug)]
+pub struct ExportedFile {
+    pub file: File,
+    pub n_bytes: u64,
+}
+
+/// Packs what a reader may see of a space into a file without a name.
+///
+/// # Errors
+/// When the file would be past the limits of one that comes in; when the database or the disk fails.
+pub async fn export_space(
+    db: &impl ConnectionTrait,
+    shutdown: &Shutdown,
+    space: &space::Model,
+    visible: VisibleLorebooks,
+    limits: TransferLimits,
+    now: Timestamp,
+) -> Result<ExportedFile, ExportError> {
+    let (send, events) = mpsc::channel(MAX_BUFFERED_EVENTS);
+    // Packing is CPU work; it ends when nobody sends any more.
+    let writing = shutdown
+        .main()
+        .spawn_blocking(move || write_file(events, limits));
+    let writer = ExportWriter { send };
+    let sent = write_contents(db, &writer, space, visible, now).await;
+    drop(writer);
+    let written = writing
+        .await
+        .map_err(|_| std::io::Error::other("the writer ended"))?;
+    // The writer's trouble comes first: without it there is nobody to send to.
+    let written = written?;
+    sent.map(|()| written)
+}
+
+fn write_file(
+    mut events: mpsc::Receiver<ExportEvent>,
+    limits: TransferLimits,
+) -> Result<ExportedFile, ExportError> {
+    let mut zip = ZipWriter::new(tempfile::tempfile()?);
+    let (mut n_entries, mut n_unpacked) = (0, 0);
+    while let Some(event) = events.blocking_recv() {
+        match event {
+            ExportEvent::Entry(name) => {
+                n_entries += 1;
+                zip.start_file(name, SimpleFileOptions::default().large_file(true))?;
+            }
+            ExportEvent::Bytes(bytes) => {
+                n_unpacked += bytes.len() as u64;
+                zip.write_all(&bytes)?;
+            }
+        }
+        // Not at the end only: what would be refused then need not fill the disk before.
+        if n_entries > limits::MAX_ENTRIES || n_unpacked > limits.max_unpacked_bytes {
+            return Err(ExportError::TooLarge);
+        }
+    }
+    let mut file = zip.finish()?;
+    let n_bytes = file.metadata()?.len();
+    if n_bytes > limits.max_file_bytes || n_unpacked > limits.unpacked_limit(n_bytes) {
+        return Err(ExportError::TooLarge);
+    }
+    file.rewind()?;
+    Ok(ExportedFile { file, n_bytes })
+}
+
+struct ExportWriter {
+    send: mpsc::Sender<ExportEvent>,
+}
+
+impl ExportWriter {
+    async fn send_event(&self, event: ExportEvent) -> Result<(), ExportError> {
+        let gone = |_| std::io::Error::other("the writer ended");
+        Ok(self.send.send(event).await.map_err(gone)?)
+    }
+
+    async fn write_document(&self, name: &str, value: &impl Serialize) -> Result<(), ExportError> {
+        let bytes = serde_json::to_vec(value)?;
+        if bytes.len() as u64 > limits::MAX_DOCUMENT_BYTES {
+            return Err(ExportError::TooLarge);
+        }
+        self.send_event(ExportEvent::Entry(name.to_owned())).await?;
+        self.send_event(ExportEvent::Bytes(bytes)).await
+    }
+
+    /// A document with a list, which may have so many items.
+    async fn write_list<T: Serialize>(
+        &self,
+        name: &str,
+        all: &[T],
+        max_items: usize,
+    ) -> Result<(), ExportError> {
+        match all.len() > max_items {
+            true => Err(ExportError::TooLarge),
+            false => self.write_document(name, &all).await,
+        }
+    }
+}
+
+async fn write_contents(
+    db: &impl ConnectionTrait,
+    writer: &ExportWriter,
+    space: &space::Model,
+    visible: VisibleLorebooks,
+    now: Timestamp,
+) -> Result<(), ExportError> {
+    let manifest = document::Manifest {
+        format: document::FORMAT.to_owned(),
+        version: document::VERSION,
+        exported_at: now,
+    };
+    writer.write_document(document::MANIFEST, &manifest).await?;
+    writer
+        .write_document(document::SPACE, &export_documents::space_document(space))
+        .await?;
+    let memberships = membership::list_for_space(db, space.id).await?;
+    let hidden = match visible {
+        VisibleLorebooks::Admin => HiddenCards::default(),
+        VisibleLorebooks::User(id) => {
+            let ids = memberships.iter().filter_map(|it| it.character_id);
+            HiddenCards::new(card_rights::list_hidden_cards(db, id, ids).await?)
+        }
+    };
+    // A hidden card may have written its text into variables.
+    let variables = match hidden.is_empty() {
+        true => space_variable::load_for_space(db, space.id).await?,
+        false => VariableMap::default(),
+    };
+    writer
+        .write_document(document::VARIABLES, &variables)
+        .await?;
+    let documents = export_documents::membership_documents(db, &memberships).await?;
+    writer
+        .write_list(document::MEMBERSHIPS, &documents, limits::MAX_MEMBERSHIPS)
+        .await?;
+    write_characters(db, writer, &memberships, &hidden).await?;
+    let documents = export_documents::preset_documents(db, space, &memberships).await?;
+    writer
+        .write_list(document::PRESETS, &documents, limits::MAX_CARDS)
+        .await?;
+    let conversations = conversation::Entity::find()
+        .filter(conversation::Column::SpaceId.eq(space.id))
+        .filter(conversation::Column::IsHidden.eq(false))
+        .order_by_asc(conversation::Column::Id)
+        .all(db)
+        .await?;
+    let (books, links) =
+        lorebooks::export(db, visible, space.id, &memberships, &conversations).await?;
+    writer
+        .write_list(document::LOREBOOKS, &books, limits::MAX_CARDS)
+        .await?;
+    writer
+        .write_document(document::LOREBOOK_LINKS, &links)
+        .await?;
+    let documents = export_documents::conversation_documents(db, &conversations, &hidden).await?;
+    let max_conversations = limits::MAX_CONVERSATIONS;
+    writer
+        .write_list(document::CONVERSATIONS, &documents, max_conversations)
+        .await?;
+    let mut written = WrittenTexts::default();
+    for conversation in &conversations {
+        write_messages(db, writer, conversation, &mut written).await?;
+    }
+    for conversation in &conversations {
+        let leaving = HistoryCursor::new(conversation.id, now, &hidden);
+        write_history(db, writer, leaving, &mut written).await?;
+    }
+    let mut listed = assets::export(db, &memberships).await?;
+    // Of a hidden card only the picture is public.
+    listed.retain(|it| it.path == AVATAR_PATH || !hidden.contains(CharacterId(it.character)));
+    writer
+        .write_list(document::ASSETS, &listed, limits::MAX_ASSETS)
+        .await?;
+    write_assets(db, writer, &listed).await
+}
+
+/// The cards, one at a time: each may be large.
+async fn write_characters(
+    db: &impl ConnectionTrait,
+    writer: &ExportWriter,
+    memberships: &[membership::Model],
+    hidden: &HiddenCards,
+) -> Result<(), ExportError> {
+    let ids = export_documents::character_ids(db, memberships).await?;
+    if ids.len() > limits::MAX_CARDS {
+        return Err(ExportError::TooLarge);
+    }
+    writer
+        .send_event(ExportEvent::Entry(document::CHARACTERS.to_owned()))
+        .await?;
+    let mut n_bytes = 0;
+    let mut opening = b'[';
+    for id in ids {
+        if let Some(character) = export_documents::character_document(db, id, hidden).await? {
+            let mut bytes = vec![opening];
+            serde_json::to_writer(&mut bytes, &character)?;
+            n_bytes += bytes.len() as u64;
+            if n_bytes > limits::MAX_DOCUMENT_BYTES {
+                return Err(ExportError::TooLarge);
+            }
+            writer.send_event(ExportEvent::Bytes(bytes)).await?;
+            opening = b',';
+        }
+    }
+    let end: &[u8] = if opening == b'[' { b"[]" } else { b"]" };
+    writer.send_event(ExportEvent::Bytes(end.to_vec())).await
+}
+
+/// What has happened in a conversation.
+async fn write_history(
+    db: &impl ConnectionTrait,
+    writer: &ExportWriter,
+    mut history: HistoryCursor<'_>,
+    written: &mut WrittenTexts,
+) -> Result<(), ExportError> {
+    let name = document::history_entry(history.conversation_id().0);
+    writer.send_event(ExportEvent::Entry(name)).await?;
+    while let Some(page) = history.next_page(db, written).await? {
+        let mut lines = Vec::new();
+        for past in page {
+            lines.extend(export_run_history::encode_line(past)?);
+        }
+        writer.send_event(ExportEvent::Bytes(lines)).await?;
+    }
+    Ok(())
+}
+
+/// The bytes of assets, each once and one after the other: they are large.
+async fn write_assets(
+    db: &impl ConnectionTrait,
+    writer: &ExportWriter,
+    listed: &[document::ExportedAsset],
+) -> Result<(), ExportError> {
+    let hashes: BTreeSet<&str> = listed.iter().map(|it| it.sha256.as_str()).collect();
+    for sha256 in hashes {
+        let found: Option<AssetId> = asset::Entity::find()
+            .filter(asset::Column::Sha256.eq(sha256))
+            .select_only()
+            .column(asset::Column::Id)
+            .into_tuple()
+            .one(db)
+            .await?;
+        let Some(id) = found else { continue };
+        writer
+            .send_event(ExportEvent::Entry(document::asset_entry(sha256)))
+            .await?;
+        let mut from = 0;
+        loop {
+            let piece = asset::load_chunk(db, id, from).await?;
+            let length = i32::try_from(piece.len()).unwrap_or(i32::MAX);
+            writer.send_event(ExportEvent::Bytes(piece)).await?;
+            if length < asset::CHUNK_BYTES {
+                break;
+            }
+            from += length;
+        }
+    }
+    Ok(())
+}
+
+async fn write_messages(
+    db: &impl ConnectionTrait,
+    writer: &ExportWriter,
+    conversation: &conversation::Model,
+    written: &mut WrittenTexts,
+) -> Result<(), ExportError> {
+    use message::Column;
+    writer
+        .send_event(ExportEvent::Entry(document::messages_entry(
+            conversation.id.0,
+        )))
+        .await?;
+    let mut at = 0;
+    loop {
+        // What comes after was not there when this began.
+        let stubs: Vec<Stub> = message::Entity::find()
+            .filter(Column::ConversationId.eq(conversation.id))
+            .filter(Column::Seq.gt(at))
+            .filter(Column::Seq.lte(conversation.last_seq))
+            .order_by_asc(Column::Seq)
+            .limit(PAGE_SIZE)
+            .select_only()
+            .column(Column::Seq)
+            .column_as(pages::stored_bytes(), "bytes")
+            .into_tuple()
+            .all(db)
+            .await?;
+        let stubs = chat_export::take_fitting(db, conversation.id, stubs).await?;
+        let Some((last, _)) = stubs.last() else {
+            return Ok(());
+        };
+        at = *last;
+        let page = message::Entity::find()
+            .filter(Column::ConversationId.eq(conversation.id))
+            .filter(Column::Seq.is_in(stubs.iter().map(|(seq, _)| *seq)))
+            .order_by_asc(Column::Seq)
+            .all(db)
+            .await?;
+        let mut texts = load_swipes(db, &page).await?;
+        let mut lines = Vec::new();
+        for row in &page {
+            let texts = texts.remove(&row.id).unwrap_or_default();
+            written.record_text(row, &texts);
+            serde_json::to_writer(&mut lines, &export_documents::message_document(row, texts))?;
+            lines.push(b'\n');
+        }
+        writer.send_event(ExportEvent::Bytes(lines)).await?;
+    }
+}

@@ -1,0 +1,259 @@
+//! The last transaction of a space that comes in: it gets its owner, and everybody sees it.
+
+use crate::accounts::names;
+use crate::accounts::user;
+use crate::characters::card::Card;
+use crate::characters::character;
+use crate::characters::quota;
+use crate::characters::quota::StorageQuota;
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::conversations::deletion;
+use crate::conversations::import_job;
+use crate::conversations::import_writer::ChatImportError;
+use crate::conversations::message;
+use crate::db::connect::Db;
+use crate::ids::CharacterId;
+use crate::ids::PresetId;
+use crate::ids::SpaceId;
+use crate::ids::UserId;
+use crate::presets::partial::PartialPreset;
+use crate::presets::preset;
+use crate::space_transfer::assets;
+use crate::space_transfer::document;
+use crate::space_transfer::import_lore_state;
+use crate::space_transfer::import_reader::FileHead;
+use crate::space_transfer::lorebooks;
+use crate::space_transfer::space_rows::IdMap;
+use crate::space_transfer::space_rows::invalid_file;
+use crate::space_transfer::space_rows::object_or_empty;
+use crate::spaces::membership;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipRole;
+use crate::spaces::membership::MembershipStatus;
+use crate::spaces::membership_changes;
+use crate::spaces::space;
+use crate::tools::tool_settings;
+use sea_orm::ActiveModelTrait;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What the last transaction writes.
+#[derive(Clone, Debug)]
+pub struct SpaceImportResult {
+    pub import: import_job::Model,
+    pub space_id: SpaceId,
+    pub owner: user::Model,
+    /// How many bytes their cards may take; 0 is no limit.
+    pub quota_bytes: u64,
+    pub head: Arc<FileHead>,
+    pub ids: Arc<IdMap>,
+    pub assets: Arc<assets::SpooledAssets>,
+    pub n_messages: i64,
+    pub now: Timestamp,
+}
+
+/// Puts cards, books and presets on the owner's shelf, seats everybody who is known here, and shows it all.
+pub async fn finish(db: &Db, result: SpaceImportResult) -> Result<SpaceId, ChatImportError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            if !import_job::heartbeat(tx, result.import.id, 0, result.n_messages, result.now)
+                .await?
+            {
+                return Err(ChatImportError::Canceled);
+            }
+            let (owner, limit) = (result.owner.id, result.quota_bytes);
+            user::lock_row(tx, owner).await?;
+            let character_ids = create_characters(tx, result.owner.id, &result.head).await?;
+            let preset_ids = create_presets(tx, result.owner.id, &result.head, result.now).await?;
+            let pictures = result
+                .assets
+                .attach_to_characters(tx, &character_ids, result.now)
+                .await?;
+            let texts = deletion::measure_space(tx, result.space_id)
+                .await?
+                .text_bytes;
+            let texts = u64::try_from(texts).unwrap_or(0);
+            quota::require_quota(tx, StorageQuota { owner, limit }, texts).await?;
+            update_memberships(tx, &result, &character_ids, &pictures, &preset_ids).await?;
+            set_branch_points(tx, &result.head, &result.ids).await?;
+            let (head, known) = (&result.head, &result.ids);
+            let keys = lorebooks::create_all(
+                tx,
+                result.owner.id,
+                result.space_id,
+                head,
+                known,
+                &character_ids,
+                result.now,
+            )
+            .await?;
+            import_lore_state::remap(tx, head, known, &keys, &character_ids).await?;
+            let row = space::ActiveModel {
+                id: Set(result.space_id),
+                owner_id: Set(Some(result.owner.id)),
+                settings: Set(tool_settings::with_approval(with_preset_id(
+                    &result.head.space.settings,
+                    &preset_ids,
+                ))),
+                ..Default::default()
+            };
+            let space = row.update(tx).await?;
+            let mut import = result.import.into_active_model();
+            import.status = Set(import_job::ImportStatus::Succeeded);
+            import.hidden_space_id = Set(None);
+            import.space_id = Set(Some(space.id));
+            import.finished_at = Set(Some(result.now));
+            import.update(tx).await?;
+            Ok(space.id)
+        })
+    })
+    .await
+}
+
+async fn create_characters(
+    tx: &impl ConnectionTrait,
+    owner: UserId,
+    head: &FileHead,
+) -> Result<HashMap<i64, CharacterId>, ChatImportError> {
+    let mut ids = HashMap::new();
+    for it in &head.characters {
+        let card = Card::from_document(it.card.clone());
+        let card = card.map_err(|_| invalid_file(document::CHARACTERS))?;
+        let mut row = character::new_row(owner, card, it.created_at);
+        row.status = Set(it.status);
+        ids.insert(it.key, row.insert(tx).await?.id);
+    }
+    Ok(ids)
+}
+
+async fn create_presets(
+    tx: &impl ConnectionTrait,
+    owner: UserId,
+    head: &FileHead,
+    now: Timestamp,
+) -> Result<HashMap<i64, PresetId>, ChatImportError> {
+    let mut ids = HashMap::new();
+    for it in &head.presets {
+        let stated: Option<PartialPreset> = serde_json::from_value(it.document.clone()).ok();
+        if stated.is_none_or(|it| it.validate().is_err()) {
+            return Err(invalid_file(document::PRESETS));
+        }
+        let row = preset::ActiveModel {
+            id: NotSet,
+            owner_id: Set(Some(owner)),
+            name: Set(
+                names::truncate_to_display_name(&it.name, 100).unwrap_or_else(|| "?".to_owned())
+            ),
+            document: Set(it.document.clone()),
+            origin: Set(it.origin.clone()),
+            status: Set(preset::PresetStatus::Active),
+            created_at: Set(now),
+            updated_at: Set(now),
+        };
+        ids.insert(it.key, row.insert(tx).await?.id);
+    }
+    Ok(ids)
+}
+
+/// Settings that name a preset of the file name the one that stands for it.
+fn with_preset_id(settings: &Value, presets: &HashMap<i64, PresetId>) -> Value {
+    let mut settings = object_or_empty(settings);
+    if let Some(named) = settings.pointer_mut("/preset/preset_id") {
+        let known = named.as_i64().and_then(|key| presets.get(&key));
+        *named = json!(known);
+    }
+    settings
+}
+
+/// Characters sit where they sat. Of the people only the new owner is here: on their old seat, if
+/// they had one under the same username, else on a new one.
+async fn update_memberships(
+    tx: &impl ConnectionTrait,
+    result: &SpaceImportResult,
+    character_ids: &HashMap<i64, CharacterId>,
+    pictures: &HashMap<CharacterId, String>,
+    presets: &HashMap<i64, PresetId>,
+) -> Result<(), ChatImportError> {
+    let mut has_owner = false;
+    let mut used_characters = HashSet::new();
+    for seat in &result.head.memberships {
+        let mut row = membership::ActiveModel {
+            id: Set(result.ids.memberships[&seat.key]),
+            preset_id: Set(seat.preset.and_then(|key| presets.get(&key).copied())),
+            settings: Set(with_preset_id(&seat.settings, presets)),
+            ..Default::default()
+        };
+        let card = seat
+            .character
+            .and_then(|key| character_ids.get(&key).copied());
+        let name = seat.username.as_deref().map(user::normalize_username);
+        if let (MembershipKind::Character, Some(card)) = (seat.kind, card)
+            && used_characters.insert(card)
+        {
+            row.character_id = Set(Some(card));
+            row.avatar_hash = Set(pictures.get(&card).cloned());
+            row.status = Set(seat.status);
+        } else if seat.kind == MembershipKind::Human
+            && name.as_ref() == Some(&result.owner.username_key)
+            && !has_owner
+        {
+            has_owner = true;
+            row.user_id = Set(Some(result.owner.id));
+            row.role = Set(MembershipRole::Owner);
+            row.status = Set(MembershipStatus::Active);
+        }
+        row.update(tx).await?;
+    }
+    if !has_owner {
+        let last = result.head.memberships.iter().map(|it| it.position).max();
+        let position = last.map_or(0, |it| it.saturating_add(1));
+        let (owner, name) = (result.owner.id, result.owner.display_name.clone());
+        let row = membership_changes::new_human_row(
+            result.space_id,
+            owner,
+            MembershipRole::Owner,
+            name,
+            position,
+            result.now,
+        );
+        row.insert(tx).await?;
+    }
+    Ok(())
+}
+
+/// Where each branch begins, now that every message is there.
+async fn set_branch_points(
+    tx: &impl ConnectionTrait,
+    head: &FileHead,
+    ids: &IdMap,
+) -> Result<(), DbErr> {
+    for it in &head.conversations {
+        let (Some(parent), Some(seq)) = (it.parent, it.fork_seq) else {
+            continue;
+        };
+        let fork = message::Entity::find()
+            .filter(message::Column::ConversationId.eq(ids.conversations[&parent]))
+            .filter(message::Column::Seq.eq(seq))
+            .one(tx)
+            .await?;
+        let row = conversation::ActiveModel {
+            id: Set(ids.conversations[&it.key]),
+            forked_from_message_id: Set(fork.map(|it| it.id)),
+            ..Default::default()
+        };
+        row.update(tx).await?;
+    }
+    Ok(())
+}

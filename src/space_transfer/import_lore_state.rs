@@ -1,0 +1,95 @@
+//! What conversations remember of their lore, under the keys that its entries have in this house.
+
+use crate::conversations::conversation;
+use crate::ids::CharacterId;
+use crate::space_transfer::import_reader::FileHead;
+use crate::space_transfer::space_rows::IdMap;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use serde_json::Map;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The key of an entry is that of its book, a dot, and its own.
+const CARD_PREFIX: &str = "card:";
+
+/// The new keys of entries.
+#[derive(Debug, Default)]
+pub struct EntryKeys {
+    /// Of books on the shelf, as `book.entry`.
+    pub by_old_key: HashMap<String, String>,
+}
+
+impl EntryKeys {
+    fn new_key(&self, key: &str, character_ids: &HashMap<i64, CharacterId>) -> Option<String> {
+        let Some(embedded) = key.strip_prefix(CARD_PREFIX) else {
+            return self.by_old_key.get(key).cloned();
+        };
+        let (card, entry) = embedded.split_once('.')?;
+        let card = character_ids.get(&card.parse().ok()?)?;
+        Some(format!("{CARD_PREFIX}{card}.{entry}"))
+    }
+}
+
+/// Renames the entries in what every conversation remembers. One that did not come along is
+/// forgotten.
+///
+/// # Errors
+/// When the database fails.
+pub async fn remap(
+    tx: &impl ConnectionTrait,
+    head: &FileHead,
+    ids: &IdMap,
+    keys: &EntryKeys,
+    character_ids: &HashMap<i64, CharacterId>,
+) -> Result<(), DbErr> {
+    for it in &head.conversations {
+        let Some(lore) = it.variables.get("lore").and_then(Value::as_object) else {
+            continue;
+        };
+        let mut variables = it.variables.clone();
+        variables["lore"] = Value::Object(remapped(lore, keys, character_ids));
+        let conversation = ids.conversations[&it.key];
+        conversation::set_variables(tx, conversation, variables).await?;
+    }
+    Ok(())
+}
+
+fn remapped(
+    lore: &Map<String, Value>,
+    keys: &EntryKeys,
+    character_ids: &HashMap<i64, CharacterId>,
+) -> Map<String, Value> {
+    let kinds = lore.iter().map(|(kind, effects)| {
+        let effects = effects.as_object().into_iter().flatten();
+        let effects =
+            effects.filter_map(|(key, it)| Some((keys.new_key(key, character_ids)?, it.clone())));
+        (kind.clone(), Value::Object(effects.collect()))
+    });
+    kinds.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EntryKeys;
+    use super::remapped;
+    use crate::ids::CharacterId;
+    use serde_json::json;
+    use std::collections::HashMap;
+
+    #[test]
+    fn only_imported_entries_are_kept_under_their_new_keys() {
+        let keys = EntryKeys {
+            by_old_key: HashMap::from([("7.70".to_owned(), "1.10".to_owned())]),
+        };
+        let cards = HashMap::from([(5, CharacterId(50))]);
+        let lore = json!({"sticky": {"7.70": 1, "7.71": 2, "card:5.3": 3, "card:6.3": 4}, "x": 5});
+
+        let renamed = remapped(lore.as_object().unwrap(), &keys, &cards);
+
+        assert_eq!(
+            json!(renamed),
+            json!({"sticky": {"1.10": 1, "card:50.3": 3}, "x": {}})
+        );
+    }
+}

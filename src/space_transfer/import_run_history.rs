@@ -1,0 +1,406 @@
+//! What has happened in a space comes in: rounds and runs that have ended, what they sent, and who
+//! wrote what. All messages are there before.
+
+use crate::clock::Timestamp;
+use crate::conversations::import_job;
+use crate::conversations::import_writer::ChatImportError;
+use crate::conversations::message;
+use crate::conversations::swipe;
+use crate::db::connect::Db;
+use crate::ids::ConversationId;
+use crate::ids::ImportId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::RoundId;
+use crate::ids::RunId;
+use crate::ids::SlotId;
+use crate::ids::SpaceId;
+use crate::prompt::run_prompt;
+use crate::rounds::round;
+use crate::rounds::slot;
+use crate::runs::queue;
+use crate::runs::run;
+use crate::space_transfer::document;
+use crate::space_transfer::document::ExportedAuthorship;
+use crate::space_transfer::document::ExportedHistory;
+use crate::space_transfer::space_rows::IdMap;
+use crate::space_transfer::space_rows::invalid_file;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ColumnTrait;
+use sea_orm::Condition;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use sea_orm::sea_query::CaseStatement;
+use sea_orm::sea_query::Expr;
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// More rounds than a conversation of a lifetime has; their ids are held.
+const MAX_ROUNDS: usize = 500_000;
+/// The columns of short words.
+const MAX_WORD_CHARS: usize = 64;
+/// How much goes into one statement.
+const ROWS_PER_STATEMENT: usize = 500;
+
+/// The new ids of the rounds of a conversation.
+#[derive(Debug, Default)]
+pub struct RoundIds(HashMap<RoundId, RoundId>);
+
+/// Where a batch goes.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryTarget {
+    pub space: SpaceId,
+    /// Its key in the file.
+    pub conversation: i64,
+    /// How many messages of all conversations are there.
+    pub n_messages: i64,
+    pub now: Timestamp,
+}
+
+impl RoundIds {
+    /// Gives the rounds of a batch ids of this house, and has its runs name those. A run of a round
+    /// that is not in the file is of none.
+    fn assign(&mut self, batch: &mut [ExportedHistory]) -> Result<(), ChatImportError> {
+        for it in batch {
+            match it {
+                ExportedHistory::Round(it) => {
+                    let new = RoundId::new();
+                    if self.0.insert(it.key, new).is_some() || self.0.len() > MAX_ROUNDS {
+                        return Err(invalid_file("the rounds"));
+                    }
+                    it.key = new;
+                }
+                ExportedHistory::Run(it) => {
+                    it.round = it.round.and_then(|key| self.0.get(&key).copied());
+                    it.slot_position = it.round.and(it.slot_position);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a batch.
+///
+/// # Errors
+/// When it says what cannot be, when the import was canceled, or the database fails.
+pub async fn write_batch(
+    db: &Db,
+    import: ImportId,
+    target: HistoryTarget,
+    id_map: Arc<IdMap>,
+    rounds: &mut RoundIds,
+    mut batch: Vec<ExportedHistory>,
+) -> Result<(), ChatImportError> {
+    rounds.assign(&mut batch)?;
+    db.write(move |tx| {
+        Box::pin(async move {
+            if !import_job::heartbeat(tx, import, 0, target.n_messages, target.now).await? {
+                return Err(ChatImportError::Canceled);
+            }
+            let conversation = id_map.conversations[&target.conversation];
+            let named = batch.iter().flat_map(referenced_seqs).collect();
+            let ids = load_message_ids(tx, conversation, named).await?;
+            let history_ids = HistoryIdMap {
+                space: target.space,
+                conversation,
+                memberships: &id_map.memberships,
+                messages: &ids,
+            };
+            let mut rows = HistoryRows::default();
+            for it in batch {
+                match it {
+                    ExportedHistory::Round(it) => rows.add_round(&history_ids, it)?,
+                    ExportedHistory::Run(it) => rows.add_run(&history_ids, *it)?,
+                }
+            }
+            rows.insert(tx, conversation).await?;
+            set_run_ids(tx, &id_map, rows.authorships).await
+        })
+    })
+    .await
+}
+
+/// The numbers of the messages that a line names.
+fn referenced_seqs(entry: &ExportedHistory) -> Vec<i64> {
+    match entry {
+        ExportedHistory::Round(it) => it.trigger_seq.into_iter().collect(),
+        ExportedHistory::Run(it) => {
+            let debug = [
+                it.trigger_seq,
+                it.target_seq,
+                it.expected_last_seq,
+                it.superseded_by_seq,
+            ];
+            let said = it.prompt.iter().flat_map(|it| it.record.recorded_texts());
+            let said = said.map(|it| it.message.0);
+            debug.into_iter().flatten().chain(said).collect()
+        }
+    }
+}
+
+/// What stands for what a file names.
+struct HistoryIdMap<'a> {
+    space: SpaceId,
+    conversation: ConversationId,
+    memberships: &'a HashMap<i64, MembershipId>,
+    messages: &'a HashMap<i64, MessageId>,
+}
+
+impl HistoryIdMap<'_> {
+    fn membership(&self, key: i64) -> Result<MembershipId, ChatImportError> {
+        let seat = self.memberships.get(&key).copied();
+        seat.ok_or_else(|| invalid_file("the speaker of a run"))
+    }
+
+    fn message(&self, seq: Option<i64>) -> Option<MessageId> {
+        seq.and_then(|it| self.messages.get(&it).copied())
+    }
+}
+
+fn parse_word(text: Option<String>) -> Result<Option<String>, ChatImportError> {
+    match text {
+        Some(text) if text.chars().count() > MAX_WORD_CHARS => Err(invalid_file("the rounds")),
+        text => Ok(text),
+    }
+}
+
+/// The rows of a batch.
+#[derive(Default)]
+struct HistoryRows {
+    rounds: Vec<round::ActiveModel>,
+    slots: Vec<slot::Model>,
+    runs: Vec<run::Model>,
+    prompts: Vec<run_prompt::ActiveModel>,
+    authorships: Vec<(RunId, ExportedAuthorship)>,
+}
+
+impl HistoryRows {
+    fn add_round(
+        &mut self,
+        ids: &HistoryIdMap,
+        round: document::ExportedRound,
+    ) -> Result<(), ChatImportError> {
+        if round.status == round::RoundStatus::Active {
+            return Err(invalid_file("the rounds"));
+        }
+        for slot in round.slots {
+            self.slots.push(slot::Model {
+                id: SlotId(0), // given by the database
+                round_id: round.key,
+                position: slot.position,
+                space_membership_id: ids.membership(slot.seat)?,
+                status: slot.status,
+                skip_reason: parse_word(slot.skip_reason)?,
+                chosen_because: slot.chosen_because,
+                forced: slot.forced,
+            });
+        }
+        let row = round::Model {
+            id: round.key,
+            conversation_id: ids.conversation,
+            status: round.status,
+            kind: round.kind,
+            state: round.state,
+            cursor: round.cursor,
+            trigger_message_id: ids.message(round.trigger_seq),
+            seed: round.seed,
+            ended_reason: parse_word(round.ended_reason)?,
+            created_at: round.created_at,
+        };
+        self.rounds.push(row.into_active_model());
+        Ok(())
+    }
+
+    fn add_run(
+        &mut self,
+        ids: &HistoryIdMap,
+        run: document::ExportedRun,
+    ) -> Result<(), ChatImportError> {
+        if !run.status.is_final() {
+            return Err(invalid_file("the runs"));
+        }
+        let id = RunId::new();
+        let wrote = run.wrote.iter().map(|wrote| (id, *wrote));
+        self.authorships.extend(wrote);
+        if let Some(prompt) = run.prompt {
+            let named = |seq: MessageId| ids.message(Some(seq.0));
+            let mut record = prompt.record.remap_messages(named);
+            // The characters have other ids here.
+            record.cards = None;
+            // The entries of the books have other numbers here.
+            for entry in record.lore.fired.iter_mut().chain(&mut record.lore.dropped) {
+                entry.entry_id = None;
+            }
+            self.prompts.push(run_prompt::ActiveModel {
+                run_id: Set(id),
+                conversation_id: Set(ids.conversation),
+                record: Set(record),
+                created_at: Set(prompt.created_at),
+            });
+        }
+        let debug = run::RunDebug {
+            chosen_because: run.chosen_because,
+            trigger_message_id: ids.message(run.trigger_seq),
+            target_message_id: ids.message(run.target_seq),
+            expected_last_message_id: ids.message(run.expected_last_seq),
+            skipped_because: run.skipped_because,
+            prompt: run.figures,
+        };
+        self.runs.push(run::Model {
+            id,
+            conversation_id: ids.conversation,
+            run_seq: 0, // given when it is written
+            space_id: ids.space,
+            round_id: run.round,
+            slot_position: run.slot_position,
+            kind: run.kind,
+            status: run.status,
+            reason: run.reason,
+            speaker_space_membership_id: ids.membership(run.seat)?,
+            run_after: run.run_after,
+            burst_started_at: run.burst_started_at,
+            created_at: run.created_at,
+            cancel_requested_at: run.cancel_requested_at,
+            keep_partial: run.keep_partial,
+            started_at: run.started_at,
+            finished_at: run.finished_at,
+            heartbeat_at: run.heartbeat_at,
+            worker_id: None,
+            attempt: run.attempt.max(1),
+            lease: 0,
+            waiting_for: None,
+            cutoff_seq: run.cutoff_seq,
+            error: run.error,
+            usage: run.usage,
+            debug,
+            canceled_because: run.canceled_because,
+            superseded_by_message_id: ids.message(run.superseded_by_seq),
+        });
+        Ok(())
+    }
+
+    async fn insert(
+        &mut self,
+        tx: &impl ConnectionTrait,
+        conversation: ConversationId,
+    ) -> Result<(), DbErr> {
+        let rounds = std::mem::take(&mut self.rounds);
+        if !rounds.is_empty() {
+            round::Entity::insert_many(rounds)
+                .exec_without_returning(tx)
+                .await?;
+        }
+        for piece in self.slots.chunks(ROWS_PER_STATEMENT) {
+            slot::insert(tx, piece).await?;
+        }
+        queue::restore(tx, conversation, std::mem::take(&mut self.runs)).await?;
+        run_prompt::restore(tx, conversation, std::mem::take(&mut self.prompts)).await
+    }
+}
+
+/// Notes at each text which run wrote it.
+async fn set_run_ids(
+    tx: &impl ConnectionTrait,
+    id_map: &IdMap,
+    authorships: Vec<(RunId, ExportedAuthorship)>,
+) -> Result<(), ChatImportError> {
+    let mut by_conversation: HashMap<i64, Vec<(RunId, ExportedAuthorship)>> = HashMap::new();
+    for it in authorships {
+        let of_conversation = by_conversation.entry(it.1.conversation).or_default();
+        of_conversation.push(it);
+    }
+    for (key, signed) in by_conversation {
+        let conversation = id_map.conversations.get(&key).copied();
+        let conversation = conversation.ok_or_else(|| invalid_file("what runs wrote"))?;
+        let seqs = signed.iter().map(|(_, it)| it.seq).collect();
+        let ids = load_message_ids(tx, conversation, seqs).await?;
+        for piece in signed.chunks(ROWS_PER_STATEMENT) {
+            set_message_run_ids(tx, &ids, piece).await?;
+            set_swipe_run_ids(tx, &ids, piece).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn set_message_run_ids(
+    tx: &impl ConnectionTrait,
+    ids: &HashMap<i64, MessageId>,
+    authorships: &[(RunId, ExportedAuthorship)],
+) -> Result<(), DbErr> {
+    use message::Column;
+    let mut run = CaseStatement::new();
+    let mut touched = Vec::new();
+    for (id, wrote) in authorships {
+        if let (None, Some(message)) = (wrote.position, ids.get(&wrote.seq)) {
+            run = run.case(Column::Id.eq(*message), Expr::value(*id));
+            touched.push(*message);
+        }
+    }
+    if touched.is_empty() {
+        return Ok(());
+    }
+    message::Entity::update_many()
+        .col_expr(Column::ConversationRunId, run.into())
+        .filter(Column::Id.is_in(touched))
+        .exec(tx)
+        .await
+        .map(|_| ())
+}
+
+async fn set_swipe_run_ids(
+    tx: &impl ConnectionTrait,
+    ids: &HashMap<i64, MessageId>,
+    authorships: &[(RunId, ExportedAuthorship)],
+) -> Result<(), DbErr> {
+    use swipe::Column;
+    let mut run = CaseStatement::new();
+    let mut touched = Vec::new();
+    for (id, wrote) in authorships {
+        if let (Some(position), Some(message)) = (wrote.position, ids.get(&wrote.seq)) {
+            let is_swipe = Condition::all()
+                .add(Column::MessageId.eq(*message))
+                .add(Column::Position.eq(position));
+            run = run.case(is_swipe, Expr::value(*id));
+            touched.push(*message);
+        }
+    }
+    if touched.is_empty() {
+        return Ok(());
+    }
+    let run = run.finally(Expr::col(Column::ConversationRunId));
+    swipe::Entity::update_many()
+        .col_expr(Column::ConversationRunId, run.into())
+        .filter(Column::MessageId.is_in(touched))
+        .exec(tx)
+        .await
+        .map(|_| ())
+}
+
+/// The messages of a conversation with these numbers.
+async fn load_message_ids(
+    tx: &impl ConnectionTrait,
+    conversation: ConversationId,
+    seqs: BTreeSet<i64>,
+) -> Result<HashMap<i64, MessageId>, DbErr> {
+    let seqs: Vec<i64> = seqs.into_iter().collect();
+    let mut ids = HashMap::new();
+    for piece in seqs.chunks(ROWS_PER_STATEMENT) {
+        let found: Vec<(i64, MessageId)> = message::Entity::find()
+            .select_only()
+            .column(message::Column::Seq)
+            .column(message::Column::Id)
+            .filter(message::Column::ConversationId.eq(conversation))
+            .filter(message::Column::Seq.is_in(piece.iter().copied()))
+            .into_tuple()
+            .all(tx)
+            .await?;
+        ids.extend(found);
+    }
+    Ok(ids)
+}

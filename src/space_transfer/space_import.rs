@@ -1,0 +1,195 @@
+//! A space comes in: read from its file in a thread, written batch by batch where nobody looks, and
+//! seen when it is whole.
+
+use crate::accounts::user;
+use crate::conversations::chat_import;
+use crate::conversations::chat_import::ImportServices;
+use crate::conversations::import_job;
+use crate::conversations::import_writer::ChatImportError;
+use crate::ids::ImportId;
+use crate::ids::SpaceId;
+use crate::space_transfer::assets;
+use crate::space_transfer::document;
+use crate::space_transfer::import_finalize;
+use crate::space_transfer::import_finalize::SpaceImportResult;
+use crate::space_transfer::import_reader;
+use crate::space_transfer::import_reader::FileHead;
+use crate::space_transfer::import_reader::ImportEvent;
+use crate::space_transfer::import_run_history;
+use crate::space_transfer::import_run_history::RoundIds;
+use crate::space_transfer::limits::TransferLimits;
+use crate::space_transfer::space_rows;
+use crate::space_transfer::space_rows::IdMap;
+use crate::space_transfer::space_rows::SpaceTarget;
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// The reader waits when so many batches are not written yet.
+const MAX_BUFFERED_BATCHES: usize = 2;
+
+/// A space that is to be brought in, and whose it will be.
+#[derive(Debug)]
+pub struct SpaceImport {
+    pub job: import_job::Model,
+    pub owner: user::Model,
+    /// How many bytes their cards may take; 0 is no limit.
+    pub quota_bytes: u64,
+    pub file: File,
+    pub n_bytes: u64,
+    pub limits: TransferLimits,
+}
+
+/// Brings a space in, and tells in the row of the import how that ended.
+///
+/// # Errors
+/// When nothing was brought in; nothing of it is left then.
+pub async fn run(tools: &ImportServices, import: SpaceImport) -> Result<SpaceId, ChatImportError> {
+    let id = import.job.id;
+    let result = import_file(tools, import).await;
+    if let Err(error) = &result {
+        chat_import::abort(tools, id, error).await;
+    }
+    result
+}
+
+/// What is there so far.
+struct CreatedSpace {
+    head: Arc<FileHead>,
+    ids: Arc<IdMap>,
+    /// The last message of each conversation, by its key.
+    last_seqs: HashMap<i64, i64>,
+    n_messages: i64,
+    /// Of the conversation with this key, of which the past comes in.
+    round_ids: (i64, RoundIds),
+    assets: Option<assets::SpooledAssets>,
+}
+
+async fn import_file(
+    tools: &ImportServices,
+    import: SpaceImport,
+) -> Result<SpaceId, ChatImportError> {
+    let hidden = import
+        .job
+        .hidden_space_id
+        .ok_or(ChatImportError::Canceled)?;
+    let (send, mut events) = mpsc::channel(MAX_BUFFERED_BATCHES);
+    let (file, n_bytes, limits) = (import.file, import.n_bytes, import.limits);
+    // It ends by itself when nobody takes what it reads.
+    let reading = tools.shutdown.main().spawn_blocking(move || {
+        import_reader::read(file, n_bytes, limits, &mut |event| {
+            send.blocking_send(event).is_ok()
+        })
+    });
+    let mut created = None;
+    while let Some(step) = events.recv().await {
+        if tools.shutdown.draining.is_cancelled() {
+            return Err(ChatImportError::Canceled);
+        }
+        match (step, &mut created) {
+            (ImportEvent::Head(head), _) => {
+                let head = Arc::from(head);
+                let now = tools.clock.now();
+                let ids =
+                    space_rows::create_contents(&tools.db, hidden, Arc::clone(&head), now).await?;
+                created = Some(CreatedSpace {
+                    head,
+                    ids: Arc::new(ids),
+                    last_seqs: HashMap::new(),
+                    n_messages: 0,
+                    round_ids: (0, RoundIds::default()),
+                    assets: None,
+                });
+            }
+            (ImportEvent::Messages(key, batch), Some(created_space)) => {
+                write_messages(tools, import.job.id, created_space, key, batch).await?;
+            }
+            (ImportEvent::History(key, batch), Some(there)) => {
+                write_history(tools, import.job.id, hidden, there, key, batch).await?;
+            }
+            (ImportEvent::AssetChecked, Some(there)) => {
+                heartbeat(tools, import.job.id, there.n_messages).await?
+            }
+            (ImportEvent::Assets(all), Some(there)) => there.assets = Some(all),
+            (_, None) => {}
+        }
+    }
+    let ended = reading.await;
+    let ended = ended.map_err(|_| std::io::Error::other("the reader ended"))?;
+    ended.map_err(|error| ChatImportError::NotASpace(error.to_string()))?;
+    let there = created.ok_or(ChatImportError::Canceled)?;
+    let result = SpaceImportResult {
+        import: import.job,
+        space_id: hidden,
+        owner: import.owner,
+        quota_bytes: import.quota_bytes,
+        head: there.head,
+        ids: there.ids,
+        assets: Arc::new(there.assets.ok_or(ChatImportError::Canceled)?),
+        n_messages: there.n_messages,
+        now: tools.clock.now(),
+    };
+    import_finalize::finish(&tools.db, result).await
+}
+
+/// Tells that it still goes on, and hears whether it was canceled.
+async fn heartbeat(
+    tools: &ImportServices,
+    import: ImportId,
+    n_messages: i64,
+) -> Result<(), ChatImportError> {
+    let now = tools.clock.now();
+    let goes_on = tools
+        .db
+        .write(move |tx| Box::pin(import_job::heartbeat(tx, import, 0, n_messages, now)))
+        .await?;
+    goes_on.then_some(()).ok_or(ChatImportError::Canceled)
+}
+
+async fn write_messages(
+    tools: &ImportServices,
+    import: ImportId,
+    created: &mut CreatedSpace,
+    key: i64,
+    batch: Vec<document::ExportedMessage>,
+) -> Result<(), ChatImportError> {
+    let conversations = &created.ids.conversations;
+    let parent = created.head.conversations.iter().find(|it| it.key == key);
+    let parent = parent.and_then(|it| it.parent);
+    created.n_messages += i64::try_from(batch.len()).unwrap_or(0);
+    let target = SpaceTarget {
+        conversation: conversations[&key],
+        parent: parent.and_then(|key| conversations.get(&key).copied()),
+        last_seq: created.last_seqs.get(&key).copied().unwrap_or(0),
+        n_messages: created.n_messages,
+        now: tools.clock.now(),
+    };
+    let known = Arc::clone(&created.ids);
+    let last = space_rows::write_messages(&tools.db, import, target, known, batch).await?;
+    tools.db.merge_segments().await;
+    created.last_seqs.insert(key, last);
+    Ok(())
+}
+
+async fn write_history(
+    tools: &ImportServices,
+    import: ImportId,
+    hidden: SpaceId,
+    created: &mut CreatedSpace,
+    key: i64,
+    batch: Vec<document::ExportedHistory>,
+) -> Result<(), ChatImportError> {
+    if created.round_ids.0 != key {
+        created.round_ids = (key, RoundIds::default());
+    }
+    let target = import_run_history::HistoryTarget {
+        space: hidden,
+        conversation: key,
+        n_messages: created.n_messages,
+        now: tools.clock.now(),
+    };
+    let ids = Arc::clone(&created.ids);
+    let rounds = &mut created.round_ids.1;
+    import_run_history::write_batch(&tools.db, import, target, ids, rounds, batch).await
+}

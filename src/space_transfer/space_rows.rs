@@ -1,0 +1,269 @@
+//! The transactions in which a space comes in: it is furnished out of sight, and filled batch by
+//! batch. The last one is `handover.rs`.
+
+use crate::accounts::names;
+use crate::clock::Timestamp;
+use crate::conversations::chat_import;
+use crate::conversations::conversation;
+use crate::conversations::import_job;
+use crate::conversations::import_writer;
+use crate::conversations::import_writer::ChatImportError;
+use crate::conversations::message;
+use crate::conversations::newest_messages;
+use crate::db::connect::Db;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::MessageId;
+use crate::ids::SpaceId;
+use crate::prompt::space_variable;
+use crate::space_transfer::document;
+use crate::space_transfer::import_reader::FileHead;
+use crate::spaces::membership;
+use crate::spaces::membership_changes;
+use crate::spaces::space;
+use sea_orm::ActiveModelTrait;
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::ActiveValue::Set;
+use sea_orm::ColumnTrait;
+use sea_orm::ConnectionTrait;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use sea_orm::QueryFilter;
+use sea_orm::QuerySelect;
+use serde_json::Value;
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What stands for the keys of a file by now.
+#[derive(Clone, Debug, Default)]
+pub struct IdMap {
+    pub memberships: HashMap<i64, MembershipId>,
+    pub conversations: HashMap<i64, ConversationId>,
+}
+
+/// What a file says that cannot be.
+pub fn invalid_file(what: &str) -> ChatImportError {
+    ChatImportError::NotASpace(format!("In {what} something is not as it should be."))
+}
+
+/// Gives the hidden space its rules, its seats, all of them empty, and its conversations.
+pub async fn create_contents(
+    db: &Db,
+    hidden: SpaceId,
+    head: Arc<FileHead>,
+    now: Timestamp,
+) -> Result<IdMap, ChatImportError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            space_row(hidden, &head.space)?.update(tx).await?;
+            space_variable::set(tx, hidden, head.variables.clone()).await?;
+            let mut ids = IdMap::default();
+            for seat in &head.memberships {
+                let row = empty_membership(hidden, seat).insert(tx).await?;
+                ids.memberships.insert(seat.key, row.id);
+            }
+            for it in &head.conversations {
+                let parent = it.parent.map(|key| ids.conversations.get(&key).copied());
+                let parent = match parent {
+                    // Whoever hangs on nothing that came before hangs on nothing.
+                    Some(None) => return Err(invalid_file(document::CONVERSATIONS)),
+                    parent => parent.flatten(),
+                };
+                let row = conversation::Model {
+                    kind: it.kind,
+                    title: names::truncate_to_display_name(&it.title, 200).unwrap_or_default(),
+                    parent_conversation_id: parent,
+                    last_seq: it.last_seq.max(0),
+                    auto_mode_turns: it.auto_mode_turns.max(0),
+                    settings: object_or_empty(&it.settings),
+                    variables: object_or_empty(&it.variables),
+                    created_at: it.created_at,
+                    archived_at: it.archived_at,
+                    ..chat_import::new_conversation(hidden, now)
+                };
+                let mut row = row.into_active_model();
+                row.id = NotSet;
+                ids.conversations.insert(it.key, row.insert(tx).await?.id);
+            }
+            Ok(ids)
+        })
+    })
+    .await
+}
+
+fn space_row(
+    id: SpaceId,
+    space: &document::ExportedSpace,
+) -> Result<space::ActiveModel, ChatImportError> {
+    let name = names::truncate_to_display_name(&space.name, 100)
+        .ok_or_else(|| invalid_file(document::SPACE))?;
+    Ok(space::ActiveModel {
+        id: Set(id),
+        name: Set(name),
+        description: Set(space.description.clone()),
+        reply_order: Set(space.reply_order),
+        replies_per_turn: Set(space.replies_per_turn),
+        card_handling_mode: Set(space.card_handling_mode),
+        allow_self_responses: Set(space.allow_self_responses),
+        // The author of a file does not start model calls at the importer's cost.
+        auto_mode_enabled: Set(false),
+        auto_mode_delay_ms: Set(space.auto_mode_delay_ms.clamp(0, 600_000)),
+        auto_mode_max_turns: Set(space.auto_mode_max_turns.clamp(1, 100)),
+        during_generation_user_input_policy: Set(space.during_generation_user_input_policy),
+        user_turn_debounce_ms: Set(space.user_turn_debounce_ms.clamp(0, 60_000)),
+        group_regenerate_mode: Set(space.group_regenerate_mode),
+        settings: Set(object_or_empty(&space.settings)),
+        token_limit: Set(space.token_limit.max(0)),
+        created_at: Set(space.created_at),
+        ..Default::default()
+    })
+}
+
+fn empty_membership(
+    space: SpaceId,
+    membership: &document::ExportedMembership,
+) -> membership::ActiveModel {
+    let name =
+        names::truncate_to_display_name(&membership.name, 100).unwrap_or_else(|| "?".to_owned());
+    let mut row = membership_changes::removed_member(
+        space,
+        membership.kind,
+        name,
+        membership.position,
+        membership.created_at,
+    );
+    row.participation = Set(membership.participation);
+    row.aliases = Set(json!(membership.aliases));
+    row.persona = Set(membership.persona.clone());
+    row.talkativeness = Set(membership.talkativeness.map(|it| it.clamp(0.0, 1.0)));
+    row.settings = Set(object_or_empty(&membership.settings));
+    row
+}
+
+/// A document that is none is an empty one.
+pub fn object_or_empty(value: &Value) -> Value {
+    match value.is_object() {
+        true => value.clone(),
+        false => json!({}),
+    }
+}
+
+/// Where a batch goes.
+#[derive(Clone, Copy, Debug)]
+pub struct SpaceTarget {
+    pub conversation: ConversationId,
+    pub parent: Option<ConversationId>,
+    /// The last message that is there.
+    pub last_seq: i64,
+    /// How many messages of all conversations are there with these.
+    pub n_messages: i64,
+    pub now: Timestamp,
+}
+
+/// Writes a batch; answers the number of its last message.
+pub async fn write_messages(
+    db: &Db,
+    import: crate::ids::ImportId,
+    target: SpaceTarget,
+    ids: Arc<IdMap>,
+    batch: Vec<document::ExportedMessage>,
+) -> Result<i64, ChatImportError> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            if !import_job::heartbeat(tx, import, 0, target.n_messages, target.now).await? {
+                return Err(ChatImportError::Canceled);
+            }
+            let origins = load_origins(tx, target, &batch).await?;
+            let mut last = target.last_seq;
+            let mut lines = Vec::new();
+            for line in batch {
+                if line.seq <= last {
+                    return Err(invalid_file("the order of messages"));
+                }
+                last = line.seq;
+                let origin = origins.get(&line.seq).copied();
+                lines.push(message_row(target.conversation, &ids, origin, line)?);
+            }
+            import_writer::insert_messages(tx, target.conversation, target.last_seq, lines).await?;
+            newest_messages::refresh(tx, target.conversation).await?;
+            Ok(last)
+        })
+    })
+    .await
+}
+
+/// The messages of the parent that these were cloned from: a clone keeps its number.
+async fn load_origins(
+    tx: &impl ConnectionTrait,
+    target: SpaceTarget,
+    batch: &[document::ExportedMessage],
+) -> Result<HashMap<i64, MessageId>, DbErr> {
+    let clones = batch.iter().filter(|it| it.is_clone).map(|it| it.seq);
+    let clones: Vec<i64> = clones.collect();
+    let (Some(parent), false) = (target.parent, clones.is_empty()) else {
+        return Ok(HashMap::new());
+    };
+    let found: Vec<(i64, MessageId)> = message::Entity::find()
+        .select_only()
+        .column(message::Column::Seq)
+        .column(message::Column::Id)
+        .filter(message::Column::ConversationId.eq(parent))
+        .filter(message::Column::Seq.is_in(clones))
+        .into_tuple()
+        .all(tx)
+        .await?;
+    Ok(found.into_iter().collect())
+}
+
+fn message_row(
+    conversation: ConversationId,
+    ids: &IdMap,
+    origin: Option<MessageId>,
+    line: document::ExportedMessage,
+) -> Result<import_writer::MessageRow, ChatImportError> {
+    let membership = |key: i64| ids.memberships.get(&key).copied();
+    let author = membership(line.seat).ok_or_else(|| invalid_file("the author of a message"))?;
+    let active = usize::try_from(line.active_swipe).unwrap_or(usize::MAX);
+    let shown = match line.texts.get(active) {
+        Some(text) => text.content.clone(),
+        None if line.texts.is_empty() && active == 0 => line.content,
+        None => return Err(invalid_file("the texts of a message")),
+    };
+    let message = message::Model {
+        id: MessageId(0), // given by the database
+        conversation_id: conversation,
+        seq: line.seq,
+        space_membership_id: author,
+        role: line.role,
+        content: shown,
+        visibility: line.visibility,
+        conversation_run_id: None,
+        active_swipe: line.active_swipe,
+        client_id: None,
+        origin_message_id: origin,
+        created_at: line.created_at,
+        edited_at: line.edited_at,
+        edited_by: line.edited_by.and_then(membership),
+        version: line.version.max(1),
+        rev: import_writer::FIRST_REV,
+        token_count: line.token_count.max(0),
+        metadata: object_or_empty(&line.metadata),
+    };
+    let texts = line
+        .texts
+        .into_iter()
+        .map(|it| crate::conversations::swipe::SwipeText {
+            content: it.content,
+            token_count: it.token_count.max(0),
+            run: None,
+            metadata: object_or_empty(&it.metadata),
+            edited_at: it.edited_at,
+            edited_by: it.edited_by.and_then(membership),
+        });
+    Ok(import_writer::MessageRow {
+        message,
+        texts: texts.collect(),
+    })
+}

@@ -1,0 +1,58 @@
+//! Who calls: a program, by its key and by nothing else.
+
+use crate::app::App;
+use crate::http::authentication;
+use crate::http::authentication::CurrentUser;
+use crate::v1::error::V1Error;
+use actix_web::Error;
+use actix_web::FromRequest;
+use actix_web::HttpMessage;
+use actix_web::HttpRequest;
+use actix_web::body::BoxBody;
+use actix_web::body::MessageBody;
+use actix_web::dev::Payload;
+use actix_web::dev::ServiceRequest;
+use actix_web::dev::ServiceResponse;
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use std::future::Ready;
+use std::future::ready;
+
+/// A caller with a key.
+#[derive(Clone, Debug)]
+pub struct ApiKeyCaller(pub CurrentUser);
+
+impl FromRequest for ApiKeyCaller {
+    type Error = V1Error;
+    type Future = Ready<Result<Self, V1Error>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let found = request.extensions().get::<Self>().cloned();
+        ready(found.ok_or_else(missing_key))
+    }
+}
+
+/// The middleware around everything under `/v1`.
+///
+/// # Errors
+/// Only what the inner services did not turn into an answer themselves.
+pub async fn authenticate(
+    app: Data<App>,
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let found = authentication::from_api_key(&app, request.request()).await;
+    match found
+        .map_err(V1Error::from)
+        .and_then(|it| it.ok_or_else(missing_key))
+    {
+        Ok(caller) => request.extensions_mut().insert(ApiKeyCaller(caller)),
+        Err(problem) => return Ok(request.error_response(problem)),
+    };
+    Ok(next.call(request).await?.map_into_boxed_body())
+}
+
+fn missing_key() -> V1Error {
+    let message = "Send a key of yours: `Authorization: Bearer trp_…`.";
+    V1Error::new(401, "invalid_api_key", message)
+}

@@ -1,0 +1,242 @@
+//! The calls of `/v1/conversations`: logs of items that responses go on in.
+
+use crate::app::App;
+use crate::responses::api_conversation;
+use crate::responses::api_conversation_item;
+use crate::responses::compaction;
+use crate::responses::history;
+use crate::responses::object_ids;
+use crate::v1::api_key_auth::ApiKeyCaller;
+use crate::v1::body;
+use crate::v1::error::V1Error;
+use crate::v1::error::V1Result;
+use crate::v1::fields::Fields;
+use crate::v1::items;
+use crate::v1::pagination;
+use crate::v1::pagination::ListPage;
+use crate::v1::pagination::ListQuery;
+use crate::v1::remote_files;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Path;
+use actix_web::web::Payload;
+use sea_orm::ActiveModelTrait;
+use sea_orm::DbErr;
+use sea_orm::IntoActiveModel;
+use serde_json::Value;
+use serde_json::json;
+
+/// So many items at once.
+const MAX_ITEMS: usize = 20;
+
+/// Begins a conversation, with items if there are some.
+///
+/// # Errors
+/// 400.
+pub async fn create(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+) -> V1Result<HttpResponse> {
+    let body = body::object_or_empty(&app, &caller, &http, payload).await?;
+    let fields = Fields(&body);
+    fields.require_known(&["metadata", "items"])?;
+    let metadata = fields.metadata()?;
+    let given = fields.list("items")?.map_or(&[][..], Vec::as_slice);
+    let mut items = items::list("items", given, MAX_ITEMS)?;
+    compaction::require_readable(&app.models.cipher, caller.id(), &items)?;
+    remote_files::fetch(&app, caller.id(), "items", &mut items).await?;
+    history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;
+    let row = api_conversation::Model {
+        id: object_ids::generate(object_ids::CONVERSATION),
+        user_id: caller.id(),
+        metadata,
+        next_position: 0,
+        created_at: app.clock.now(),
+        deleted_at: None,
+    };
+    let view = row.view();
+    let written: Result<(), DbErr> = app
+        .db
+        .write(move |tx| {
+            Box::pin(async move {
+                let id = row.id.clone();
+                row.into_active_model().insert(tx).await?;
+                api_conversation::append(tx, &id, items).await.map(drop)
+            })
+        })
+        .await;
+    written?;
+    Ok(HttpResponse::Ok().json(view))
+}
+
+/// A conversation.
+///
+/// # Errors
+/// 404.
+pub async fn show(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let row = find(&app, &caller, &id).await?;
+    Ok(HttpResponse::Ok().json(row.view()))
+}
+
+/// Replaces what its owner noted on it.
+///
+/// # Errors
+/// 404, 400.
+pub async fn update(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let mut row = find(&app, &caller, &id).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
+    let fields = Fields(&body);
+    fields.require_known(&["metadata"])?;
+    row.metadata = fields.metadata()?;
+    let (id, metadata) = (row.id.clone(), row.metadata.clone());
+    let written: Result<(), DbErr> = app
+        .db
+        .write(move |tx| {
+            Box::pin(async move { api_conversation::set_metadata(tx, &id, metadata).await })
+        })
+        .await;
+    written?;
+    Ok(HttpResponse::Ok().json(row.view()))
+}
+
+/// Deletes a conversation; its responses stay.
+///
+/// # Errors
+/// 404.
+pub async fn delete(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let row = find(&app, &caller, &id).await?;
+    let body = json!({ "id": row.id, "object": "conversation.deleted", "deleted": true });
+    let now = app.clock.now();
+    let written: Result<(), DbErr> = app
+        .db
+        .write(move |tx| Box::pin(async move { api_conversation::delete(tx, &row.id, now).await }))
+        .await;
+    written?;
+    Ok(HttpResponse::Ok().json(body))
+}
+
+/// Adds items to the end.
+///
+/// # Errors
+/// 404, 400.
+pub async fn append(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let row = find(&app, &caller, &id).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
+    let fields = Fields(&body);
+    fields.require_known(&["items"])?;
+    let given = fields.list("items")?.ok_or_else(|| {
+        let message = "This parameter is required.";
+        V1Error::invalid("missing_required_parameter", "items", message)
+    })?;
+    let mut items = items::list("items", given, MAX_ITEMS)?;
+    compaction::require_readable(&app.models.cipher, caller.id(), &items)?;
+    remote_files::fetch(&app, caller.id(), "items", &mut items).await?;
+    history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;
+    let written: Result<Option<Vec<Value>>, DbErr> = app
+        .db
+        .write(move |tx| {
+            Box::pin(async move { api_conversation::append(tx, &row.id, items).await })
+        })
+        .await;
+    let added = written?.ok_or_else(V1Error::not_found)?;
+    Ok(HttpResponse::Ok().json(pagination::list_object(added, false)))
+}
+
+/// The items of a conversation, a page of them.
+///
+/// # Errors
+/// 404, 400.
+pub async fn list_items(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let row = find(&app, &caller, &id).await?;
+    let page = ListPage::from_query(&ListQuery::parse(http.query_string()))?;
+    let db = app.db.reader();
+    let after = match &page.after {
+        Some(item) => {
+            let found = api_conversation_item::find(db, &row.id, item).await?;
+            Some(found.ok_or_else(pagination::unknown_cursor)?.position)
+        }
+        None => None,
+    };
+    let n_items = page.limit + 1;
+    let items =
+        api_conversation_item::list_page(db, &row.id, page.order.clone(), after, n_items).await?;
+    let items = items.into_iter().map(|it| it.payload).collect();
+    Ok(HttpResponse::Ok().json(page.to_list(items)))
+}
+
+/// One item.
+///
+/// # Errors
+/// 404.
+pub async fn show_item(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    path: Path<(String, String)>,
+) -> V1Result<HttpResponse> {
+    let (id, item) = path.into_inner();
+    let row = find(&app, &caller, &id).await?;
+    let found = api_conversation_item::find(app.db.reader(), &row.id, &item).await?;
+    let found = found.ok_or_else(V1Error::not_found)?;
+    Ok(HttpResponse::Ok().json(found.payload))
+}
+
+/// Takes one item away, and answers the conversation.
+///
+/// # Errors
+/// 404.
+pub async fn delete_item(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    path: Path<(String, String)>,
+) -> V1Result<HttpResponse> {
+    let (id, item) = path.into_inner();
+    let row = find(&app, &caller, &id).await?;
+    let view = row.view();
+    let deleted: Result<bool, DbErr> = app
+        .db
+        .write(move |tx| {
+            Box::pin(async move { api_conversation_item::delete(tx, &row.id, &item).await })
+        })
+        .await;
+    match deleted? {
+        true => Ok(HttpResponse::Ok().json(view)),
+        false => Err(V1Error::not_found()),
+    }
+}
+
+async fn find(
+    app: &App,
+    caller: &crate::http::authentication::CurrentUser,
+    id: &str,
+) -> V1Result<api_conversation::Model> {
+    let found = api_conversation::find_for_user(app.db.reader(), caller.id(), id).await?;
+    found.ok_or_else(V1Error::not_found)
+}

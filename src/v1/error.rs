@@ -1,0 +1,311 @@
+//! Errors in the words of this API: always `{"error": {type, code, message, param}}`.
+
+use crate::accounts::limits::RetryAfter;
+use crate::http::error::ApiError;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::mcp_approvals::ApprovalError;
+use crate::responses::pending_tool_calls::ToolOutputError;
+use actix_web::HttpResponse;
+use actix_web::ResponseError;
+use actix_web::http::StatusCode;
+use serde_json::Value;
+use serde_json::json;
+use std::fmt;
+
+/// No name of ours is longer; those of strangers are not given back whole.
+const MAX_PARAM_CHARS: usize = 200;
+
+/// So many calls without outputs are named.
+const MAX_LISTED_CALLS: usize = 20;
+
+/// An answer that is an error.
+#[derive(Clone, Debug)]
+pub struct V1Error {
+    pub status: u16,
+    pub code: &'static str,
+    pub message: String,
+    /// Which field is to blame.
+    pub param: Option<String>,
+    /// Seconds, on 429 and 503.
+    pub retry_after: Option<u64>,
+}
+
+/// What every door under `/v1` answers with.
+pub type V1Result<T> = Result<T, V1Error>;
+
+impl V1Error {
+    /// An error with any status.
+    pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            param: None,
+            retry_after: None,
+        }
+    }
+
+    /// 400.
+    pub fn invalid(code: &'static str, param: &str, message: impl Into<String>) -> Self {
+        Self::new(400, code, message).for_param(param)
+    }
+
+    /// The same error, with the field that is to blame.
+    pub fn for_param(mut self, param: impl AsRef<str>) -> Self {
+        self.param = Some(param.as_ref().chars().take(MAX_PARAM_CHARS).collect());
+        self
+    }
+
+    /// 404: not there, or not for the caller to see.
+    pub fn not_found() -> Self {
+        Self::new(
+            404,
+            "not_found",
+            "There is nothing here, or it is not yours to see.",
+        )
+    }
+
+    /// 501: known, and not there yet.
+    pub fn not_implemented() -> Self {
+        Self::new(501, "not_implemented", "This call is not there yet.")
+    }
+
+    /// What is told of it.
+    pub fn body(&self) -> Value {
+        json!({
+            "type": self.error_type(), "code": self.code, "message": self.message, "param": self.param,
+        })
+    }
+
+    fn error_type(&self) -> &'static str {
+        match self.status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            500.. => "server_error",
+            _ => "invalid_request_error",
+        }
+    }
+}
+
+impl fmt::Display for V1Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for V1Error {}
+
+impl ResponseError for V1Error {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut answer = HttpResponse::build(self.status_code());
+        if let Some(seconds) = self.retry_after {
+            answer.insert_header(("retry-after", seconds.to_string()));
+        }
+        answer.json(json!({ "error": self.body() }))
+    }
+}
+
+impl From<ApiError> for V1Error {
+    fn from(error: ApiError) -> Self {
+        Self {
+            status: error.status.as_u16(),
+            code: error.code,
+            message: error.message,
+            param: error.param,
+            retry_after: error.retry_after,
+        }
+    }
+}
+
+impl From<sea_orm::DbErr> for V1Error {
+    fn from(error: sea_orm::DbErr) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<RetryAfter> for V1Error {
+    fn from(RetryAfter(seconds): RetryAfter) -> Self {
+        let message = "This key asks for too many responses. Try again later.";
+        Self {
+            retry_after: Some(seconds),
+            ..Self::new(429, "rate_limited", message)
+        }
+    }
+}
+
+impl From<ResponseEngineError> for V1Error {
+    fn from(refusal: ResponseEngineError) -> Self {
+        let previous = "previous_response_id";
+        match refusal {
+            ResponseEngineError::Database(error) => error.into(),
+            ResponseEngineError::NotFound => Self::not_found(),
+            ResponseEngineError::ConversationNotFound => {
+                Self::not_found().for_param("conversation")
+            }
+            ResponseEngineError::ModelNotFound(model) => {
+                let model: String = model.chars().take(MAX_PARAM_CHARS).collect();
+                let message = format!("There is no model {model:?}.");
+                Self::new(404, "model_not_found", message).for_param("model")
+            }
+            ResponseEngineError::PreviousNotFound(_) => Self::invalid(
+                "previous_response_not_found",
+                previous,
+                "There is no previous response with this id.",
+            ),
+            ResponseEngineError::PreviousInProgress => Self::invalid(
+                "previous_response_in_progress",
+                previous,
+                "The previous response is not over yet.",
+            ),
+            ResponseEngineError::PreviousNotUsable => Self::invalid(
+                "previous_response_not_usable",
+                previous,
+                "The previous response has failed: nothing can go on from it.",
+            ),
+            ResponseEngineError::UnknownItem(param) => Self::invalid(
+                "invalid_value",
+                &param,
+                "There is no stored item with this id.",
+            ),
+            ResponseEngineError::UnknownTool(param) => {
+                let message = "There is no tool of this type here.";
+                Self::invalid("unsupported_tool", &param, message)
+            }
+            ResponseEngineError::InvalidToolOutputs(misfit) => {
+                Self::from_tool_output_error(&misfit)
+            }
+            ResponseEngineError::InvalidApprovals(unanswered) => {
+                Self::from_approval_error(&unanswered)
+            }
+            ResponseEngineError::PromptTooLong { n_tokens, window } => Self::invalid(
+                "context_length_exceeded",
+                "input",
+                format!("{n_tokens} tokens do not fit into the model's window of {window}."),
+            ),
+            refusal => Self::from_state_error(&refusal),
+        }
+    }
+}
+
+impl V1Error {
+    fn from_tool_output_error(error: &ToolOutputError) -> Self {
+        match error {
+            ToolOutputError::Missing(calls) => {
+                let calls = calls.iter().take(MAX_LISTED_CALLS).map(String::as_str);
+                let calls = calls.collect::<Vec<_>>().join(", ");
+                let message = format!("No output was given for: {calls}.");
+                Self::invalid("missing_tool_output", "input", message)
+            }
+            ToolOutputError::Unknown(param) => {
+                let message = "No open call has this id.";
+                Self::invalid("unknown_tool_call", param, message)
+            }
+            ToolOutputError::Duplicate(param) => {
+                let message = "This call has an output already.";
+                Self::invalid("duplicate_tool_output", param, message)
+            }
+        }
+    }
+
+    fn from_approval_error(error: &ApprovalError) -> Self {
+        match error {
+            ApprovalError::Missing(requests) => {
+                let requests = requests.iter().take(MAX_LISTED_CALLS).map(String::as_str);
+                let requests = requests.collect::<Vec<_>>().join(", ");
+                let message = format!("Nobody said whether these calls may be made: {requests}.");
+                Self::invalid("approval_required", "input", message)
+            }
+            ApprovalError::Unknown(param) => {
+                let message = "No call that waits for an approval has this id.";
+                Self::invalid("unknown_approval", param, message)
+            }
+        }
+    }
+
+    /// What lies in the state of things, not in the request.
+    fn from_state_error(error: &ResponseEngineError) -> Self {
+        match error {
+            ResponseEngineError::ConversationLocked => Self::new(
+                409,
+                "conversation_locked",
+                "Another response of this conversation is not over yet.",
+            ),
+            ResponseEngineError::NotCancellable => Self::new(
+                400,
+                "not_cancellable",
+                "Only a background response can be cancelled. End another by closing its connection.",
+            ),
+            ResponseEngineError::StreamNotAvailable => Self::invalid(
+                "stream_not_available",
+                "stream",
+                "Only background responses have a stream to show again, for an hour after their end.",
+            ),
+            ResponseEngineError::UnsupportedParameter(param) => Self::invalid(
+                "unsupported_parameter",
+                param,
+                "This model cannot be asked for that.",
+            ),
+            ResponseEngineError::HistoryTooLarge(most) => Self::invalid(
+                "context_length_exceeded",
+                "input",
+                format!("What it goes on from is larger than {} MiB.", most >> 20),
+            ),
+            ResponseEngineError::SpaceArchived => {
+                Self::new(403, "space_archived", "This space is archived.").for_param("model")
+            }
+            ResponseEngineError::TokenLimitReached => Self::new(
+                403,
+                "token_limit_exceeded",
+                "This space has used up its tokens. Its owner can raise the limit.",
+            )
+            .for_param("model"),
+            ResponseEngineError::NoSpeaker => Self::invalid(
+                "no_speaker",
+                "model",
+                "No character of this space can speak.",
+            ),
+            ResponseEngineError::ForbiddenServerAddress(label) => Self::invalid(
+                "invalid_value",
+                "tools",
+                format!(
+                    "The address of the server {label:?} may not be called: it takes https, and leads into no private network."
+                ),
+            ),
+            ResponseEngineError::UndecryptableItem(param) => Self::invalid(
+                "invalid_encrypted_content",
+                param,
+                "This was not sealed here, or not for you.",
+            ),
+            ResponseEngineError::TooLongForModel => Self::invalid(
+                "context_length_exceeded",
+                "input",
+                "The input is longer than the model's window.",
+            ),
+            ResponseEngineError::Upstream(message) => {
+                Self::new(502, "upstream_error", message.clone())
+            }
+            ResponseEngineError::UserLimitReached => Self {
+                retry_after: Some(1),
+                ..Self::new(
+                    429,
+                    "rate_limited",
+                    "Too many of your responses are being written.",
+                )
+            },
+            ResponseEngineError::ModelUnavailable => Self::new(
+                502,
+                "upstream_error",
+                "The model's provider cannot be asked.",
+            ),
+            _ => Self {
+                retry_after: Some(1),
+                ..Self::new(503, "overloaded", "The server has too much to do.")
+            },
+        }
+    }
+}

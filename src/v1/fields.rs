@@ -1,0 +1,164 @@
+//! Reads the fields of a request one by one: `null` is absent, and whatever does not fit is refused
+//! with its name.
+
+use crate::v1::error::V1Error;
+use crate::v1::error::V1Result;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use std::ops::RangeInclusive;
+
+/// The fields of an object.
+pub struct Fields<'a>(pub &'a Map<String, Value>);
+
+impl<'a> Fields<'a> {
+    /// A field that is there.
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        self.0.get(name).filter(|it| !it.is_null())
+    }
+
+    /// A truth, or else this one.
+    pub fn flag(&self, name: &str, default: bool) -> V1Result<bool> {
+        match self.get(name) {
+            None => Ok(default),
+            Some(value) => value
+                .as_bool()
+                .ok_or_else(|| wrong_type(name, "true or false")),
+        }
+    }
+
+    /// A text.
+    pub fn text(&self, name: &str) -> V1Result<Option<&'a str>> {
+        let read = |value: &'a Value| value.as_str().ok_or_else(|| wrong_type(name, "a string"));
+        self.get(name).map(read).transpose()
+    }
+
+    /// A text that is one of these.
+    pub fn one_of(&self, name: &str, words: &[&str]) -> V1Result<Option<&'a str>> {
+        let text = self.text(name)?;
+        match text.is_none_or(|it| words.contains(&it)) {
+            true => Ok(text),
+            false => Err(wrong_value(name, &format!("one of {}", words.join(", ")))),
+        }
+    }
+
+    /// A number within a range.
+    pub fn number(&self, name: &str, range: RangeInclusive<f64>) -> V1Result<Option<f64>> {
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
+        let number = value.as_f64().ok_or_else(|| wrong_type(name, "a number"))?;
+        match range.contains(&number) {
+            true => Ok(Some(number)),
+            false => Err(out_of_range(name, *range.start(), *range.end())),
+        }
+    }
+
+    /// A whole number within a range.
+    pub fn integer(&self, name: &str, range: RangeInclusive<i64>) -> V1Result<Option<i64>> {
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
+        // SDKs of some languages write 16.0 for 16.
+        let is_whole = |it: &f64| it.fract() == 0.0 && it.abs() < 9e15;
+        let whole = value.as_f64().filter(is_whole).map(|it| it as i64);
+        let whole = value.as_i64().or(whole);
+        let whole = whole.ok_or_else(|| wrong_type(name, "a whole number"))?;
+        match range.contains(&whole) {
+            true => Ok(Some(whole)),
+            false => Err(out_of_range(
+                name,
+                *range.start() as f64,
+                *range.end() as f64,
+            )),
+        }
+    }
+
+    /// An object.
+    pub fn object(&self, name: &str) -> V1Result<Option<&'a Map<String, Value>>> {
+        let read = |value: &'a Value| {
+            value
+                .as_object()
+                .ok_or_else(|| wrong_type(name, "an object"))
+        };
+        self.get(name).map(read).transpose()
+    }
+
+    /// A list.
+    pub fn list(&self, name: &str) -> V1Result<Option<&'a Vec<Value>>> {
+        let read = |value: &'a Value| value.as_array().ok_or_else(|| wrong_type(name, "a list"));
+        self.get(name).map(read).transpose()
+    }
+
+    /// A list of objects; empty where there is none.
+    pub fn objects(&self, name: &str) -> V1Result<Vec<&'a Map<String, Value>>> {
+        let given = self.list(name)?.into_iter().flatten().enumerate();
+        let read = |(at, value): (usize, &'a Value)| {
+            let object = value.as_object();
+            object.ok_or_else(|| wrong_type(&format!("{name}[{at}]"), "an object"))
+        };
+        given.map(read).collect()
+    }
+
+    /// Refuses a field that is not among these.
+    pub fn require_known(&self, known: &[&str]) -> V1Result<()> {
+        match self.0.keys().find(|it| !known.contains(&it.as_str())) {
+            None => Ok(()),
+            Some(name) => {
+                let message = "There is no parameter of this name.";
+                Err(V1Error::invalid("unknown_parameter", name, message))
+            }
+        }
+    }
+
+    /// What its owner notes on a thing: up to 16 short texts.
+    pub fn metadata(&self) -> V1Result<Value> {
+        let Some(metadata) = self.object("metadata")? else {
+            return Ok(json!({}));
+        };
+        if metadata.len() > 16 {
+            return Err(wrong_value("metadata", "at most 16 pairs"));
+        }
+        for (name, value) in metadata {
+            let param = format!("metadata.{name}");
+            let text = value
+                .as_str()
+                .ok_or_else(|| wrong_type(&param, "a string"))?;
+            if name.chars().count() > 64 || text.chars().count() > 512 {
+                let takes = "at most 512 characters under a name of at most 64";
+                return Err(wrong_value(&param, takes));
+            }
+        }
+        Ok(Value::Object(metadata.clone()))
+    }
+}
+
+fn out_of_range(name: &str, min: f64, max: f64) -> V1Error {
+    let takes = match max >= u32::MAX.into() {
+        true => format!("at least {min}"),
+        false => format!("from {min} to {max}"),
+    };
+    wrong_value(name, &takes)
+}
+
+/// 400 `invalid_type`.
+pub fn wrong_type(param: &str, takes: &str) -> V1Error {
+    V1Error::invalid("invalid_type", param, format!("It takes {takes}."))
+}
+
+/// 400 `invalid_value`.
+pub fn wrong_value(param: &str, takes: &str) -> V1Error {
+    V1Error::invalid("invalid_value", param, format!("It takes {takes}."))
+}
+
+/// 400 `unsupported_parameter`.
+pub fn unsupported(param: &str) -> V1Error {
+    let message = "This is not supported here.";
+    V1Error::invalid("unsupported_parameter", param, message)
+}
+
+/// The same problem, of a field inside this one.
+pub fn nested_in(name: &str, problem: V1Error) -> V1Error {
+    let inner = problem.param.clone().unwrap_or_default();
+    problem.for_param(format!("{name}.{inner}"))
+}

@@ -1,0 +1,78 @@
+//! `GET /v1/models`: by which names models can be asked for, and characters and spaces like them.
+
+use crate::app::App;
+use crate::http::authentication::CurrentUser;
+use crate::responses::model_list;
+use crate::responses::model_names;
+use crate::responses::response_document;
+use crate::v1::api_key_auth::ApiKeyCaller;
+use crate::v1::error::V1Error;
+use crate::v1::error::V1Result;
+use crate::v1::pagination;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Path;
+use serde_json::Value;
+use serde_json::json;
+
+/// All models, then the caller's characters and spaces.
+///
+/// # Errors
+/// When the database fails.
+pub async fn list(app: Data<App>, ApiKeyCaller(caller): ApiKeyCaller) -> V1Result<HttpResponse> {
+    let all = list_all(&app, &caller).await?;
+    Ok(HttpResponse::Ok().json(pagination::list_object(all, false)))
+}
+
+/// One model.
+///
+/// # Errors
+/// 404.
+pub async fn show(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let all = list_all(&app, &caller).await?;
+    let found = all.into_iter().find(|it| it["id"] == **id);
+    let found = found.ok_or_else(|| {
+        let message = "There is no model of this name.";
+        V1Error::new(404, "model_not_found", message).for_param("model")
+    })?;
+    Ok(HttpResponse::Ok().json(found))
+}
+
+async fn list_all(app: &App, caller: &CurrentUser) -> V1Result<Vec<Value>> {
+    let personas = model_names::list(app.db.reader(), caller.id()).await?;
+    let voices: Vec<Value> = personas.iter().map(persona_view).collect();
+    let models = model_list::list(app.db.reader()).await?;
+    let models = models.iter().map(model_view);
+    // Who asks by such a name asks the character.
+    let is_free = |model: &Value| voices.iter().all(|it| it["id"] != model["id"]);
+    let mut all: Vec<Value> = models.filter(is_free).collect();
+    all.extend(voices);
+    Ok(all)
+}
+
+fn model_view(listing: &model_list::ModelListing) -> Value {
+    json!({
+        "id": listing.id,
+        "object": "model",
+        "created": response_document::seconds(listing.provider.created_at),
+        "owned_by": listing.provider.name,
+        "name": listing.provider.model,
+        "kind": "model",
+    })
+}
+
+fn persona_view(listing: &model_names::PersonaListing) -> Value {
+    let owner = listing.owner.map(|it| format!("user:{it}"));
+    json!({
+        "id": listing.id,
+        "object": "model",
+        "created": response_document::seconds(listing.created_at),
+        "owned_by": owner.unwrap_or_else(|| "troupe".to_owned()),
+        "name": listing.name,
+        "kind": listing.kind,
+    })
+}

@@ -1,0 +1,172 @@
+//! Pictures and documents that come by their address: fetched before anything is begun, and from then
+//! on the bytes themselves, so that whoever goes on from a response goes on from what its model saw.
+
+use crate::app::App;
+use crate::ids::UserId;
+use crate::tools::fetch;
+use crate::tools::fetch::WebFetcher;
+use crate::v1::attachments;
+use crate::v1::attachments::MAX_BYTES;
+use crate::v1::error::V1Error;
+use crate::v1::error::V1Result;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt;
+use futures::stream;
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// So many of one request are fetched at the same time.
+const MAX_CONCURRENT_FETCHES: usize = 2;
+/// The most of one request.
+const MAX_FILES: usize = 32;
+/// Of all of one request together, in bytes.
+const MAX_TOTAL_BYTES: usize = 32 * 1024 * 1024;
+/// For one of them.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A file that is elsewhere.
+struct RemoteFile {
+    is_picture: bool,
+    /// The path to its address.
+    param: String,
+    url: String,
+}
+
+/// Puts the bytes of files in the place of their addresses. `name`: what the list is called.
+///
+/// # Errors
+/// 400, `invalid_image` for a picture: nothing of these formats is there, it is too large, or it may
+/// not be fetched. 503: too many receive something long already.
+pub async fn fetch(app: &App, user: UserId, name: &str, items: &mut [Value]) -> V1Result<()> {
+    if !items
+        .iter()
+        .any(|it| parts(it).any(|it| address(it).is_some()))
+    {
+        return Ok(());
+    }
+    let _permit = app.responses.permit_to_receive(user)?;
+    inline_all(&app.web, name, items).await
+}
+
+async fn inline_all(web: &WebFetcher, name: &str, items: &mut [Value]) -> V1Result<()> {
+    let each = items.iter().enumerate();
+    let found: Vec<RemoteFile> = each
+        .flat_map(|(at, item)| find_remote_files(&format!("{name}[{at}]"), item))
+        .collect();
+    if let Some(far) = found.get(MAX_FILES) {
+        return Err(far.error("A request names at most 32 files elsewhere."));
+    }
+    let fetching = found.iter().map(|far| fetch_one(web, far));
+    let mut fetching = stream::iter(fetching).buffered(MAX_CONCURRENT_FETCHES);
+    let (mut fetched, mut n_bytes) = (Vec::new(), 0);
+    while let Some(url) = fetching.next().await {
+        let url = url?;
+        n_bytes += url.len() / 4 * 3;
+        if n_bytes > MAX_TOTAL_BYTES {
+            let message = "The files of a request are at most 32 MiB together.";
+            return Err(found[fetched.len()].error(message));
+        }
+        fetched.push(url);
+    }
+    let mut fetched = fetched.into_iter();
+    for part in items.iter_mut().flat_map(parts_mut) {
+        if address(part).is_some()
+            && let Some(url) = fetched.next()
+        {
+            inline_bytes(part, url);
+        }
+    }
+    Ok(())
+}
+
+/// From here on the part is as if its bytes had come with it.
+fn inline_bytes(part: &mut Value, url: String) {
+    match part["type"] == "input_image" {
+        true => part["image_url"] = Value::String(url),
+        false => {
+            part["file_data"] = Value::String(url);
+            if let Some(part) = part.as_object_mut() {
+                part.shift_remove("file_url");
+            }
+        }
+    }
+}
+
+/// The files of an item that are elsewhere.
+fn find_remote_files(at: &str, item: &Value) -> Vec<RemoteFile> {
+    let found = parts(item).enumerate().filter_map(|(n, part)| {
+        let (field, url) = address(part)?;
+        Some(RemoteFile {
+            is_picture: field == "image_url",
+            param: format!("{at}.content[{n}].{field}"),
+            url: url.to_owned(),
+        })
+    });
+    found.collect()
+}
+
+fn parts(item: &Value) -> impl Iterator<Item = &Value> {
+    item["content"].as_array().into_iter().flatten()
+}
+
+fn parts_mut(item: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let parts = item.get_mut("content").and_then(Value::as_array_mut);
+    parts.into_iter().flatten()
+}
+
+/// The address of what must be fetched, and the field in which it stands.
+fn address(part: &Value) -> Option<(&'static str, &str)> {
+    let field = match part["type"].as_str()? {
+        "input_image" => "image_url",
+        "input_file" => "file_url",
+        _ => return None,
+    };
+    let url = part[field]
+        .as_str()
+        .filter(|it| attachments::is_remote(it))?;
+    Some((field, url))
+}
+
+/// The data URL of what is at an address.
+async fn fetch_one(web: &WebFetcher, file: &RemoteFile) -> V1Result<String> {
+    let accept = match file.is_picture {
+        true => "image/*",
+        false => attachments::PDF,
+    };
+    let reading = async {
+        let answer = web.fetch(&file.url, accept).await;
+        let answer = answer.map_err(|it| it.to_string())?;
+        if !answer.status().is_success() {
+            return Err(format!("The page answered {}.", answer.status().as_u16()));
+        }
+        let bytes = fetch::read_body(answer, MAX_BYTES).await;
+        let (bytes, is_whole) = bytes.map_err(|it| it.to_string())?;
+        let kind = attachments::detect_media_type(&bytes).filter(|_| is_whole);
+        match kind.filter(|it| file.is_picture != (*it == attachments::PDF)) {
+            Some(kind) => Ok(format!("data:{kind};base64,{}", STANDARD.encode(bytes))),
+            None if file.is_picture => {
+                Err("This is no PNG, JPEG, WebP or GIF of at most 20 MiB.".to_owned())
+            }
+            None => Err("This is no PDF of at most 20 MiB.".to_owned()),
+        }
+    };
+    let late = |_| Err("The file took too long to come.".to_owned());
+    let read = timeout(FETCH_TIMEOUT, reading).await.unwrap_or_else(late);
+    read.map_err(|message| file.error(&message))
+}
+
+impl RemoteFile {
+    fn error(&self, message: &str) -> V1Error {
+        let code = match self.is_picture {
+            true => "invalid_image",
+            false => "invalid_value",
+        };
+        V1Error::invalid(code, &self.param, message)
+    }
+}
+
+#[cfg(test)]
+#[path = "remote_files_tests.rs"]
+mod tests;

@@ -1,0 +1,161 @@
+//! The calls of `/v1/responses`.
+
+use crate::app::App;
+use crate::http::authentication::Credential;
+use crate::http::authentication::CurrentUser;
+use crate::responses::engine::Created;
+use crate::v1::api_key_auth::ApiKeyCaller;
+use crate::v1::body;
+use crate::v1::error::V1Error;
+use crate::v1::error::V1Result;
+use crate::v1::fields::wrong_value;
+use crate::v1::pagination;
+use crate::v1::pagination::ListQuery;
+use crate::v1::remote_files;
+use crate::v1::request;
+use crate::v1::sse;
+use crate::v1::sse::Obfuscation;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use actix_web::web::Path;
+use actix_web::web::Payload;
+use serde_json::json;
+
+/// Begins a response, and tells it: whole, as a stream, or that it waits.
+///
+/// # Errors
+/// Nothing was begun; what has begun answers 200, whatever becomes of it.
+pub async fn create(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+) -> V1Result<HttpResponse> {
+    require_rate_limit(&app, &caller).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
+    let mut request_body = request::parse(&body)?;
+    let padding = Obfuscation::from_request(request::is_obfuscated(&body));
+    drop(body);
+    remote_files::fetch(&app, caller.id(), "input", &mut request_body.input).await?;
+    match app.responses.create(caller.id(), request_body).await? {
+        Created::Streamed(reader) => Ok(sse::stream_response(reader, padding)),
+        Created::Queued(document) => Ok(HttpResponse::Ok().json(document)),
+        Created::Blocking(pending) => {
+            let document = pending.wait().await;
+            let document = document.ok_or_else(|| {
+                tracing::error!("the task of a response ended without one");
+                V1Error::new(500, "internal", "Something went wrong on the server.")
+            })?;
+            Ok(HttpResponse::Ok().json(document))
+        }
+    }
+}
+
+/// Each key may ask so often.
+async fn require_rate_limit(app: &App, caller: &CurrentUser) -> V1Result<()> {
+    if let Credential::ApiKey(key) = caller.credential {
+        app.limits.responses.acquire(key).await?;
+    }
+    Ok(())
+}
+
+/// A response as it stands, or the stream of a background one from the beginning.
+///
+/// # Errors
+/// 404, or 400 for a stream that is not to be had.
+pub async fn show(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let query = ListQuery::parse(http.query_string());
+    let after = query.number("starting_after")?;
+    query.require_known_includes()?;
+    if query.flag("stream")? {
+        let after = after.unwrap_or(-1);
+        let reader = app.responses.follow_log(caller.id(), &id, after).await?;
+        let padding = Obfuscation::from_request(query.flag(request::INCLUDE_OBFUSCATION)?);
+        return Ok(sse::stream_response(reader, padding));
+    }
+    if after.is_some() {
+        return Err(wrong_value(
+            "starting_after",
+            "a place in a stream: ask for one",
+        ));
+    }
+    let document = app.responses.show(caller.id(), &id).await?;
+    Ok(HttpResponse::Ok().json(document))
+}
+
+/// Deletes a response.
+///
+/// # Errors
+/// 404.
+pub async fn delete(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    app.responses.delete(caller.id(), &id).await?;
+    let body = json!({ "id": *id, "object": "response.deleted", "deleted": true });
+    Ok(HttpResponse::Ok().json(body))
+}
+
+/// Cancels a background response.
+///
+/// # Errors
+/// 404, or 400 for one that is none.
+pub async fn cancel(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let document = app.responses.cancel(caller.id(), &id).await?;
+    Ok(HttpResponse::Ok().json(document))
+}
+
+/// What a response was given.
+///
+/// # Errors
+/// 404, or 400 for a page that makes no sense.
+pub async fn input_items(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    id: Path<String>,
+) -> V1Result<HttpResponse> {
+    let items = app.responses.list_input_items(caller.id(), &id).await?;
+    let page = pagination::to_page(items, &ListQuery::parse(http.query_string()))?;
+    Ok(HttpResponse::Ok().json(page))
+}
+
+/// Counts what a request would cost to read.
+///
+/// # Errors
+/// As [`create`].
+pub async fn input_tokens(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+) -> V1Result<HttpResponse> {
+    require_rate_limit(&app, &caller).await?;
+    let body = body::object(&app, &caller, &http, payload).await?;
+    let mut request_body = request::parse(&body)?;
+    drop(body);
+    remote_files::fetch(&app, caller.id(), "input", &mut request_body.input).await?;
+    let n_tokens = app
+        .responses
+        .count_tokens(caller.id(), request_body)
+        .await?;
+    let count = json!({ "object": "response.input_tokens", "input_tokens": n_tokens });
+    Ok(HttpResponse::Ok().json(count))
+}
+
+/// 405.
+pub fn method_not_allowed() -> V1Error {
+    let message = "This address does not take this method.";
+    V1Error::new(405, "method_not_allowed", message)
+}

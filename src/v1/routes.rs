@@ -1,0 +1,81 @@
+//! What is mounted under `/v1`.
+//!
+//! Not by `http/endpoint.rs`: these calls are described by the specification that they follow, and a
+//! wrong method or address is told in its words.
+
+use crate::v1::compact;
+use crate::v1::conversations;
+use crate::v1::error::V1Error;
+use crate::v1::error::V1Result;
+use crate::v1::models;
+use crate::v1::responses;
+use crate::v1::ws_upgrade;
+use actix_web::HttpResponse;
+use actix_web::Resource;
+use actix_web::web;
+use actix_web::web::ServiceConfig;
+use actix_web::web::delete;
+use actix_web::web::get;
+use actix_web::web::post;
+
+/// Mounts every call.
+pub fn mount(config: &mut ServiceConfig) {
+    config
+        .service(
+            at("/responses")
+                .route(post().to(responses::create))
+                .route(get().to(ws_upgrade::connect)),
+        )
+        .service(at("/responses/compact").route(post().to(compact::compact)))
+        .service(at("/responses/input_tokens").route(post().to(responses::input_tokens)))
+        .service(
+            at("/responses/{id}")
+                .route(get().to(responses::show))
+                .route(delete().to(responses::delete)),
+        )
+        .service(at("/responses/{id}/cancel").route(post().to(responses::cancel)))
+        .service(at("/responses/{id}/input_items").route(get().to(responses::input_items)))
+        .service(at("/models").route(get().to(models::list)))
+        .service(at("/models/{id:.+}").route(get().to(models::show)))
+        .service(at("/memory/query").route(post().to(not_implemented)));
+    mount_conversations(config);
+    config.default_service(web::to(not_found));
+}
+
+fn mount_conversations(config: &mut ServiceConfig) {
+    config
+        .service(at("/conversations").route(post().to(conversations::create)))
+        .service(
+            at("/conversations/{id}")
+                .route(get().to(conversations::show))
+                .route(post().to(conversations::update))
+                .route(delete().to(conversations::delete)),
+        )
+        .service(
+            at("/conversations/{id}/items")
+                .route(get().to(conversations::list_items))
+                .route(post().to(conversations::append)),
+        )
+        .service(
+            at("/conversations/{id}/items/{item_id}")
+                .route(get().to(conversations::show_item))
+                .route(delete().to(conversations::delete_item)),
+        );
+}
+
+/// An address whose other methods are refused in the words of this API.
+fn at(path: &str) -> Resource {
+    web::resource(path).default_service(web::to(method_not_allowed))
+}
+
+async fn method_not_allowed() -> V1Result<HttpResponse> {
+    Err(responses::method_not_allowed())
+}
+
+async fn not_implemented() -> V1Result<HttpResponse> {
+    Err(V1Error::not_implemented())
+}
+
+async fn not_found() -> V1Result<HttpResponse> {
+    Err(V1Error::not_found())
+}

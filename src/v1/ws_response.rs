@@ -1,0 +1,107 @@
+//! The turn of a socket: none, one that is being begun, or one that speaks.
+
+use crate::app::App;
+use crate::http::authentication::Credential;
+use crate::http::socket_caller::SocketCaller;
+use crate::responses::engine::Created;
+use crate::responses::event_stream::EventReceiver;
+use crate::responses::fold::StreamEvent;
+use crate::responses::request::CreateResponse;
+use crate::v1::error::V1Error;
+use crate::v1::error::V1Result;
+use crate::v1::remote_files;
+use actix_web::web::Data;
+use futures::future::LocalBoxFuture;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// At most one at a time.
+pub enum CurrentResponse {
+    None,
+    Starting {
+        previous: Option<String>,
+        begin: LocalBoxFuture<'static, V1Result<ActiveResponse>>,
+    },
+    Active(ActiveResponse),
+}
+
+/// A turn that has begun. Dropping it cancels it.
+pub struct ActiveResponse {
+    reader: EventReceiver,
+    pub previous_response_id: Option<String>,
+    /// What was said before the model; `None` of what is stored, and found there again.
+    pub prior_items: Option<Vec<Value>>,
+}
+
+/// What happens next in a turn.
+pub enum ResponseProgress {
+    Started(ActiveResponse),
+    /// It was not begun. First, what it would have gone on from.
+    Rejected(Option<String>, V1Error),
+    Event(StreamEvent),
+    /// There is no more, and no end.
+    StreamLost,
+}
+
+impl CurrentResponse {
+    /// Whether none is under way.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    /// What happens next; of no turn nothing ever does. Nothing is lost when the future is dropped.
+    pub async fn next_progress(&mut self) -> ResponseProgress {
+        match self {
+            Self::None => std::future::pending().await,
+            Self::Starting { previous, begin } => match begin.await {
+                Ok(speaking) => ResponseProgress::Started(speaking),
+                Err(problem) => ResponseProgress::Rejected(previous.take(), problem),
+            },
+            Self::Active(speaking) => match speaking.reader.next().await {
+                Some(event) => ResponseProgress::Event(event),
+                None => ResponseProgress::StreamLost,
+            },
+        }
+    }
+}
+
+/// Begins a turn. `known`: what the socket remembers of what it goes on from.
+///
+/// # Errors
+/// Nothing was begun.
+pub async fn start(
+    app: Data<App>,
+    caller: SocketCaller,
+    mut request: CreateResponse,
+    known_items: Option<Arc<Vec<Value>>>,
+) -> V1Result<ActiveResponse> {
+    if let Credential::ApiKey(key) = caller.credential {
+        app.limits.responses.acquire(key).await?;
+    }
+    remote_files::fetch(&app, caller.user, "input", &mut request.input).await?;
+    let previous_response_id = request.previous_response_id.clone();
+    let mut prior_items = None;
+    if !request.store {
+        request = app
+            .responses
+            .load_prior_items(caller.user, request, known_items)
+            .await?;
+        let prior = request
+            .prior_items
+            .as_ref()
+            .map_or(&[][..], |it| it.as_slice());
+        prior_items = Some([prior, &request.input].concat());
+    }
+    match app.responses.create(caller.user, request).await? {
+        Created::Streamed(reader) => Ok(ActiveResponse {
+            reader,
+            previous_response_id,
+            prior_items,
+        }),
+        // What is asked for as a stream begins as one.
+        Created::Blocking(_) | Created::Queued(_) => {
+            let message = "Something went wrong on the server.";
+            Err(V1Error::new(500, "internal", message))
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! One connection: a task with one loop. Frames in, one turn at a time, its events out.
+//!
+//! **Invariant:** a turn belongs to its socket. When the loop ends, however, the turn is cancelled,
+//! and what the socket remembered is gone.
+
+use crate::app::App;
+use crate::http::connection::DisconnectReason;
+use crate::http::connection::Incoming;
+use crate::http::connection::WsReceiver;
+use crate::http::connection::WsSender;
+use crate::http::error::ApiResult;
+use crate::http::keepalive::FrameRateLimit;
+use crate::http::keepalive::Keepalive;
+use crate::http::keepalive::KeepaliveAction;
+use crate::http::socket_caller;
+use crate::http::socket_caller::SocketCaller;
+use crate::ids::UserId;
+use crate::realtime::hub::Hub;
+use crate::realtime::outbox::NextItem;
+use crate::realtime::outbox::Outbox;
+use crate::realtime::topic::Topic;
+use crate::responses::fold::StreamEvent;
+use crate::responses::session_history::SessionHistory;
+use crate::v1::body::MAX_BODY_BYTES;
+use crate::v1::error::V1Error;
+use crate::v1::ws_frames;
+use crate::v1::ws_response;
+use crate::v1::ws_response::CurrentResponse;
+use crate::v1::ws_response::ResponseProgress;
+use actix_web::web::Data;
+use bytestring::ByteString;
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// So many frames wait for the turns before them, of which together no more than one frame may have.
+const MAX_QUEUED_FRAMES: usize = 8;
+
+/// A connection, from its upgrade to its end.
+struct V1WsSession {
+    app: Data<App>,
+    caller: SocketCaller,
+    outlet: WsSender,
+    controls: ControlReceiver,
+    /// Whether the key still opens the door: between the look at it and the first order there is a gap.
+    review: Option<LocalBoxFuture<'static, ApiResult<bool>>>,
+    pulse: Keepalive,
+    pings: FrameRateLimit,
+    queued_frames: VecDeque<ByteString>,
+    current: CurrentResponse,
+    history: SessionHistory,
+    /// Its time is over; the turn that runs is the last.
+    is_expired: bool,
+}
+
+/// Hears what is for the person alone, until it goes.
+struct ControlReceiver {
+    hub: Hub,
+    user: UserId,
+    outbox: Arc<Outbox>,
+}
+
+impl ControlReceiver {
+    fn subscribe(hub: &Hub, user: UserId) -> Self {
+        let (hub, outbox) = (hub.clone(), Outbox::new());
+        hub.subscribe(Topic::User(user), &outbox);
+        Self { hub, user, outbox }
+    }
+}
+
+impl Drop for ControlReceiver {
+    fn drop(&mut self) {
+        self.hub.unsubscribe(Topic::User(self.user), &self.outbox);
+    }
+}
+
+/// Serves a connection until it ends.
+pub async fn serve(app: Data<App>, caller: SocketCaller, mut inlet: WsReceiver, outlet: WsSender) {
+    let review = socket_caller::has_access(app.clone(), caller);
+    let mut session = V1WsSession {
+        controls: ControlReceiver::subscribe(&app.hub, caller.user),
+        review: Some(review.boxed_local()),
+        pulse: Keepalive::new(app.socket_timeouts, Instant::now()),
+        pings: FrameRateLimit::new(app.socket_timeouts),
+        app,
+        caller,
+        outlet,
+        queued_frames: VecDeque::new(),
+        current: CurrentResponse::None,
+        history: SessionHistory::default(),
+        is_expired: false,
+    };
+    let end = session.run(&mut inlet).await;
+    let V1WsSession {
+        outlet,
+        current: turn,
+        ..
+    } = session;
+    // The model stops before the last words are exchanged.
+    drop(turn);
+    outlet.close(end, inlet).await;
+}
+
+impl V1WsSession {
+    async fn run(&mut self, inlet: &mut WsReceiver) -> DisconnectReason {
+        let outbox = self.controls.outbox.clone();
+        let draining = self.app.shutdown.draining.clone();
+        let stopping = self.app.shutdown.stopping.clone().cancelled_owned();
+        let alarm = tokio::time::sleep_until(self.pulse.next_timeout());
+        let hour = tokio::time::sleep(self.app.socket_timeouts.v1_session_limit);
+        tokio::pin!(stopping, alarm, hour);
+        loop {
+            if let Err(end) = self.start_next().await {
+                return end;
+            }
+            let (is_idle, is_late) = (self.current.is_none(), self.is_expired);
+            let result = tokio::select! {
+                frame = inlet.receive() => self.handle_frame(frame).await,
+                next = outbox.next() => self.apply_control(next),
+                step = self.current.next_progress() => self.apply_progress(step).await,
+                found = review_result(&mut self.review) => require_access(found),
+                () = alarm.as_mut() => self.handle_alarm().await,
+                () = hour.as_mut(), if !is_late => {
+                    self.is_expired = true;
+                    Ok(())
+                }
+                () = draining.cancelled(), if is_idle => Err(DisconnectReason::ClosedByServer(1012, "restart")),
+                () = stopping.as_mut() => self.send_rest_and_close().await,
+            };
+            if let Err(end) = result {
+                return end;
+            }
+            if alarm.is_elapsed() {
+                alarm.as_mut().reset(self.pulse.next_timeout());
+            }
+        }
+    }
+
+    /// Begins the next turn if none is under way.
+    async fn start_next(&mut self) -> Result<(), DisconnectReason> {
+        while self.current.is_none() {
+            if self.is_expired {
+                self.send_error(&connection_limit_error()).await?;
+                return Err(DisconnectReason::ClosedByServer(1000, "time is over"));
+            }
+            let Some(text) = self.queued_frames.pop_front() else {
+                return Ok(());
+            };
+            let frame = ws_frames::parse(&text);
+            match frame.request {
+                Ok(spec) => {
+                    let prior_items = frame.previous_response_id.as_deref();
+                    let known = prior_items.and_then(|it| self.history.items_of(it));
+                    let begin = ws_response::start(self.app.clone(), self.caller, spec, known);
+                    self.current = CurrentResponse::Starting {
+                        previous: frame.previous_response_id,
+                        begin: begin.boxed_local(),
+                    };
+                }
+                Err(problem) => self.reject(frame.previous_response_id, &problem).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_frame(&mut self, frame: Incoming) -> Result<(), DisconnectReason> {
+        let now = Instant::now();
+        self.pulse.on_frame(now);
+        match frame {
+            Incoming::Text(text) => self.queue_frame(text).await,
+            Incoming::Binary => {
+                let message = "Frames are texts, not bytes.";
+                self.send_error(&V1Error::new(400, "invalid_event", message))
+                    .await
+            }
+            // Of a flood of pings only some need an answer.
+            Incoming::Ping(payload) => match self.pings.acquire(now) {
+                Ok(()) => self.outlet.pong(&payload).await,
+                Err(_) => Ok(()),
+            },
+            Incoming::Pong => Ok(()),
+            Incoming::Closed(end) => Err(end),
+        }
+    }
+
+    async fn queue_frame(&mut self, text: ByteString) -> Result<(), DisconnectReason> {
+        let n_bytes: usize = self.queued_frames.iter().map(|it| it.len()).sum();
+        let is_full =
+            self.queued_frames.len() == MAX_QUEUED_FRAMES || n_bytes + text.len() > MAX_BODY_BYTES;
+        if is_full {
+            let message = "Too much waits already for the turns before it.";
+            return self
+                .send_error(&V1Error::new(429, "rate_limited", message))
+                .await;
+        }
+        self.queued_frames.push_back(text);
+        Ok(())
+    }
+
+    fn apply_control(&mut self, next: NextItem) -> Result<(), DisconnectReason> {
+        let end = match next {
+            NextItem::Control(order) => socket_caller::disconnect_reason(self.caller, order),
+            // An order may be among what was lost.
+            NextItem::Overflow => Some(DisconnectReason::ClosedByServer(1013, "try again")),
+            _ => None,
+        };
+        end.map_or(Ok(()), Err)
+    }
+
+    /// Takes the next step of the turn.
+    async fn apply_progress(&mut self, progress: ResponseProgress) -> Result<(), DisconnectReason> {
+        match progress {
+            ResponseProgress::Started(speaking) => {
+                self.current = CurrentResponse::Active(speaking);
+                Ok(())
+            }
+            ResponseProgress::Rejected(previous, problem) => {
+                self.current = CurrentResponse::None;
+                self.reject(previous, &problem).await
+            }
+            ResponseProgress::Event(event) => {
+                if event.is_terminal() {
+                    self.finish_response(&event);
+                }
+                self.outlet.send(event.json.into()).await
+            }
+            // Whoever reads so slowly gets no end, and must not take what came for all.
+            ResponseProgress::StreamLost => Err(DisconnectReason::ClosedByServer(4008, "slow")),
+        }
+    }
+
+    /// The house is closed: what the turn has said by now is told, its end with it, and no more.
+    async fn send_rest_and_close(&mut self) -> Result<(), DisconnectReason> {
+        while let Some(progress) = self.current.next_progress().now_or_never() {
+            self.apply_progress(progress).await?;
+        }
+        Err(DisconnectReason::ClosedByServer(1012, "restart"))
+    }
+
+    /// Remembers what a response said that is stored nowhere.
+    fn finish_response(&mut self, event: &StreamEvent) {
+        let CurrentResponse::Active(ended) =
+            std::mem::replace(&mut self.current, CurrentResponse::None)
+        else {
+            return;
+        };
+        if event.kind == "response.failed" {
+            return self.forget_response(ended.previous_response_id.as_deref());
+        }
+        let Some(mut items) = ended.prior_items else {
+            return;
+        };
+        let mut event: Value = serde_json::from_str(&event.json).unwrap_or_default();
+        let mut response = event["response"].take();
+        if let Value::Array(output) = response["output"].take() {
+            items.extend(output);
+        }
+        if let Some(id) = response["id"].as_str() {
+            self.history.insert(id, items);
+        }
+    }
+
+    /// A turn that could not be taken. What it went on from goes with it.
+    async fn reject(
+        &mut self,
+        previous: Option<String>,
+        problem: &V1Error,
+    ) -> Result<(), DisconnectReason> {
+        self.forget_response(previous.as_deref());
+        self.send_error(problem).await
+    }
+
+    fn forget_response(&mut self, previous: Option<&str>) {
+        if let Some(previous) = previous {
+            self.history.remove(previous);
+        }
+    }
+
+    async fn send_error(&mut self, problem: &V1Error) -> Result<(), DisconnectReason> {
+        self.outlet.send(ws_frames::error_frame(problem)).await
+    }
+
+    async fn handle_alarm(&mut self) -> Result<(), DisconnectReason> {
+        match self.pulse.on_timeout(Instant::now()) {
+            KeepaliveAction::Ping => self.outlet.ping().await,
+            KeepaliveAction::Silent => Err(DisconnectReason::ClosedByServer(4000, "silent")),
+            KeepaliveAction::Nothing => Ok(()),
+        }
+    }
+}
+
+/// What a review found, once there is one.
+async fn review_result(
+    review: &mut Option<LocalBoxFuture<'static, ApiResult<bool>>>,
+) -> ApiResult<bool> {
+    let found = match review {
+        Some(review) => review.await,
+        None => std::future::pending().await,
+    };
+    *review = None;
+    found
+}
+
+fn require_access(found: ApiResult<bool>) -> Result<(), DisconnectReason> {
+    match found {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(DisconnectReason::ClosedByServer(4001, "key revoked")),
+        Err(_) => Err(DisconnectReason::ClosedByServer(1013, "try again")),
+    }
+}
+
+fn connection_limit_error() -> V1Error {
+    let message = "This connection has been open for as long as one may be. Open another.";
+    V1Error::new(400, "websocket_connection_limit_reached", message)
+}

@@ -1,0 +1,72 @@
+//! `GET /v1/responses` with an upgrade: one socket, one turn after the other.
+
+use crate::accounts::socket_limit::CredentialId;
+use crate::app::App;
+use crate::http::authentication::Credential;
+use crate::http::client_ip;
+use crate::http::connection;
+use crate::http::socket_caller;
+use crate::v1::api_key_auth::ApiKeyCaller;
+use crate::v1::body::MAX_BODY_BYTES;
+use crate::v1::error::V1Error;
+use crate::v1::error::V1Result;
+use crate::v1::responses;
+use crate::v1::ws_session;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::http::header::UPGRADE;
+use actix_web::web::Data;
+use actix_web::web::Payload;
+
+/// Opens a socket.
+///
+/// # Errors
+/// 405 without an upgrade; 400 for one that is none; 429 for one too many; 503 while the server
+/// closes.
+pub async fn connect(
+    app: Data<App>,
+    ApiKeyCaller(caller): ApiKeyCaller,
+    http: HttpRequest,
+    payload: Payload,
+) -> V1Result<HttpResponse> {
+    if !http.headers().contains_key(UPGRADE) {
+        return Err(responses::method_not_allowed());
+    }
+    if app.shutdown.draining.is_cancelled() {
+        return Err(V1Error {
+            retry_after: Some(1),
+            ..V1Error::new(503, "overloaded", "The server is closing.")
+        });
+    }
+    let within = app.socket_timeouts.write_timeout;
+    let opened = connection::open(&http, payload, MAX_BODY_BYTES, within).await;
+    let (answer, inlet, outlet) = opened.map_err(|_| {
+        let message = "This is no WebSocket upgrade.";
+        V1Error::new(400, "invalid_value", message)
+    })?;
+    let shown = match caller.credential {
+        Credential::Session(id) => CredentialId::Session(id),
+        Credential::ApiKey(id) => CredentialId::Key(id),
+    };
+    let address = client_ip::client_ip(&http);
+    let permit = app
+        .limits
+        .sockets
+        .acquire(caller.id(), shown, address)
+        .await;
+    let Some(place) = permit else {
+        return Err(V1Error {
+            retry_after: Some(10),
+            ..V1Error::new(429, "rate_limited", "Too many of your sockets are open.")
+        });
+    };
+    let caller = socket_caller::SocketCaller {
+        user: caller.id(),
+        credential: caller.credential,
+    };
+    actix_web::rt::spawn(async move {
+        ws_session::serve(app, caller, inlet, outlet).await;
+        drop(place);
+    });
+    Ok(answer)
+}
