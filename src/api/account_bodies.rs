@@ -4,7 +4,7 @@ use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names::Password;
 use crate::accounts::names::Username;
 use crate::accounts::user;
-use crate::api::join::Joined;
+use crate::api::join::JoinedSpace;
 use crate::api::session::SignedIn;
 use crate::http::endpoint::NamedSchema;
 use crate::http::json_body;
@@ -23,7 +23,7 @@ use utoipa::openapi::schema::AnyOfBuilder;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Register)]
-pub struct Register {
+pub struct CreateUser {
     #[schema(value_type = Username)]
     pub username: String,
     #[schema(value_type = Password)]
@@ -34,12 +34,12 @@ pub struct Register {
 }
 
 /// Who has an account now, and with an invitation where they sit.
-pub struct Registered;
+pub struct RegisteredUser;
 
-impl PartialSchema for Registered {
+impl PartialSchema for RegisteredUser {
     fn schema() -> RefOr<Schema> {
         AnyOfBuilder::new()
-            .item(Ref::from_schema_name(Joined::name()))
+            .item(Ref::from_schema_name(JoinedSpace::name()))
             .item(Ref::from_schema_name(SignedIn::name()))
             .description(Some(
                 "Who is signed in; with an invitation, where they sit, too.",
@@ -48,13 +48,13 @@ impl PartialSchema for Registered {
     }
 }
 
-impl ToSchema for Registered {
+impl ToSchema for RegisteredUser {
     fn name() -> Cow<'static, str> {
         "Registered".into()
     }
 
     fn schemas(named: &mut Vec<NamedSchema>) {
-        named.extend(schemas::for_type::<Joined>());
+        named.extend(schemas::for_type::<JoinedSpace>());
         named.extend(schemas::for_type::<SignedIn>());
     }
 }
@@ -63,7 +63,7 @@ impl ToSchema for Registered {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ChangeMe)]
-pub struct ChangeMe {
+pub struct UpdateMe {
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = DisplayNameSchema)]
     pub display_name: Option<String>,
@@ -88,7 +88,7 @@ pub struct ChangeMe {
 /// One's own account after a change.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ChangedMe)]
-pub struct ChangedMe {
+pub struct UpdatedMe {
     #[serde(flatten)]
     pub user: user::UserView,
     /// How many API keys still sign in.

@@ -25,7 +25,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewApiKey)]
-pub struct NewKey {
+pub struct CreateApiKey {
     #[schema(value_type = DisplayNameSchema)]
     name: String,
 }
@@ -33,7 +33,7 @@ pub struct NewKey {
 /// A new key; nobody reads its text again.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ApiKeyWithText)]
-pub struct Made {
+pub struct CreatedApiKey {
     #[serde(flatten)]
     view: api_key::ApiKeyView,
     /// The key itself.
@@ -68,13 +68,13 @@ pub async fn list(
     post,
     path = "/api/api_keys",
     tag = "api_keys",
-    request_body = NewKey,
-    responses((status = 201, body = Made))
+    request_body = CreateApiKey,
+    responses((status = 201, body = CreatedApiKey))
 )]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
-    body: JsonBody<NewKey>,
+    body: JsonBody<CreateApiKey>,
 ) -> ApiResult<HttpResponse> {
     caller.require_registered()?;
     let body = body.read().await?;
@@ -82,7 +82,7 @@ pub async fn create(
         .map_err(|error| ApiError::invalid_value("name", error.to_string()))?;
     let (made, key) = api_key::create(&app.db, caller.id(), name, app.clock.now()).await?;
     let view = made.view();
-    Ok(HttpResponse::Created().json(Made { view, key }))
+    Ok(HttpResponse::Created().json(CreatedApiKey { view, key }))
 }
 
 /// Revokes a key. The sockets that it opened close.

@@ -27,10 +27,10 @@ use actix_web::web::Path;
 use std::io::BufReader;
 
 /// A picture that is opened by itself may do nothing.
-const ALONE: &str = "default-src 'none'; sandbox";
+const CONTENT_POLICY: &str = "default-src 'none'; sandbox";
 /// Its address has its hash in it. Whoever may not see the character any more keeps what they saw.
-const FOR_GOOD: &str = "private, max-age=31536000, immutable";
-const ASK_AGAIN: &str = "private, no-cache";
+const CACHE_FOREVER: &str = "private, max-age=31536000, immutable";
+const CACHE_REVALIDATE: &str = "private, no-cache";
 
 /// The picture of a character. `avatar_url` is its address.
 #[utoipa::path(
@@ -45,13 +45,13 @@ const ASK_AGAIN: &str = "private, no-cache";
         (status = 404)
     )
 )]
-pub async fn avatar(
+pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<CharacterId>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let found = characters::met(&app, &caller, id.into_inner()).await?;
+    let found = characters::find_visible_avatar(&app, &caller, id.into_inner()).await?;
     let (Some(asset), Some(hash)) = (found.avatar_id, &found.avatar_hash) else {
         return Err(ApiError::not_found());
     };
@@ -65,8 +65,15 @@ pub async fn avatar(
     };
     answer
         .insert_header((ETAG, tag))
-        .insert_header((CACHE_CONTROL, if is_named { FOR_GOOD } else { ASK_AGAIN }))
-        .insert_header((CONTENT_SECURITY_POLICY, ALONE));
+        .insert_header((
+            CACHE_CONTROL,
+            if is_named {
+                CACHE_FOREVER
+            } else {
+                CACHE_REVALIDATE
+            },
+        ))
+        .insert_header((CONTENT_SECURITY_POLICY, CONTENT_POLICY));
     if is_known {
         return Ok(answer.finish());
     }
@@ -89,20 +96,22 @@ pub async fn avatar(
         (status = 422, description = "`not_a_picture`, with the reason.")
     )
 )]
-pub async fn paint(
+pub async fn set_avatar(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<CharacterId>,
     upload: PendingUpload,
 ) -> ApiResult<Json<character::CharacterView>> {
-    let present = characters::own(&app, &caller, id.into_inner()).await?;
+    let present = characters::require_own(&app, &caller, id.into_inner()).await?;
     let file = upload.save(avatar_image::MAX_BYTES).await?.file;
-    let drawn = card_files::apart(&app, || avatar_image::re_encode(BufReader::new(file))).await?;
+    let drawn =
+        card_files::run_blocking_limited(&app, || avatar_image::re_encode(BufReader::new(file)))
+            .await?;
     let drawn = drawn.map_err(|it| ApiError::new(422, "not_a_picture", it.to_string()))?;
     let limit = app.config.limits.stored_bytes;
     let now = app.clock.now();
     let changed = card_store::set_avatar(&app.db, present.id, limit, drawn, now).await?;
-    shown(&app, changed).await
+    announce_avatar(&app, changed).await
 }
 
 /// Takes the picture from a character, also where its card lists it. Its other assets stay.
@@ -113,18 +122,21 @@ pub async fn paint(
     tag = "characters",
     responses((status = 200, body = character::CharacterView))
 )]
-pub async fn unpaint(
+pub async fn delete_avatar(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<CharacterId>,
 ) -> ApiResult<Json<character::CharacterView>> {
-    let present = characters::own(&app, &caller, id.into_inner()).await?;
+    let present = characters::require_own(&app, &caller, id.into_inner()).await?;
     let changed = card_store::delete_avatar(&app.db, present.id).await?;
-    shown(&app, changed).await
+    announce_avatar(&app, changed).await
 }
 
 /// Everybody who sits with it sees it too.
-async fn shown(app: &App, changed: character::Model) -> ApiResult<Json<character::CharacterView>> {
+async fn announce_avatar(
+    app: &App,
+    changed: character::Model,
+) -> ApiResult<Json<character::CharacterView>> {
     for seat in membership_changes::update_character_display(&app.db, &changed).await? {
         app.hub.publish(events::membership_updated(&seat));
     }

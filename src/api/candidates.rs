@@ -25,7 +25,7 @@ const MAX_INSTRUCTION_CHARS: usize = 2_000;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CandidatesWanted)]
-pub struct Wanted {
+pub struct CreateCandidates {
     /// One's own seat.
     membership_id: MembershipId,
     #[schema(minimum = 1, maximum = 4)]
@@ -38,7 +38,7 @@ pub struct Wanted {
 /// Texts that are being written.
 #[derive(Serialize, ToSchema)]
 #[schema(as = CandidatesBegun)]
-pub struct Begun {
+pub struct CandidatesStarted {
     /// What `copilot_candidate` and `copilot_candidate_error` name.
     generation_id: GenerationId,
 }
@@ -51,9 +51,9 @@ pub struct Begun {
     post,
     path = "/api/conversations/{conversation_id}/copilot_candidates",
     tag = "conversations",
-    request_body = Wanted,
+    request_body = CreateCandidates,
     responses(
-        (status = 202, body = Begun),
+        (status = 202, body = CandidatesStarted),
         (status = 422, description = "`invalid_value`."),
         (status = 429, description = "`rate_limited`: too many posts in a minute; each candidate counts as one.")
     )
@@ -62,7 +62,7 @@ pub async fn suggest(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: JsonBody<Wanted>,
+    body: JsonBody<CreateCandidates>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     at.require_write(Action::ManageConversation)?;
@@ -75,8 +75,12 @@ pub async fn suggest(
     if !(1..=4).contains(&body.count) {
         return Err(ApiError::invalid_value("count", "This takes 1 to 4."));
     }
-    let instruction = body.instruction.map(instruction).transpose()?.flatten();
-    count_as_posts(&app, caller.id(), body.count).await?;
+    let instruction = body
+        .instruction
+        .map(parse_instruction)
+        .transpose()?
+        .flatten();
+    charge_posts(&app, caller.id(), body.count).await?;
     let generation_id = app.engine.suggest_candidates(candidates::CandidateRequest {
         conversation: at.conversation.id,
         space: at.space.id,
@@ -85,11 +89,11 @@ pub async fn suggest(
         count: body.count,
         instruction,
     });
-    Ok(HttpResponse::Accepted().json(Begun { generation_id }))
+    Ok(HttpResponse::Accepted().json(CandidatesStarted { generation_id }))
 }
 
 /// Each candidate counts as one post; all of them, or none.
-async fn count_as_posts(app: &App, user: UserId, count: i64) -> ApiResult<()> {
+async fn charge_posts(app: &App, user: UserId, count: i64) -> ApiResult<()> {
     let posts = &app.limits.posts;
     let mut taken = Vec::new();
     for _ in 0..count {
@@ -105,7 +109,7 @@ async fn count_as_posts(app: &App, user: UserId, count: i64) -> ApiResult<()> {
     Ok(())
 }
 
-fn instruction(text: String) -> ApiResult<Option<String>> {
+fn parse_instruction(text: String) -> ApiResult<Option<String>> {
     let text = text.trim();
     match text.chars().count() <= MAX_INSTRUCTION_CHARS {
         true => Ok(Some(text.to_owned()).filter(|it| !it.is_empty())),

@@ -42,21 +42,21 @@ pub const FLAT_FIELDS: [&str; 22] = [
 ];
 
 /// A character to be: a whole card, or the fields of its `data`.
-pub struct NewCharacter;
+pub struct CreateCharacter;
 
 /// What changes of a character: another card, or some fields of its `data`.
-pub struct CharacterChange;
+pub struct UpdateCharacter;
 
-impl PartialSchema for NewCharacter {
+impl PartialSchema for CreateCharacter {
     fn schema() -> RefOr<Schema> {
-        let flat = flat().required("name");
-        let either = AnyOfBuilder::new().item(whole()).item(flat);
+        let flat = flat_card_schema().required("name");
+        let either = AnyOfBuilder::new().item(whole_card_schema()).item(flat);
         let about = "A character to be: a whole card, or the fields of its `data`.";
         either.description(Some(about)).into()
     }
 }
 
-impl ToSchema for NewCharacter {
+impl ToSchema for CreateCharacter {
     fn name() -> Cow<'static, str> {
         "NewCharacter".into()
     }
@@ -69,7 +69,7 @@ impl ToSchema for NewCharacter {
     }
 }
 
-impl PartialSchema for CharacterChange {
+impl PartialSchema for UpdateCharacter {
     fn schema() -> RefOr<Schema> {
         let share = || {
             ObjectBuilder::new()
@@ -78,34 +78,34 @@ impl PartialSchema for CharacterChange {
                     "Whether everyone who shares a space with the character may read the whole card.",
                 ))
         };
-        let whole = whole().property("share_whole_card", share());
-        let flat = flat().property("share_whole_card", share());
+        let whole = whole_card_schema().property("share_whole_card", share());
+        let flat = flat_card_schema().property("share_whole_card", share());
         let either = AnyOfBuilder::new().item(whole).item(flat);
         let about = "Another card, or some fields of its `data`; the others stay.";
         either.description(Some(about)).into()
     }
 }
 
-impl ToSchema for CharacterChange {
+impl ToSchema for UpdateCharacter {
     fn name() -> Cow<'static, str> {
         "CharacterChange".into()
     }
 
     fn schemas(named: &mut Vec<NamedSchema>) {
-        NewCharacter::schemas(named);
+        CreateCharacter::schemas(named);
     }
 }
 
-fn object() -> ObjectBuilder {
+fn object_schema() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::Object)
 }
 
 /// A document of V2 or V3. Those of V1 and of older tools are read too.
-fn whole() -> ObjectBuilder {
-    let data = object()
+fn whole_card_schema() -> ObjectBuilder {
+    let data = object_schema()
         .property("name", Ref::from_schema_name(CardNameSchema::name()))
         .required("name");
-    let card = object()
+    let card = object_schema()
         .description(Some("A document of V2 or V3; older forms are read too."))
         .property("data", data)
         .required("data");
@@ -114,7 +114,7 @@ fn whole() -> ObjectBuilder {
         .required("card")
 }
 
-fn flat() -> ObjectBuilder {
+fn flat_card_schema() -> ObjectBuilder {
     let anything = || ObjectBuilder::new().schema_type(SchemaType::AnyValue);
     let flat = FLAT_FIELDS
         .into_iter()

@@ -1,7 +1,7 @@
 //! Cards as files: looked at, brought in, given away.
 
 use crate::api::characters;
-use crate::api::exports;
+use crate::api::chat_exports;
 use crate::app::App;
 use crate::characters::asset;
 use crate::characters::avatar_image;
@@ -45,12 +45,12 @@ use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
 /// Files that are unpacked or packed at the same time: each may take a few dozen megabytes.
-static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
+static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
 
 /// A character out of a file, and what had to be put right or was left out.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Imported)]
-pub struct Imported {
+pub struct ImportedCard {
     character: character::CharacterView,
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
@@ -61,7 +61,7 @@ pub struct Imported {
 /// What a file has in it, before anything is stored.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Preview)]
-pub struct Preview {
+pub struct CardPreview {
     #[schema(value_type = Object)]
     card: Value,
     name: String,
@@ -91,7 +91,7 @@ pub struct Preview {
     tag = "characters",
     request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
-        (status = 200, body = Preview),
+        (status = 200, body = CardPreview),
         (status = 413, description = "`too_large`."),
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
         (status = 422, description = "`not_a_card`, with the reason.")
@@ -101,11 +101,12 @@ pub async fn preview(
     app: Data<App>,
     caller: CurrentUser,
     upload: PendingUpload,
-) -> ApiResult<Json<Preview>> {
-    let CardFile { card, avatar, .. } = received(&app, upload).await?;
+) -> ApiResult<Json<CardPreview>> {
+    let CardFile { card, avatar, .. } = receive_card(&app, upload).await?;
     let avatar = match avatar {
         Some(picture) => {
-            let drawn = apart(&app, move || avatar_image::preview(&picture.small)).await??;
+            let drawn =
+                run_blocking_limited(&app, move || avatar_image::preview(&picture.small)).await??;
             let text = STANDARD.encode(drawn);
             Some(format!("data:{};base64,{text}", avatar_image::MEDIA_TYPE))
         }
@@ -113,10 +114,10 @@ pub async fn preview(
     };
     let hash = card::content_hash(&card.document);
     let same = character::find_by_hash(app.db.reader(), caller.id(), &hash).await?;
-    Ok(Json(Preview {
+    Ok(Json(CardPreview {
         name: card.name().to_owned(),
         spec_version: card.spec_version(),
-        greeting: greeting_to(&caller, &card, &app),
+        greeting: render_greeting(&caller, &card, &app),
         greetings: character::count_greetings(&card),
         lore_entries: card.n_lore_entries(),
         linked_world: card.world_name().map(str::to_owned),
@@ -128,7 +129,7 @@ pub async fn preview(
     }))
 }
 
-fn greeting_to(caller: &CurrentUser, card: &Card, app: &App) -> String {
+fn render_greeting(caller: &CurrentUser, card: &Card, app: &App) -> String {
     let company = GreetingAudience {
         character: card.name(),
         user: &caller.user.display_name,
@@ -152,8 +153,8 @@ fn greeting_to(caller: &CurrentUser, card: &Card, app: &App) -> String {
     tag = "characters",
     request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
-        (status = 201, body = Imported),
-        (status = 200, body = Imported),
+        (status = 201, body = ImportedCard),
+        (status = 200, body = ImportedCard),
         (status = 413, description = "`too_large`; `storage_full`."),
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
         (status = 422, description = "`not_a_card`, with the reason.")
@@ -164,9 +165,9 @@ pub async fn import(
     caller: CurrentUser,
     upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
-    let parcel = received(&app, upload).await?;
+    let parcel = receive_card(&app, upload).await?;
     let mut warnings = parcel.card.warnings.clone();
-    let shelf = characters::shelf_of(&app, &caller);
+    let shelf = characters::library_of(&app, &caller);
     let arrival = card_store::store(&app.db, shelf, parcel, app.clock.now()).await?;
     let mut answer = match arrival.is_new {
         true => HttpResponse::Created(),
@@ -176,7 +177,7 @@ pub async fn import(
             HttpResponse::Ok()
         }
     };
-    Ok(answer.json(Imported {
+    Ok(answer.json(ImportedCard {
         character: arrival.character.view(),
         warnings: import_warning::sentences(&warnings),
         warnings_coded: warnings,
@@ -192,8 +193,8 @@ pub async fn import(
     path = "/api/characters/{character_id}/export",
     tag = "characters",
     params(
-        ("format" = inline(Option<ExportFormat>), Query, description = "`json` unless said."),
-        ("spec" = inline(Option<ExportSpec>), Query, description = "The card's own unless said.")
+        ("format" = inline(Option<CardExportFormat>), Query, description = "`json` unless said."),
+        ("spec" = inline(Option<CardExportVersion>), Query, description = "The card's own unless said.")
     ),
     responses(
         (
@@ -214,9 +215,9 @@ pub async fn export(
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
     // What follows may take a few dozen megabytes.
-    let turn = exports::turn_of_card().await?;
-    let found = characters::visible(&app, &caller, id.into_inner()).await?;
-    if !characters::may_read_whole(&caller, &found) {
+    let turn = chat_exports::acquire_card_permit().await?;
+    let found = characters::find_visible(&app, &caller, id.into_inner()).await?;
+    if !characters::can_read_whole_card(&caller, &found) {
         return Err(ApiError::new(
             403,
             "card_not_shared",
@@ -226,39 +227,39 @@ pub async fn export(
     let format = pagination::parse_value(request.query_string(), "format")?;
     let spec = pagination::parse_value(request.query_string(), "spec")?;
     let spec = spec.map(|it| match it {
-        ExportSpec::V2 => ExportVersion::V2,
-        ExportSpec::V3 => ExportVersion::V3,
+        CardExportVersion::V2 => ExportVersion::V2,
+        CardExportVersion::V3 => ExportVersion::V3,
     });
-    let format = format.unwrap_or(ExportFormat::Json);
+    let format = format.unwrap_or(CardExportFormat::Json);
     let (ending, kind) = match format {
-        ExportFormat::Json => ("json", "application/json"),
-        ExportFormat::Png => ("png", "image/png"),
-        ExportFormat::Charx => ("charx", "application/zip"),
+        CardExportFormat::Json => ("json", "application/json"),
+        CardExportFormat::Png => ("png", "image/png"),
+        CardExportFormat::Charx => ("charx", "application/zip"),
     };
     let assets = match format {
-        ExportFormat::Json => TempAssets::new()?,
-        ExportFormat::Png | ExportFormat::Charx => assets_of(&app, found.id).await?,
+        CardExportFormat::Json => TempAssets::new()?,
+        CardExportFormat::Png | CardExportFormat::Charx => load_assets(&app, found.id).await?,
     };
-    let named = exports::attachment(&found.name, ending);
-    let mut leaving = CardExport {
+    let named = chat_exports::attachment(&found.name, ending);
+    let mut exported = CardExport {
         card: Card::from_document(found.card)?,
         assets,
     };
-    let made = apart(&app, move || match format {
-        ExportFormat::Json => leaving.as_json(spec),
-        ExportFormat::Png => leaving.as_png(),
-        ExportFormat::Charx => leaving.as_charx(),
+    let made = run_blocking_limited(&app, move || match format {
+        CardExportFormat::Json => exported.as_json(spec),
+        CardExportFormat::Png => exported.as_png(),
+        CardExportFormat::Charx => exported.as_charx(),
     });
     let file = made.await?.map_err(|error| match error {
         CardError::TooLarge(reason) => ApiError::new(422, "too_large_for_png", reason),
         error => ApiError::internal(error),
     })?;
     drop(turn);
-    exports::sent(file, named, kind)
+    chat_exports::file_response(file, named, kind)
 }
 
 /// What a character has beside its card, read into a file piece by piece.
-async fn assets_of(app: &App, id: CharacterId) -> ApiResult<TempAssets> {
+async fn load_assets(app: &App, id: CharacterId) -> ApiResult<TempAssets> {
     let db = app.db.reader();
     let mut assets = TempAssets::new()?;
     for link in character_asset::list_for_character(db, id).await? {
@@ -272,7 +273,7 @@ async fn assets_of(app: &App, id: CharacterId) -> ApiResult<TempAssets> {
             }
             // A disk is slow where this thread serves others.
             let name = link.name.clone();
-            let written = apart_from_server(app, move || {
+            let written = run_blocking(app, move || {
                 if is_first {
                     assets.push(&name, &piece)?;
                 } else {
@@ -291,7 +292,7 @@ async fn assets_of(app: &App, id: CharacterId) -> ApiResult<TempAssets> {
 }
 
 /// Does work that waits for the disk on a thread of its own.
-async fn apart_from_server<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     app: &App,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> ApiResult<T> {
@@ -303,13 +304,13 @@ async fn apart_from_server<T: Send + 'static>(
 #[derive(Clone, Copy, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[schema(as = ExportFormat)]
-pub enum ExportFormat {
+pub enum CardExportFormat {
     Json,
     Png,
     Charx,
 }
 
-impl FromStr for ExportFormat {
+impl FromStr for CardExportFormat {
     type Err = ();
 
     fn from_str(word: &str) -> Result<Self, ()> {
@@ -326,12 +327,12 @@ impl FromStr for ExportFormat {
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[schema(as = ExportSpec)]
-pub enum ExportSpec {
+pub enum CardExportVersion {
     V2,
     V3,
 }
 
-impl FromStr for ExportSpec {
+impl FromStr for CardExportVersion {
     type Err = ();
 
     fn from_str(word: &str) -> Result<Self, ()> {
@@ -343,18 +344,18 @@ impl FromStr for ExportSpec {
     }
 }
 
-async fn received(app: &App, upload: PendingUpload) -> ApiResult<CardFile> {
+async fn receive_card(app: &App, upload: PendingUpload) -> ApiResult<CardFile> {
     let file = upload.save(card_file::MAX_BYTES).await?.file;
-    Ok(apart(app, || card_file::read(file)).await??)
+    Ok(run_blocking_limited(app, || card_file::read(file)).await??)
 }
 
 /// Does long work on a thread of its own, a few at a time.
-pub async fn apart<T: Send + 'static>(
+pub async fn run_blocking_limited<T: Send + 'static>(
     app: &App,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> ApiResult<T> {
-    let _place = PLACES.acquire().await.map_err(ApiError::internal)?;
-    apart_from_server(app, work).await
+    let _place = PERMITS.acquire().await.map_err(ApiError::internal)?;
+    run_blocking(app, work).await
 }
 
 impl From<CardError> for ApiError {

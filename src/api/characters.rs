@@ -1,8 +1,8 @@
 //! Characters: one's shelf of cards, and those one meets.
 
-use crate::api::card_bodies::CharacterChange;
+use crate::api::card_bodies::CreateCharacter;
 use crate::api::card_bodies::FLAT_FIELDS;
-use crate::api::card_bodies::NewCharacter;
+use crate::api::card_bodies::UpdateCharacter;
 use crate::app::App;
 use crate::characters::card::Card;
 use crate::characters::card_store;
@@ -52,7 +52,7 @@ pub async fn list(
     post,
     path = "/api/characters",
     tag = "characters",
-    request_body = NewCharacter,
+    request_body = CreateCharacter,
     responses(
         (status = 201, body = character::CharacterView),
         (status = 413, description = "`storage_full`."),
@@ -67,11 +67,11 @@ pub async fn create(
     let mut body = body.read().await?;
     let card = match body.shift_remove("card") {
         Some(document) => {
-            nothing_beside(&body, &[])?;
+            require_known_fields(&body, &[])?;
             Card::from_document(document)?
         }
         None => {
-            nothing_beside(&body, &FLAT_FIELDS)?;
+            require_known_fields(&body, &FLAT_FIELDS)?;
             if !body.contains_key("name") {
                 let message = "A character takes a `name`, or a whole `card`.";
                 return Err(ApiError::new(400, "missing_field", message).with_param("name"));
@@ -79,11 +79,12 @@ pub async fn create(
             Card::from_flat(body)?
         }
     };
-    let made = card_store::create(&app.db, shelf_of(&app, &caller), card, app.clock.now()).await?;
+    let made =
+        card_store::create(&app.db, library_of(&app, &caller), card, app.clock.now()).await?;
     Ok(HttpResponse::Created().json(made.view()))
 }
 
-fn nothing_beside(body: &Map<String, Value>, known: &[&str]) -> ApiResult<()> {
+fn require_known_fields(body: &Map<String, Value>, known: &[&str]) -> ApiResult<()> {
     match body.keys().find(|it| !known.contains(&it.as_str())) {
         None => Ok(()),
         Some(key) => {
@@ -109,15 +110,15 @@ pub async fn show(
     caller: CurrentUser,
     id: Path<CharacterId>,
 ) -> ApiResult<Json<character::CharacterView>> {
-    let found = visible(&app, &caller, id.into_inner()).await?;
-    Ok(Json(match may_read_whole(&caller, &found) {
+    let found = find_visible(&app, &caller, id.into_inner()).await?;
+    Ok(Json(match can_read_whole_card(&caller, &found) {
         true => found.view(),
         false => found.public_view(),
     }))
 }
 
 /// Whether the caller, to whom the character is visible, may read its whole card.
-pub fn may_read_whole(caller: &CurrentUser, found: &character::Model) -> bool {
+pub fn can_read_whole_card(caller: &CurrentUser, found: &character::Model) -> bool {
     caller.is_admin() || found.owner_id == Some(caller.id()) || found.share_whole_card
 }
 
@@ -127,29 +128,29 @@ pub fn may_read_whole(caller: &CurrentUser, found: &character::Model) -> bool {
     path = r"/api/characters/{character_id:\d+}",
     operation_id = "change",
     tag = "characters",
-    request_body = CharacterChange,
+    request_body = UpdateCharacter,
     responses(
         (status = 200, body = character::CharacterView),
         (status = 422, description = "`not_a_card`, with the reason; `invalid_value`.")
     )
 )]
-pub async fn change(
+pub async fn update(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<CharacterId>,
     body: JsonBody<Map<String, Value>>,
 ) -> ApiResult<Json<character::CharacterView>> {
-    let present = own(&app, &caller, id.into_inner()).await?;
+    let present = require_own(&app, &caller, id.into_inner()).await?;
     let mut body = body.read().await?;
     let share = body.shift_remove("share_whole_card");
-    let share = share.map(share_whole_card).transpose()?;
+    let share = share.map(parse_share_whole_card).transpose()?;
     let card = match body.shift_remove("card") {
         Some(document) => {
-            nothing_beside(&body, &[])?;
+            require_known_fields(&body, &[])?;
             Some(Card::from_document(document)?)
         }
         None => {
-            nothing_beside(&body, &FLAT_FIELDS)?;
+            require_known_fields(&body, &FLAT_FIELDS)?;
             let changes_card = !body.is_empty() || share.is_none();
             match changes_card {
                 true => Some(present.card()?.with_changes(body)?),
@@ -173,7 +174,7 @@ pub async fn change(
     Ok(Json(changed.view()))
 }
 
-fn share_whole_card(value: Value) -> ApiResult<bool> {
+fn parse_share_whole_card(value: Value) -> ApiResult<bool> {
     value.as_bool().ok_or_else(|| {
         let message = "`share_whole_card` is true or false.";
         ApiError::new(400, "invalid_type", message).with_param("share_whole_card")
@@ -192,40 +193,40 @@ pub async fn delete(
     caller: CurrentUser,
     id: Path<CharacterId>,
 ) -> ApiResult<HttpResponse> {
-    let present = own(&app, &caller, id.into_inner()).await?;
+    let present = require_own(&app, &caller, id.into_inner()).await?;
     character::delete(&app.db, present.id).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
 /// A character that the caller may read: their own, one they share a space with, any for an admin.
-pub async fn visible(
+pub async fn find_visible(
     app: &App,
     caller: &CurrentUser,
     id: CharacterId,
 ) -> ApiResult<character::Model> {
     let found = character::find_active(app.db.reader(), id).await?;
     let found = found.ok_or_else(ApiError::not_found)?;
-    match may_read(app, caller, found.owner_id, id).await? {
+    match can_read(app, caller, found.owner_id, id).await? {
         true => Ok(found),
         false => Err(ApiError::not_found()),
     }
 }
 
 /// The face of one that is visible, or off its shelf: its seats stay, and have a face.
-pub async fn met(
+pub async fn find_visible_avatar(
     app: &App,
     caller: &CurrentUser,
     id: CharacterId,
 ) -> ApiResult<character::AvatarRef> {
     let found = character::avatar_ref(app.db.reader(), id).await?;
     let found = found.ok_or_else(ApiError::not_found)?;
-    match may_read(app, caller, found.owner_id, id).await? {
+    match can_read(app, caller, found.owner_id, id).await? {
         true => Ok(found),
         false => Err(ApiError::not_found()),
     }
 }
 
-async fn may_read(
+async fn can_read(
     app: &App,
     caller: &CurrentUser,
     owner: Option<UserId>,
@@ -237,7 +238,7 @@ async fn may_read(
 }
 
 /// The caller's shelf.
-pub fn shelf_of(app: &App, caller: &CurrentUser) -> StorageQuota {
+pub fn library_of(app: &App, caller: &CurrentUser) -> StorageQuota {
     StorageQuota {
         owner: caller.id(),
         limit: app.config.limits.stored_bytes,
@@ -245,8 +246,12 @@ pub fn shelf_of(app: &App, caller: &CurrentUser) -> StorageQuota {
 }
 
 /// A character that the caller may change: their own, any for an admin.
-pub async fn own(app: &App, caller: &CurrentUser, id: CharacterId) -> ApiResult<character::Model> {
-    let found = visible(app, caller, id).await?;
+pub async fn require_own(
+    app: &App,
+    caller: &CurrentUser,
+    id: CharacterId,
+) -> ApiResult<character::Model> {
+    let found = find_visible(app, caller, id).await?;
     match caller.is_admin() || found.owner_id == Some(caller.id()) {
         true => Ok(found),
         false => Err(ApiError::forbidden(

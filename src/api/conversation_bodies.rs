@@ -25,10 +25,10 @@ use utoipa::openapi::schema::Type;
 /// A conversation to be.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct New {
+pub struct CreateConversation {
     pub title: Option<String>,
     /// `root` unless said.
-    pub kind: Option<NewKind>,
+    pub kind: Option<NewConversationKind>,
     /// A thread hangs on a conversation of the same space; a root on none.
     pub parent_conversation_id: Option<ConversationId>,
 }
@@ -36,12 +36,12 @@ pub struct New {
 /// What can be made here. A branch is made from a message.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum NewKind {
+pub enum NewConversationKind {
     Root,
     Thread,
 }
 
-impl PartialSchema for New {
+impl PartialSchema for CreateConversation {
     fn schema() -> RefOr<Schema> {
         let kind = |word: &str| {
             let kinds = SchemaType::from_iter([Type::String, Type::Null]);
@@ -74,7 +74,7 @@ impl PartialSchema for New {
     }
 }
 
-impl ToSchema for New {
+impl ToSchema for CreateConversation {
     fn name() -> Cow<'static, str> {
         "NewConversation".into()
     }
@@ -89,12 +89,12 @@ impl ToSchema for New {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ConversationChange)]
-pub struct Change {
+pub struct UpdateConversation {
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = TitleSchema)]
     pub title: Option<String>,
     #[serde(default, deserialize_with = "json_body::present")]
-    #[schema(value_type = settings::Known)]
+    #[schema(value_type = settings::KnownSettings)]
     pub settings: Option<Map<String, Value>>,
 }
 
@@ -102,7 +102,7 @@ pub struct Change {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ReadMark)]
-pub struct Read {
+pub struct MarkRead {
     /// The number of a message; 0 for none of them.
     #[schema(minimum = 0)]
     pub seq: i64,
@@ -111,7 +111,7 @@ pub struct Read {
 /// A conversation in a list, with how far the caller has read.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ListedConversation)]
-pub struct Listed {
+pub struct ConversationSummary {
     #[serde(flatten)]
     pub view: ConversationView,
     pub last_read_seq: i64,

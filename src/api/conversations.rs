@@ -1,12 +1,12 @@
 //! Conversations: their list, their documents, and how far one has read.
 
 use crate::accounts::names;
-use crate::api::conversation_bodies::Change;
-use crate::api::conversation_bodies::Listed;
-use crate::api::conversation_bodies::New;
-use crate::api::conversation_bodies::NewKind;
-use crate::api::conversation_bodies::Read;
-use crate::api::engine_error::answer;
+use crate::api::conversation_bodies::ConversationSummary;
+use crate::api::conversation_bodies::CreateConversation;
+use crate::api::conversation_bodies::MarkRead;
+use crate::api::conversation_bodies::NewConversationKind;
+use crate::api::conversation_bodies::UpdateConversation;
+use crate::api::engine_error::api_error;
 use crate::api::jobs;
 use crate::api::jobs::JobStarted;
 use crate::api::memberships;
@@ -45,14 +45,14 @@ use sea_orm::QueryFilter;
     path = "/api/spaces/{space_id}/conversations",
     tag = "conversations",
     params(PageQuery),
-    responses((status = 200, body = PageOf<Listed>))
+    responses((status = 200, body = PageOf<ConversationSummary>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<Listed>>> {
+) -> ApiResult<Json<PageOf<ConversationSummary>>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     let (user, space) = (caller.id(), at.space.id);
     let read = app.db.read(move |tx| {
@@ -64,7 +64,7 @@ pub async fn list(
             let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
             let marks = read_mark::list_for_user(tx, user, &ids).await?;
             let views = snapshot::list_conversation_views(tx, space, &found.data).await?;
-            let data = views.into_iter().map(|view| Listed {
+            let data = views.into_iter().map(|view| ConversationSummary {
                 last_read_seq: marks.get(&view.id).copied().unwrap_or_default(),
                 view,
             });
@@ -83,50 +83,52 @@ pub async fn list(
     post,
     path = "/api/spaces/{space_id}/conversations",
     tag = "conversations",
-    request_body = New,
+    request_body = CreateConversation,
     responses((status = 201, body = ConversationView))
 )]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    body: JsonBody<New>,
+    body: JsonBody<CreateConversation>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     at.require_write(Action::ManageConversation)?;
     let body = body.read().await?;
-    let kind = body.kind.unwrap_or(NewKind::Root);
+    let kind = body.kind.unwrap_or(NewConversationKind::Root);
     let new = NewConversation {
-        title: body.title.as_deref().map(title).transpose()?,
+        title: body.title.as_deref().map(parse_title).transpose()?,
         kind: match kind {
-            NewKind::Root => conversation::ConversationKind::Root,
-            NewKind::Thread => conversation::ConversationKind::Thread,
+            NewConversationKind::Root => conversation::ConversationKind::Root,
+            NewConversationKind::Thread => conversation::ConversationKind::Thread,
         },
-        parent: parent(&app, &at, kind, body.parent_conversation_id).await?,
+        parent: validate_parent(&app, &at, kind, body.parent_conversation_id).await?,
     };
     let row = app
         .engine
         .create_conversation(at.space.id, new)
         .await
-        .map_err(answer)?;
+        .map_err(api_error)?;
     let view = app.engine.conversation_view(row.id).await?;
     announce(&app, &view);
     Ok(HttpResponse::Created().json(view))
 }
 
 /// The parent that a new conversation of this kind must have, or must not.
-async fn parent(
+async fn validate_parent(
     app: &App,
     at: &space_access::SpaceAccess,
-    kind: NewKind,
+    kind: NewConversationKind,
     parent: Option<ConversationId>,
 ) -> ApiResult<Option<ConversationId>> {
     let wrong = |message: &str| Err(ApiError::invalid_value("parent_conversation_id", message));
     match (kind, parent) {
-        (NewKind::Root, None) => Ok(None),
-        (NewKind::Root, Some(_)) => wrong("Only a thread has a parent."),
-        (NewKind::Thread, None) => wrong("A thread hangs on a conversation: say which."),
-        (NewKind::Thread, Some(id)) => {
+        (NewConversationKind::Root, None) => Ok(None),
+        (NewConversationKind::Root, Some(_)) => wrong("Only a thread has a parent."),
+        (NewConversationKind::Thread, None) => {
+            wrong("A thread hangs on a conversation: say which.")
+        }
+        (NewConversationKind::Thread, Some(id)) => {
             let found = conversation::Entity::find_by_id(id)
                 .one(app.db.reader())
                 .await?;
@@ -162,19 +164,19 @@ pub async fn show(
     path = "/api/conversations/{conversation_id}",
     operation_id = "change",
     tag = "conversations",
-    request_body = Change,
+    request_body = UpdateConversation,
     responses((status = 200, body = ConversationView))
 )]
-pub async fn change(
+pub async fn update(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: JsonBody<Change>,
+    body: JsonBody<UpdateConversation>,
 ) -> ApiResult<Json<ConversationView>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     at.require_write(Action::ManageConversation)?;
     let body = body.read().await?;
-    let title = body.title.as_deref().map(title).transpose()?;
+    let title = body.title.as_deref().map(parse_title).transpose()?;
     let settings = body.settings.map(settings::parse).transpose()?;
     let row = conversation::update(&app.db, at.conversation.id, title, settings)
         .await?
@@ -213,10 +215,10 @@ pub async fn delete(
         ));
     }
     if conversation::count_children(db, id).await? > 0 {
-        return Err(has_children());
+        return Err(has_children_error());
     }
     let deleted = app.engine.delete_conversation(id, caller.id()).await;
-    let deletion = deleted.map_err(answer)?.ok_or_else(has_children)?;
+    let deletion = deleted.map_err(api_error)?.ok_or_else(has_children_error)?;
     for seat in &deletion.copilots {
         memberships::announce_copilot(&app, seat);
     }
@@ -225,10 +227,10 @@ pub async fn delete(
     // Whoever hears it looks again, and is told that there is nothing to hear.
     let seats = membership::list_active(db, at.space.id).await?;
     let listeners = seats.iter().filter_map(|it| it.user_id);
-    memberships::have_rights_reviewed(&app, at.space.id, listeners.chain([caller.id()]));
+    memberships::request_access_review(&app, at.space.id, listeners.chain([caller.id()]));
     Ok(match app.engine.wait_for_deletion(deletion).await? {
         None => HttpResponse::NoContent().finish(),
-        Some(job) => jobs::accepted(&job),
+        Some(job) => jobs::accepted_response(&job),
     })
 }
 
@@ -238,14 +240,14 @@ pub async fn delete(
     path = "/api/conversations/{conversation_id}/read",
     operation_id = "read",
     tag = "conversations",
-    request_body = Read,
+    request_body = MarkRead,
     responses((status = 204))
 )]
-pub async fn read(
+pub async fn mark_read(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: JsonBody<Read>,
+    body: JsonBody<MarkRead>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     let seq = body.read().await?.seq;
@@ -257,13 +259,13 @@ pub async fn read(
     }
     let id = at.conversation.id;
     if read_mark::advance(&app.db, caller.id(), id, seq).await? {
-        let told = read_mark::read_updated(caller.id(), id, seq);
-        app.hub.publish(told);
+        let event = read_mark::read_updated(caller.id(), id, seq);
+        app.hub.publish(event);
     }
     Ok(HttpResponse::NoContent().finish())
 }
 
-fn has_children() -> ApiError {
+fn has_children_error() -> ApiError {
     let message = "Branches or threads hang on this conversation. Delete them first.";
     ApiError::conflict("has_children", message)
 }
@@ -278,7 +280,7 @@ pub fn announce(app: &App, view: &ConversationView) {
 ///
 /// # Errors
 /// 422.
-pub fn title(text: &str) -> ApiResult<String> {
+pub fn parse_title(text: &str) -> ApiResult<String> {
     names::parse_display_name(text, 200)
         .map_err(|error| ApiError::invalid_value("title", error.to_string()))
 }

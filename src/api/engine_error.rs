@@ -5,9 +5,9 @@ use crate::runs::command::CommandError;
 use crate::runs::error::EngineError;
 
 /// The answer to a verb that changed nothing.
-pub fn answer(error: EngineError) -> ApiError {
+pub fn api_error(error: EngineError) -> ApiError {
     match error {
-        EngineError::Rejected(refusal) => refused(&refusal),
+        EngineError::Rejected(refusal) => rejection_error(&refusal),
         EngineError::Conflict => ApiError::conflict(
             "already_finished",
             "Somebody else was a moment faster. Look again.",
@@ -21,7 +21,7 @@ pub fn answer(error: EngineError) -> ApiError {
     }
 }
 
-fn refused(refusal: &CommandError) -> ApiError {
+fn rejection_error(refusal: &CommandError) -> ApiError {
     let (status, code, message) = match refusal {
         CommandError::NotFound => return ApiError::not_found(),
         CommandError::Forbidden => return ApiError::forbidden("This seat only reads."),

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 /// In one word.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Health)]
-pub struct Word {
+pub struct LivenessBody {
     /// `alive`.
     status: &'static str,
 }
@@ -23,7 +23,7 @@ pub struct Word {
 /// Whether the server takes work, and the parts that decide it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Readiness)]
-pub struct Readiness {
+pub struct ReadinessBody {
     /// `ready` or `not_ready`.
     status: &'static str,
     /// `connected`, or `away`: it does not answer.
@@ -41,7 +41,7 @@ pub struct Readiness {
 #[derive(Serialize, ToSchema)]
 pub struct NotReady<'a> {
     #[serde(flatten)]
-    parts: Readiness,
+    parts: ReadinessBody,
     error: ErrorDetail<'a>,
 }
 
@@ -52,10 +52,10 @@ pub struct NotReady<'a> {
     operation_id = "alive",
     tag = "server",
     security(),
-    responses((status = 200, body = Word))
+    responses((status = 200, body = LivenessBody))
 )]
-pub async fn alive() -> HttpResponse {
-    HttpResponse::Ok().json(Word { status: "alive" })
+pub async fn live() -> HttpResponse {
+    HttpResponse::Ok().json(LivenessBody { status: "alive" })
 }
 
 /// The server takes work.
@@ -69,7 +69,7 @@ pub async fn alive() -> HttpResponse {
     tag = "server",
     security(),
     responses(
-        (status = 200, body = Readiness),
+        (status = 200, body = ReadinessBody),
         (status = 503, body = NotReady<'_>, description = "`internal`: not ready, with the reason.")
     )
 )]
@@ -96,7 +96,7 @@ pub async fn ready(app: Data<App>) -> HttpResponse {
         true => "connected",
         false => "away",
     });
-    let mut parts = Readiness {
+    let mut parts = ReadinessBody {
         status: "ready",
         database: if away.is_some() { "away" } else { "connected" },
         clock: if is_known { "known" } else { "unknown" },

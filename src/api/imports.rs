@@ -1,7 +1,7 @@
 //! Bringing chats in: begun with a file, followed and canceled by its number.
 
 use crate::api::conversations;
-use crate::api::engine_error::answer;
+use crate::api::engine_error::api_error;
 use crate::app::App;
 use crate::conversations::chat_authors::AuthorChoice;
 use crate::conversations::chat_authors::AuthorMap;
@@ -59,7 +59,7 @@ const MAX_NAMES: usize = 200;
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file.")
     )
 )]
-pub async fn chat(
+pub async fn import(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
@@ -69,7 +69,7 @@ pub async fn chat(
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     at.require_write(Action::ManageConversation)?;
     let seats = membership::list_for_space(app.db.reader(), at.space.id).await?;
-    let chosen = choices(
+    let chosen = parse_choices(
         pagination::parse_text(request.query_string(), "names")?,
         &seats,
     )?;
@@ -82,7 +82,7 @@ pub async fn chat(
     quota
         .require(app.db.reader(), at.space.owner_id, bytes)
         .await
-        .map_err(|error| answer(error.into()))?;
+        .map_err(|error| api_error(error.into()))?;
     let begun = import_writer::start(
         &app.db,
         caller.id(),
@@ -91,23 +91,23 @@ pub async fn chat(
         file.n_bytes,
         now,
     );
-    let job = begun.await.map_err(refusal)?;
+    let job = begun.await.map_err(import_error)?;
     let view = job.view();
     let importer = at.membership.as_ref().map(|it| it.id);
     let chat = ChatImport {
         job,
         target: at.space.id,
-        title: title_of(&file),
+        title: title_from_file_name(&file),
         authors: AuthorMap::new(&seats, importer, chosen),
     };
-    let task = bring_in(app.clone(), chat, file);
+    let task = run_import(app.clone(), chat, file);
     app.shutdown.spawn(task);
     Ok(HttpResponse::Accepted().json(view))
 }
 
-async fn bring_in(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
+async fn run_import(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
     // Its row tells how it ended, and the log where it should not have.
-    let Ok(row) = chat_import::run(&tools(&app), chat, file.file).await else {
+    let Ok(row) = chat_import::run(&import_context(&app), chat, file.file).await else {
         return;
     };
     match app.engine.conversation_view(row.id).await {
@@ -117,7 +117,7 @@ async fn bring_in(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
 }
 
 /// What an import works with.
-pub fn tools(app: &App) -> ImportServices {
+pub fn import_context(app: &App) -> ImportServices {
     ImportServices {
         db: app.db.clone(),
         clock: app.clock.clone(),
@@ -137,7 +137,7 @@ pub async fn show(
     caller: CurrentUser,
     id: Path<ImportId>,
 ) -> ApiResult<Json<import_job::ImportView>> {
-    let row = own(&app, &caller, id.into_inner()).await?;
+    let row = require_own(&app, &caller, id.into_inner()).await?;
     Ok(Json(row.view()))
 }
 
@@ -157,15 +157,15 @@ pub async fn cancel(
     caller: CurrentUser,
     id: Path<ImportId>,
 ) -> ApiResult<HttpResponse> {
-    let row = own(&app, &caller, id.into_inner()).await?;
-    give_up(&app, &row).await
+    let row = require_own(&app, &caller, id.into_inner()).await?;
+    cancel_import(&app, &row).await
 }
 
 /// Ends an import; nothing of it is left.
 ///
 /// # Errors
 /// 409 `already_finished`.
-pub async fn give_up(app: &App, row: &import_job::Model) -> ApiResult<HttpResponse> {
+pub async fn cancel_import(app: &App, row: &import_job::Model) -> ApiResult<HttpResponse> {
     let canceled = import_job::ImportStatus::Canceled;
     let report = Value::Object(Map::new());
     let now = app.clock.now();
@@ -178,7 +178,11 @@ pub async fn give_up(app: &App, row: &import_job::Model) -> ApiResult<HttpRespon
     }
 }
 
-async fn own(app: &App, caller: &CurrentUser, id: ImportId) -> ApiResult<import_job::Model> {
+async fn require_own(
+    app: &App,
+    caller: &CurrentUser,
+    id: ImportId,
+) -> ApiResult<import_job::Model> {
     let found = import_job::Entity::find_by_id(id)
         .one(app.db.reader())
         .await?;
@@ -187,12 +191,12 @@ async fn own(app: &App, caller: &CurrentUser, id: ImportId) -> ApiResult<import_
 }
 
 /// What was said of the names in a file.
-fn choices(
-    said: Option<String>,
+fn parse_choices(
+    text: Option<String>,
     seats: &[membership::Model],
 ) -> ApiResult<HashMap<String, AuthorChoice>> {
     let wrong = |message: &str| ApiError::new(400, "invalid_value", message).with_param("names");
-    let Some(said) = said else {
+    let Some(said) = text else {
         return Ok(HashMap::new());
     };
     let said: Map<String, Value> = serde_json::from_str(&said)
@@ -214,13 +218,13 @@ fn choices(
 }
 
 /// A file's name without its ending.
-fn title_of(file: &TempFileUpload) -> Option<String> {
+fn title_from_file_name(file: &TempFileUpload) -> Option<String> {
     let name = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
     (!name.trim().is_empty()).then(|| name.to_owned())
 }
 
 /// What an import that did not begin answers.
-pub fn refusal(error: ChatImportError) -> ApiError {
+pub fn import_error(error: ChatImportError) -> ApiError {
     match error {
         ChatImportError::AlreadyRunning => ApiError::conflict("import_running", error.to_string()),
         ChatImportError::Db(error) => error.into(),

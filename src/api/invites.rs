@@ -41,7 +41,7 @@ const QR_WIDTH: u32 = 240;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewInvite)]
-pub struct Wanted {
+pub struct CreateInvite {
     #[schema(schema_with = new_seat::role_schema)]
     role: MembershipRole,
     /// Null or absent: as many as come.
@@ -55,7 +55,7 @@ pub struct Wanted {
 /// A new invitation; nobody reads its token again.
 #[derive(Serialize, ToSchema)]
 #[schema(as = InviteWithToken)]
-pub struct Made {
+pub struct CreatedInvite {
     #[serde(flatten)]
     view: invite::InviteView,
     /// The link.
@@ -93,26 +93,28 @@ pub async fn list(
     post,
     path = "/api/spaces/{space_id}/invites",
     tag = "invites",
-    request_body = Wanted,
-    responses((status = 201, body = Made))
+    request_body = CreateInvite,
+    responses((status = 201, body = CreatedInvite))
 )]
 pub async fn create(
     app: Data<App>,
     request: HttpRequest,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    body: JsonBody<Wanted>,
+    body: JsonBody<CreateInvite>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     at.require_write(Action::Moderate)?;
     let body = body.read().await?;
-    memberships::may_let_in_as(&at, body.role)?;
+    memberships::require_can_invite_as(&at, body.role)?;
     let now = app.clock.now();
     let new = NewInvite {
         space: at.space.id,
         role: body.role,
-        max_uses: body.max_uses.map(uses).transpose()?,
-        expires_at: now.plus_ms(ms(body.expires_in_hours.unwrap_or(DEFAULT_HOURS))?),
+        max_uses: body.max_uses.map(parse_max_uses).transpose()?,
+        expires_at: now.plus_ms(parse_lifetime_ms(
+            body.expires_in_hours.unwrap_or(DEFAULT_HOURS),
+        )?),
         created_by: caller.id(),
     };
     let address = csrf::public_origin(request.headers(), app.config.public_url.as_deref());
@@ -123,7 +125,7 @@ pub async fn create(
     let (made, token) = invite::create(&app.db, new, now).await?;
     // Behind the `#`: browsers send that part to nobody.
     let url = format!("{address}/join#{token}");
-    Ok(HttpResponse::Created().json(Made {
+    Ok(HttpResponse::Created().json(CreatedInvite {
         view: made.view(),
         qr_svg: qr_svg(&url).map_err(ApiError::internal)?,
         url,
@@ -131,9 +133,9 @@ pub async fn create(
     }))
 }
 
-fn uses(most: i64) -> ApiResult<i64> {
-    match (1..=MAX_USES).contains(&most) {
-        true => Ok(most),
+fn parse_max_uses(max_uses: i64) -> ApiResult<i64> {
+    match (1..=MAX_USES).contains(&max_uses) {
+        true => Ok(max_uses),
         false => Err(ApiError::invalid_value(
             "max_uses",
             format!("This takes 1 to {MAX_USES}, or null for as many as come."),
@@ -142,7 +144,7 @@ fn uses(most: i64) -> ApiResult<i64> {
 }
 
 /// Hours as milliseconds, at least one.
-fn ms(hours: f64) -> ApiResult<i64> {
+fn parse_lifetime_ms(hours: f64) -> ApiResult<i64> {
     let is_a_time = hours > 0.0 && hours <= MAX_HOURS;
     if !is_a_time {
         return Err(ApiError::invalid_value(
@@ -194,18 +196,18 @@ pub async fn revoke(
 
 #[cfg(test)]
 mod tests {
-    use super::ms;
+    use super::parse_lifetime_ms;
+    use super::parse_max_uses;
     use super::qr_svg;
-    use super::uses;
 
     #[test]
     fn an_invite_lives_for_up_to_thirty_days() {
-        assert_eq!(ms(168.0).unwrap(), 7 * 86_400_000);
-        assert_eq!(ms(0.5).unwrap(), 1_800_000);
-        assert_eq!(ms(720.0).unwrap(), 30 * 86_400_000);
-        assert_eq!(ms(f64::MIN_POSITIVE).unwrap(), 1);
+        assert_eq!(parse_lifetime_ms(168.0).unwrap(), 7 * 86_400_000);
+        assert_eq!(parse_lifetime_ms(0.5).unwrap(), 1_800_000);
+        assert_eq!(parse_lifetime_ms(720.0).unwrap(), 30 * 86_400_000);
+        assert_eq!(parse_lifetime_ms(f64::MIN_POSITIVE).unwrap(), 1);
         for hours in [0.0, -1.0, 720.001, f64::INFINITY, f64::NAN] {
-            let error = ms(hours).unwrap_err();
+            let error = parse_lifetime_ms(hours).unwrap_err();
             assert_eq!(error.param.as_deref(), Some("expires_in_hours"), "{hours}");
             assert!(error.message.contains("720"), "{}", error.message);
         }
@@ -213,12 +215,16 @@ mod tests {
 
     #[test]
     fn an_invite_is_for_one_to_a_thousand() {
-        assert!(uses(1).is_ok() && uses(1_000).is_ok());
-        assert!(uses(0).is_err() && uses(1_001).is_err() && uses(-1).is_err());
+        assert!(parse_max_uses(1).is_ok() && parse_max_uses(1_000).is_ok());
+        assert!(
+            parse_max_uses(0).is_err()
+                && parse_max_uses(1_001).is_err()
+                && parse_max_uses(-1).is_err()
+        );
     }
 
     #[test]
-    fn the_picture_stands_alone_and_has_a_margin() {
+    fn the_qr_code_is_self_contained_and_has_a_margin() {
         let picture = qr_svg(&format!("https://troupe.example/join#{}", "x".repeat(43))).unwrap();
 
         assert!(picture.contains("<svg xmlns=\"http://www.w3.org/2000/svg\""));

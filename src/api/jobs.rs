@@ -26,7 +26,7 @@ pub struct JobStarted {
 }
 
 /// 202 with the job that goes on.
-pub fn accepted(job: &job::Model) -> HttpResponse {
+pub fn accepted_response(job: &job::Model) -> HttpResponse {
     HttpResponse::Accepted().json(JobStarted { job: job.view() })
 }
 
@@ -57,9 +57,9 @@ pub async fn show(
     caller: CurrentUser,
     id: Path<JobId>,
 ) -> ApiResult<Json<job_view::JobView>> {
-    let view = match own(&app, &caller, id.into_inner()).await? {
-        Own::Job(row) => row.view(),
-        Own::Import(row) => job_view::import_as_job(&row),
+    let view = match find_own(&app, &caller, id.into_inner()).await? {
+        OwnJob::Job(row) => row.view(),
+        OwnJob::Import(row) => job_view::import_as_job(&row),
     };
     Ok(Json(view))
 }
@@ -80,9 +80,9 @@ pub async fn cancel(
     caller: CurrentUser,
     id: Path<JobId>,
 ) -> ApiResult<HttpResponse> {
-    let row = match own(&app, &caller, id.into_inner()).await? {
-        Own::Job(row) => row,
-        Own::Import(row) => return imports::give_up(&app, &row).await,
+    let row = match find_own(&app, &caller, id.into_inner()).await? {
+        OwnJob::Job(row) => row,
+        OwnJob::Import(row) => return imports::cancel_import(&app, &row).await,
     };
     if !job::cancel(&app.db, row.id, app.clock.now()).await? {
         let message = "This job has ended, or deletes something and cannot be canceled.";
@@ -95,21 +95,21 @@ pub async fn cancel(
     Ok(HttpResponse::NoContent().finish())
 }
 
-enum Own {
+enum OwnJob {
     Job(Box<job::Model>),
     Import(Box<import_job::Model>),
 }
 
-async fn own(app: &App, caller: &CurrentUser, id: JobId) -> ApiResult<Own> {
+async fn find_own(app: &App, caller: &CurrentUser, id: JobId) -> ApiResult<OwnJob> {
     let db = app.db.reader();
     let job = job::Entity::find_by_id(id).one(db).await?;
     if let Some(row) = job.filter(|it| it.user_id == Some(caller.id())) {
-        return Ok(Own::Job(Box::new(row)));
+        return Ok(OwnJob::Job(Box::new(row)));
     }
     let import = import_job::Entity::find_by_id(ImportId(id.0))
         .one(db)
         .await?;
     let own = import.filter(|it| it.user_id == caller.id());
     let own = own.ok_or_else(ApiError::not_found)?;
-    Ok(Own::Import(Box::new(own)))
+    Ok(OwnJob::Import(Box::new(own)))
 }

@@ -35,7 +35,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Join)]
-pub struct Join {
+pub struct JoinRequest {
     #[schema(value_type = Option<DisplayNameSchema>)]
     display_name: Option<String>,
 }
@@ -43,7 +43,7 @@ pub struct Join {
 /// What one would join.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = InvitePreview)]
-pub struct Preview {
+pub struct InvitePreview {
     space: SpacePreview,
     /// The name of whoever owns the space.
     host: Option<String>,
@@ -58,7 +58,7 @@ pub struct Preview {
 /// Who came in, and where they sit.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Joined)]
-pub struct Joined {
+pub struct JoinedSpace {
     user: user::UserView,
     membership: membership::MembershipView,
 }
@@ -78,40 +78,40 @@ pub struct SpacePreview {
     security(),
     params(("token" = String, Path, description = "What stands behind the `#` of the link.")),
     responses(
-        (status = 200, body = Preview),
+        (status = 200, body = InvitePreview),
         (status = 403, description = "`space_archived`."),
         (status = 404, description = "`not_found`: it was taken back, or never made."),
         (status = 410, description = "`invite_expired`: expired or used up."),
         (status = 429, description = "`rate_limited`: too many links from this address led nowhere.")
     )
 )]
-pub async fn look(
+pub async fn preview(
     app: Data<App>,
     request: HttpRequest,
     caller: Option<CurrentUser>,
     token: Path<String>,
-) -> ApiResult<Json<Preview>> {
-    let door = door(&app, &request, &token).await?;
+) -> ApiResult<Json<InvitePreview>> {
+    let invite_link = find_invite(&app, &request, &token).await?;
     let db = app.db.reader();
     let already_member = match &caller {
-        Some(caller) => invite_acceptance::membership_of(db, &door, &caller.user)
+        Some(caller) => invite_acceptance::membership_of(db, &invite_link, &caller.user)
             .await?
             .is_some(),
         None => false,
     };
     if !already_member {
-        door.require_open(app.clock.now())?;
+        invite_link.require_open(app.clock.now())?;
     }
-    let seats = membership::list_active(db, door.space.id).await?;
+    let seats = membership::list_active(db, invite_link.space.id).await?;
     let owner = seats.iter().find(|it| it.role == MembershipRole::Owner);
-    Ok(Json(Preview {
+    Ok(Json(InvitePreview {
         host: owner.map(|it| it.cached_display_name.clone()),
         members: seats.len(),
-        role: door.invite.role,
-        expires_at: door.invite.expires_at,
+        role: invite_link.invite.role,
+        expires_at: invite_link.invite.expires_at,
         already_member,
         space: SpacePreview {
-            name: door.space.name,
+            name: invite_link.space.name,
         },
     }))
 }
@@ -125,10 +125,10 @@ pub async fn look(
     tag = "invites",
     security(),
     params(("token" = String, Path, description = "What stands behind the `#` of the link.")),
-    request_body = Option<Join>,
+    request_body = Option<JoinRequest>,
     responses(
-        (status = 200, description = "Inside already.", body = Joined),
-        (status = 201, body = Joined, headers(("set-cookie" = String))),
+        (status = 200, description = "Inside already.", body = JoinedSpace),
+        (status = 201, body = JoinedSpace, headers(("set-cookie" = String))),
         (status = 401, description = "`not_authenticated`: this invitation is for people with an account."),
         (status = 403, description = "`space_archived`; `cross_origin`."),
         (status = 404, description = "`not_found`: it was taken back, or never made."),
@@ -142,7 +142,7 @@ pub async fn join(
     request: HttpRequest,
     caller: Option<CurrentUser>,
     token: Path<String>,
-    body: JsonBody<Join>,
+    body: JsonBody<JoinRequest>,
 ) -> ApiResult<HttpResponse> {
     let token = token.into_inner();
     let body = body.read_or_default().await?;
@@ -151,22 +151,22 @@ pub async fn join(
             let display_name = body.display_name.as_deref();
             let joiner = JoiningUser::Existing {
                 user: caller.user,
-                display_name: display_name.map(users::display_name_of).transpose()?,
+                display_name: display_name.map(users::parse_display_name).transpose()?,
             };
-            enter(&app, &request, token, joiner).await
+            join_space(&app, &request, token, joiner).await
         }
-        None => enter_as_guest(&app, &request, token, body).await,
+        None => join_as_guest(&app, &request, token, body).await,
     }
 }
 
-async fn enter_as_guest(
+async fn join_as_guest(
     app: &App,
     request: &HttpRequest,
     token: String,
-    body: Join,
+    body: JoinRequest,
 ) -> ApiResult<HttpResponse> {
-    let door = must_be_open(app, request, &token).await?;
-    if door.invite.role != MembershipRole::Guest {
+    let invite_link = require_open(app, request, &token).await?;
+    if invite_link.invite.role != MembershipRole::Guest {
         return Err(ApiError::new(
             401,
             "not_authenticated",
@@ -177,25 +177,25 @@ async fn enter_as_guest(
         let message = "Say by which name people here shall know you.";
         return Err(ApiError::new(400, "missing_field", message).with_param("display_name"));
     };
-    let guest = NewUser::create_guest(users::display_name_of(&name)?);
-    let entering = enter(app, request, token, JoiningUser::New(guest));
-    users::counted(app, request, entering).await
+    let guest = NewUser::create_guest(users::parse_display_name(&name)?);
+    let entering = join_space(app, request, token, JoiningUser::New(guest));
+    users::with_registration_limit(app, request, entering).await
 }
 
 /// Lets somebody in, and answers `{user, membership}`: 201, or 200 for who is inside already.
 ///
 /// # Errors
 /// 404, 410, 403 for an archived space, 422 for a name, 429 for a guess too many.
-pub async fn enter(
+pub async fn join_space(
     app: &App,
     request: &HttpRequest,
     token: String,
     joiner: JoiningUser,
 ) -> ApiResult<HttpResponse> {
-    may_guess(app, request).await?;
-    let agent = session::agent_of(request).to_owned();
+    check_guess_limit(app, request).await?;
+    let agent = session::user_agent(request).to_owned();
     let joined = invite_acceptance::join(&app.db, token, joiner, agent, app.clock.now()).await;
-    let joined = joined.map_err(|error| noted(app, request, error))?;
+    let joined = joined.map_err(|error| record_failed_guess(app, request, error))?;
     let mut answer = HttpResponseBuilder::new(match joined.is_new {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
@@ -206,7 +206,7 @@ pub async fn enter(
     if let Some(opened) = joined.session {
         answer.cookie(authentication::session_cookie(app, opened.token));
     }
-    Ok(answer.json(Joined {
+    Ok(answer.json(JoinedSpace {
         user: joined.user.view(),
         membership: joined.membership.view(),
     }))
@@ -216,20 +216,20 @@ pub async fn enter(
 ///
 /// # Errors
 /// 404, 410, 403 for an archived space, 429 for a guess too many.
-pub async fn must_be_open(app: &App, request: &HttpRequest, token: &str) -> ApiResult<OpenInvite> {
-    let door = door(app, request, token).await?;
-    door.require_open(app.clock.now())?;
-    Ok(door)
+pub async fn require_open(app: &App, request: &HttpRequest, token: &str) -> ApiResult<OpenInvite> {
+    let invite_link = find_invite(app, request, token).await?;
+    invite_link.require_open(app.clock.now())?;
+    Ok(invite_link)
 }
 
-async fn door(app: &App, request: &HttpRequest, token: &str) -> ApiResult<OpenInvite> {
-    may_guess(app, request).await?;
+async fn find_invite(app: &App, request: &HttpRequest, token: &str) -> ApiResult<OpenInvite> {
+    check_guess_limit(app, request).await?;
     let found = invite_acceptance::find_open_invite(app.db.reader(), token).await;
-    found.map_err(|error| noted(app, request, error))
+    found.map_err(|error| record_failed_guess(app, request, error))
 }
 
 /// Whether this address may try a token now.
-async fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
+async fn check_guess_limit(app: &App, request: &HttpRequest) -> ApiResult<()> {
     let address = client_ip::client_ip(request);
     let wait = match address {
         Some(address) => app.limits.invite_guesses.retry_after(&address).await,
@@ -245,7 +245,7 @@ async fn may_guess(app: &App, request: &HttpRequest) -> ApiResult<()> {
 }
 
 /// The answer to who was not let in; a token that nobody made counts as a guess.
-fn noted(app: &App, request: &HttpRequest, error: JoinError) -> ApiError {
+fn record_failed_guess(app: &App, request: &HttpRequest, error: JoinError) -> ApiError {
     if let (JoinError::NotFound, Some(address)) = (&error, client_ip::client_ip(request)) {
         app.limits.invite_guesses.record(address);
     }
@@ -262,7 +262,7 @@ impl From<JoinError> for ApiError {
             ),
             JoinError::UsedUp => Self::new(410, "invite_expired", error.to_string()),
             JoinError::Archived => Self::new(403, "space_archived", error.to_string()),
-            JoinError::NameTaken => users::name_taken_here(),
+            JoinError::NameTaken => users::name_taken_error(),
             JoinError::User(error) => error.into(),
             JoinError::Db(error) => error.into(),
         }

@@ -31,7 +31,7 @@ use utoipa::openapi::schema::Type;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewLorebookEntry)]
-pub struct NewEntry {
+pub struct LorebookEntryBody {
     /// Its own number, kept for other tools.
     #[serde(rename = "id")]
     _id: Option<i64>,
@@ -83,11 +83,11 @@ pub struct EntryView(pub Map<String, Value>);
 ///
 /// # Errors
 /// 400 for a wrong type, 422 for what is too large.
-pub fn entry(
+pub fn merge_entry(
     mut present: Map<String, Value>,
     mut change: Map<String, Value>,
 ) -> ApiResult<Map<String, Value>> {
-    known(&change)?;
+    require_known_fields(&change)?;
     let is_new = present.is_empty();
     if !is_new
         || !change
@@ -120,7 +120,7 @@ pub fn entry(
 
 impl EntryView {
     /// The entry of this row.
-    pub fn of(row: &lorebook_entry::Model) -> Self {
+    pub fn from_model(row: &lorebook_entry::Model) -> Self {
         Self(row.view())
     }
 }
@@ -129,8 +129,9 @@ impl EntryView {
 ///
 /// # Errors
 /// 400, 422.
-pub fn known(entry: &Map<String, Value>) -> ApiResult<()> {
-    deserialize::from_value::<NewEntry>(Value::Object(entry.clone())).map_err(ApiError::from)?;
+pub fn require_known_fields(entry: &Map<String, Value>) -> ApiResult<()> {
+    deserialize::from_value::<LorebookEntryBody>(Value::Object(entry.clone()))
+        .map_err(ApiError::from)?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
 use crate::api::lore_entry_bodies;
 use crate::api::lore_entry_bodies::EntryView;
-use crate::api::lore_entry_bodies::NewEntry;
+use crate::api::lore_entry_bodies::LorebookEntryBody;
 use crate::http::error::ApiError;
 use crate::http::error::ApiResult;
 use crate::http::json_body as body;
@@ -23,13 +23,13 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 /// The longest text that one may try a book on; as long as a message.
-const MAX_TRIED_BYTES: usize = 64 * 1024;
+const MAX_TEST_TEXT_BYTES: usize = 64 * 1024;
 
 /// A lorebook to be.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewLorebook)]
-pub struct NewLorebook {
+pub struct CreateLorebook {
     #[schema(value_type = DisplayNameSchema)]
     name: String,
     description: Option<String>,
@@ -39,7 +39,7 @@ pub struct NewLorebook {
     token_budget: Option<i64>,
     recursive_scanning: Option<bool>,
     /// As in a `character_book`.
-    #[schema(value_type = Option<Vec<NewEntry>>, max_items = 5_000)]
+    #[schema(value_type = Option<Vec<LorebookEntryBody>>, max_items = 5_000)]
     entries: Option<Vec<Map<String, Value>>>,
 }
 
@@ -47,7 +47,7 @@ pub struct NewLorebook {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = LorebookChange)]
-pub struct LorebookChange {
+pub struct UpdateLorebook {
     #[serde(deserialize_with = "body::present")]
     #[schema(value_type = DisplayNameSchema)]
     name: Option<String>,
@@ -80,7 +80,7 @@ where
 /// A lorebook with its entries.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LorebookWithEntries)]
-pub struct Whole {
+pub struct LorebookDetail {
     #[serde(flatten)]
     pub book: lorebook::LorebookView,
     /// As they are written.
@@ -90,8 +90,8 @@ pub struct Whole {
 /// A lorebook that was brought.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ImportedLorebook)]
-pub struct Imported {
-    pub lorebook: Whole,
+pub struct ImportedLorebookResponse {
+    pub lorebook: LorebookDetail,
     /// What was put right or left out, in sentences.
     pub warnings: Vec<String>,
     /// The same in the same order, for programs.
@@ -102,7 +102,7 @@ pub struct Imported {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = LoreTrial)]
-pub struct Trial {
+pub struct LorebookTestRequest {
     /// Taken for the newest message.
     #[schema(max_length = 65_536)]
     text: String,
@@ -111,10 +111,10 @@ pub struct Trial {
 /// What a book does with a text.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LoreTried)]
-pub struct Tried {
+pub struct LorebookTestResult {
     /// In the order in which they would enter the prompt.
-    pub fired: Vec<Judged>,
-    pub not_fired: Vec<Judged>,
+    pub fired: Vec<TestedEntry>,
+    pub not_fired: Vec<TestedEntry>,
     /// What is wrong with the book, in sentences.
     pub warnings: Vec<String>,
     /// The same in the same order, for programs.
@@ -124,14 +124,14 @@ pub struct Tried {
 /// What became of an entry.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LoreJudged)]
-pub struct Judged {
+pub struct TestedEntry {
     pub entry_id: Option<LorebookEntryId>,
     pub name: String,
     /// A word, and after a colon what it is about: `key: dragon`, `dice: 50`, `constant`.
     pub because: String,
 }
 
-impl Judged {
+impl TestedEntry {
     /// What became of this entry.
     pub fn new(entry: &scan_result::EntryRef, because: impl ToString) -> Self {
         Self {
@@ -145,16 +145,16 @@ impl Judged {
 /// The books that take part somewhere.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LorebookLinks)]
-pub struct Links {
+pub struct LorebookLinks {
     /// In order: the first come first.
     pub lorebook_ids: Vec<LorebookId>,
-    pub lorebooks: Vec<Linked>,
+    pub lorebooks: Vec<LinkedLorebook>,
 }
 
 /// A book that takes part somewhere, as everybody there may know of it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LinkedLorebook)]
-pub struct Linked {
+pub struct LinkedLorebook {
     pub id: LorebookId,
     pub name: String,
     pub n_entries: u64,
@@ -164,21 +164,21 @@ pub struct Linked {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewLorebookLinks)]
-pub struct NewLinks {
+pub struct SetLinks {
     /// In order: the first come first.
     #[schema(max_items = 50)]
     pub lorebook_ids: Vec<LorebookId>,
 }
 
-impl NewLorebook {
+impl CreateLorebook {
     /// The book in order.
     ///
     /// # Errors
     /// 400 for a wrong type, 422 for a wrong value, naming the field.
-    pub fn draft(self) -> ApiResult<file::ParsedLorebook> {
+    pub fn parse(self) -> ApiResult<file::ParsedLorebook> {
         let mut document = Map::new();
-        range("scan_depth", self.scan_depth, 1_000)?;
-        range("token_budget", self.token_budget, 10_000_000)?;
+        require_range("scan_depth", self.scan_depth, 1_000)?;
+        require_range("token_budget", self.token_budget, 10_000_000)?;
         let fields = [
             ("description", json!(self.description)),
             ("scan_depth", json!(self.scan_depth)),
@@ -189,27 +189,29 @@ impl NewLorebook {
         document.extend(stated.map(|(field, value)| (field.to_owned(), value)));
         let entries = self.entries.unwrap_or_default().into_iter().enumerate();
         let entries: ApiResult<Vec<Value>> = entries
-            .map(|(n, entry)| match lore_entry_bodies::known(&entry) {
-                Ok(()) => Ok(Value::Object(entry)),
-                Err(error) => Err(under(error, &format!("entries.{n}"))),
-            })
+            .map(
+                |(n, entry)| match lore_entry_bodies::require_known_fields(&entry) {
+                    Ok(()) => Ok(Value::Object(entry)),
+                    Err(error) => Err(with_prefix(error, &format!("entries.{n}"))),
+                },
+            )
             .collect();
         let book = json!({"entries": entries?});
         let mut draft = file::from_value(book, "").map_err(|error| too_large(&error))?;
-        draft.name = name(&self.name)?;
+        draft.name = parse_name(&self.name)?;
         draft.document = document;
         Ok(draft)
     }
 }
 
-impl LorebookChange {
+impl UpdateLorebook {
     /// The new name, and what the book says beside it from now on.
     ///
     /// # Errors
     /// 422.
-    pub fn applied(self, mut document: Map<String, Value>) -> ApiResult<(Option<String>, Value)> {
-        range("scan_depth", self.scan_depth.flatten(), 1_000)?;
-        range("token_budget", self.token_budget.flatten(), 10_000_000)?;
+    pub fn apply_to(self, mut document: Map<String, Value>) -> ApiResult<(Option<String>, Value)> {
+        require_range("scan_depth", self.scan_depth.flatten(), 1_000)?;
+        require_range("token_budget", self.token_budget.flatten(), 10_000_000)?;
         let fields = [
             ("description", self.description.map(|it| json!(it))),
             ("scan_depth", self.scan_depth.map(|it| json!(it))),
@@ -224,18 +226,18 @@ impl LorebookChange {
                 document.insert(field.to_owned(), value);
             }
         }
-        let name = self.name.as_deref().map(name).transpose()?;
+        let name = self.name.as_deref().map(parse_name).transpose()?;
         Ok((name, Value::Object(document)))
     }
 }
 
-impl Trial {
+impl LorebookTestRequest {
     /// The text.
     ///
     /// # Errors
     /// 422 when it is too long.
     pub fn text(self) -> ApiResult<String> {
-        match self.text.len() <= MAX_TRIED_BYTES {
+        match self.text.len() <= MAX_TEST_TEXT_BYTES {
             true => Ok(self.text),
             false => {
                 Err(ApiError::new(422, "too_long", "Try it on 64 KiB at most.").with_param("text"))
@@ -244,7 +246,7 @@ impl Trial {
     }
 }
 
-fn under(error: ApiError, path: &str) -> ApiError {
+fn with_prefix(error: ApiError, path: &str) -> ApiError {
     let param = match &error.param {
         Some(inner) => format!("{path}.{inner}"),
         None => path.to_owned(),
@@ -252,12 +254,12 @@ fn under(error: ApiError, path: &str) -> ApiError {
     error.with_param(param)
 }
 
-fn name(text: &str) -> ApiResult<String> {
+fn parse_name(text: &str) -> ApiResult<String> {
     let name = names::parse_display_name(text, file::MAX_NAME_CHARS);
     name.map_err(|it| ApiError::invalid_value("name", it.to_string()))
 }
 
-fn range(field: &str, value: Option<i64>, most: i64) -> ApiResult<()> {
+fn require_range(field: &str, value: Option<i64>, most: i64) -> ApiResult<()> {
     match value.is_none_or(|it| (0..=most).contains(&it)) {
         true => Ok(()),
         false => Err(ApiError::invalid_value(

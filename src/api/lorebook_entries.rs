@@ -2,7 +2,7 @@
 
 use crate::api::lore_entry_bodies;
 use crate::api::lore_entry_bodies::EntryView;
-use crate::api::lore_entry_bodies::NewEntry;
+use crate::api::lore_entry_bodies::LorebookEntryBody;
 use crate::api::lorebooks;
 use crate::app::App;
 use crate::db::slices;
@@ -27,7 +27,7 @@ use serde_json::Value;
 
 /// Which entry of which book.
 #[derive(Clone, Copy, Deserialize)]
-pub struct At {
+pub struct EntryPath {
     lorebook_id: LorebookId,
     lorebook_entry_id: LorebookEntryId,
 }
@@ -41,18 +41,18 @@ pub struct At {
     params(PageQuery),
     responses((status = 200, body = PageOf<EntryView>))
 )]
-pub async fn entries(
+pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     book: Path<LorebookId>,
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<EntryView>>> {
-    let book = lorebooks::own(&app, &caller, book.into_inner()).await?;
+    let book = lorebooks::require_own(&app, &caller, book.into_inner()).await?;
     let entries = lorebook_entry::list_for_lorebooks(book.id);
     let bytes = slices::json_bytes(lorebook_entry::Column::Document);
     let found = page.load_large(entries, lorebook_entry::Column::Id, bytes, app.db.reader());
     let found = found.await?;
-    Ok(Json(found.map(|it| EntryView::of(&it))))
+    Ok(Json(found.map(|it| EntryView::from_model(&it))))
 }
 
 /// Writes an entry into a lorebook.
@@ -61,23 +61,23 @@ pub async fn entries(
     path = "/api/lorebooks/{lorebook_id}/entries",
     operation_id = "write_entry",
     tag = "lorebooks",
-    request_body = NewEntry,
+    request_body = LorebookEntryBody,
     responses(
         (status = 201, body = EntryView),
         (status = 409, description = "`lorebook_full`."),
         (status = 422, description = "`too_large`; `invalid_value`.")
     )
 )]
-pub async fn write_entry(
+pub async fn create_entry(
     app: Data<App>,
     caller: CurrentUser,
     book: Path<LorebookId>,
     body: JsonBody<Map<String, Value>>,
 ) -> ApiResult<HttpResponse> {
-    let book = lorebooks::own(&app, &caller, book.into_inner()).await?;
-    let entry = lore_entry_bodies::entry(Map::new(), body.read().await?)?;
+    let book = lorebooks::require_own(&app, &caller, book.into_inner()).await?;
+    let entry = lore_entry_bodies::merge_entry(Map::new(), body.read().await?)?;
     let made = lorebook_entry::create(&app.db, book.id, entry).await?;
-    Ok(HttpResponse::Created().json(EntryView::of(&made)))
+    Ok(HttpResponse::Created().json(EntryView::from_model(&made)))
 }
 
 /// An entry of a lorebook.
@@ -88,13 +88,13 @@ pub async fn write_entry(
     tag = "lorebooks",
     responses((status = 200, body = EntryView))
 )]
-pub async fn entry(
+pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
-    at: Path<At>,
+    at: Path<EntryPath>,
 ) -> ApiResult<Json<EntryView>> {
-    let found = own(&app, &caller, at.into_inner()).await?;
-    Ok(Json(EntryView::of(&found)))
+    let found = require_own(&app, &caller, at.into_inner()).await?;
+    Ok(Json(EntryView::from_model(&found)))
 }
 
 /// Changes some fields of an entry, and of its extensions; the others stay.
@@ -103,22 +103,22 @@ pub async fn entry(
     path = "/api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
     operation_id = "rewrite_entry",
     tag = "lorebooks",
-    request_body = NewEntry,
+    request_body = LorebookEntryBody,
     responses(
         (status = 200, body = EntryView),
         (status = 422, description = "`too_large`; `invalid_value`.")
     )
 )]
-pub async fn rewrite_entry(
+pub async fn update_entry(
     app: Data<App>,
     caller: CurrentUser,
-    at: Path<At>,
+    at: Path<EntryPath>,
     body: JsonBody<Map<String, Value>>,
 ) -> ApiResult<Json<EntryView>> {
-    let present = own(&app, &caller, at.into_inner()).await?;
-    let entry = lore_entry_bodies::entry(present.fields(), body.read().await?)?;
+    let present = require_own(&app, &caller, at.into_inner()).await?;
+    let entry = lore_entry_bodies::merge_entry(present.fields(), body.read().await?)?;
     let changed = lorebook_entry::update(&app.db, present.id, entry).await?;
-    Ok(Json(EntryView::of(&changed)))
+    Ok(Json(EntryView::from_model(&changed)))
 }
 
 /// Takes an entry out of its lorebook.
@@ -129,19 +129,23 @@ pub async fn rewrite_entry(
     tag = "lorebooks",
     responses((status = 204))
 )]
-pub async fn strike_entry(
+pub async fn delete_entry(
     app: Data<App>,
     caller: CurrentUser,
-    at: Path<At>,
+    at: Path<EntryPath>,
 ) -> ApiResult<HttpResponse> {
-    let present = own(&app, &caller, at.into_inner()).await?;
+    let present = require_own(&app, &caller, at.into_inner()).await?;
     lorebook_entry::delete(&app.db, present.id).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
 /// An entry of a book that the caller may change.
-async fn own(app: &App, caller: &CurrentUser, at: At) -> ApiResult<lorebook_entry::Model> {
-    let book = lorebooks::own(app, caller, at.lorebook_id).await?;
+async fn require_own(
+    app: &App,
+    caller: &CurrentUser,
+    at: EntryPath,
+) -> ApiResult<lorebook_entry::Model> {
+    let book = lorebooks::require_own(app, caller, at.lorebook_id).await?;
     let found = lorebook_entry::Entity::find_by_id(at.lorebook_entry_id)
         .one(app.db.reader())
         .await?;

@@ -1,9 +1,9 @@
 //! Which lorebooks take part in a space, a conversation, and with a character.
 
 use crate::api::characters;
-use crate::api::lorebook_bodies::Linked;
-use crate::api::lorebook_bodies::Links;
-use crate::api::lorebook_bodies::NewLinks;
+use crate::api::lorebook_bodies::LinkedLorebook;
+use crate::api::lorebook_bodies::LorebookLinks;
+use crate::api::lorebook_bodies::SetLinks;
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
@@ -33,15 +33,15 @@ use std::collections::HashSet;
     path = "/api/spaces/{space_id}/lorebooks",
     operation_id = "of_space",
     tag = "lorebooks",
-    responses((status = 200, body = Links))
+    responses((status = 200, body = LorebookLinks))
 )]
-pub async fn of_space(
+pub async fn list_for_space(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
-) -> ApiResult<Json<Links>> {
+) -> ApiResult<Json<LorebookLinks>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    links(&app, LinkTarget::Space(at.space.id)).await
+    load_links(&app, LinkTarget::Space(at.space.id)).await
 }
 
 /// Says which lorebooks take part in a space: one's own, and those that do already.
@@ -50,18 +50,18 @@ pub async fn of_space(
     path = "/api/spaces/{space_id}/lorebooks",
     operation_id = "arrange_space",
     tag = "lorebooks",
-    request_body = NewLinks,
-    responses((status = 200, body = Links))
+    request_body = SetLinks,
+    responses((status = 200, body = LorebookLinks))
 )]
-pub async fn arrange_space(
+pub async fn set_for_space(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    body: JsonBody<NewLinks>,
-) -> ApiResult<Json<Links>> {
+    body: JsonBody<SetLinks>,
+) -> ApiResult<Json<LorebookLinks>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     at.require_write(Action::Configure)?;
-    arrange(&app, &caller, LinkTarget::Space(at.space.id), body).await
+    set_links(&app, &caller, LinkTarget::Space(at.space.id), body).await
 }
 
 /// The lorebooks of a conversation, in order.
@@ -70,16 +70,16 @@ pub async fn arrange_space(
     path = "/api/conversations/{conversation_id}/lorebooks",
     operation_id = "of_conversation",
     tag = "lorebooks",
-    responses((status = 200, body = Links))
+    responses((status = 200, body = LorebookLinks))
 )]
-pub async fn of_conversation(
+pub async fn list_for_conversation(
     app: Data<App>,
     caller: CurrentUser,
     conversation: Path<ConversationId>,
-) -> ApiResult<Json<Links>> {
+) -> ApiResult<Json<LorebookLinks>> {
     let at =
         space_access::load_conversation_access(&app, &caller, conversation.into_inner()).await?;
-    links(&app, LinkTarget::Conversation(at.conversation.id)).await
+    load_links(&app, LinkTarget::Conversation(at.conversation.id)).await
 }
 
 /// Says which lorebooks take part in a conversation: one's own, and those that do already.
@@ -88,19 +88,19 @@ pub async fn of_conversation(
     path = "/api/conversations/{conversation_id}/lorebooks",
     operation_id = "arrange_conversation",
     tag = "lorebooks",
-    request_body = NewLinks,
-    responses((status = 200, body = Links))
+    request_body = SetLinks,
+    responses((status = 200, body = LorebookLinks))
 )]
-pub async fn arrange_conversation(
+pub async fn set_for_conversation(
     app: Data<App>,
     caller: CurrentUser,
     conversation: Path<ConversationId>,
-    body: JsonBody<NewLinks>,
-) -> ApiResult<Json<Links>> {
+    body: JsonBody<SetLinks>,
+) -> ApiResult<Json<LorebookLinks>> {
     let at =
         space_access::load_conversation_access(&app, &caller, conversation.into_inner()).await?;
     at.require_write(Action::Configure)?;
-    arrange(
+    set_links(
         &app,
         &caller,
         LinkTarget::Conversation(at.conversation.id),
@@ -115,15 +115,15 @@ pub async fn arrange_conversation(
     path = "/api/characters/{character_id}/lorebooks",
     operation_id = "of_character",
     tag = "lorebooks",
-    responses((status = 200, body = Links))
+    responses((status = 200, body = LorebookLinks))
 )]
-pub async fn of_character(
+pub async fn list_for_character(
     app: Data<App>,
     caller: CurrentUser,
     character: Path<CharacterId>,
-) -> ApiResult<Json<Links>> {
-    let found = characters::visible(&app, &caller, character.into_inner()).await?;
-    links(&app, LinkTarget::Character(found.id)).await
+) -> ApiResult<Json<LorebookLinks>> {
+    let found = characters::find_visible(&app, &caller, character.into_inner()).await?;
+    load_links(&app, LinkTarget::Character(found.id)).await
 }
 
 /// Says which lorebooks go with a character of one's own.
@@ -132,72 +132,72 @@ pub async fn of_character(
     path = "/api/characters/{character_id}/lorebooks",
     operation_id = "arrange_character",
     tag = "lorebooks",
-    request_body = NewLinks,
-    responses((status = 200, body = Links))
+    request_body = SetLinks,
+    responses((status = 200, body = LorebookLinks))
 )]
-pub async fn arrange_character(
+pub async fn set_for_character(
     app: Data<App>,
     caller: CurrentUser,
     character: Path<CharacterId>,
-    body: JsonBody<NewLinks>,
-) -> ApiResult<Json<Links>> {
-    let found = characters::own(&app, &caller, character.into_inner()).await?;
-    arrange(&app, &caller, LinkTarget::Character(found.id), body).await
+    body: JsonBody<SetLinks>,
+) -> ApiResult<Json<LorebookLinks>> {
+    let found = characters::require_own(&app, &caller, character.into_inner()).await?;
+    set_links(&app, &caller, LinkTarget::Character(found.id), body).await
 }
 
-async fn links(app: &App, place: LinkTarget) -> ApiResult<Json<Links>> {
+async fn load_links(app: &App, place: LinkTarget) -> ApiResult<Json<LorebookLinks>> {
     let db = app.db.reader();
     let books = lorebook_link::linked_lorebooks(db, place).await?;
     let n_entries = lorebook::count_entries(db, books.iter().map(|it| it.id)).await?;
-    let linked = books.into_iter().map(|it| Linked {
+    let linked = books.into_iter().map(|it| LinkedLorebook {
         n_entries: n_entries.get(&it.id).copied().unwrap_or(0),
         id: it.id,
         name: it.name,
     });
-    let lorebooks: Vec<Linked> = linked.collect();
-    Ok(Json(Links {
+    let lorebooks: Vec<LinkedLorebook> = linked.collect();
+    Ok(Json(LorebookLinks {
         lorebook_ids: lorebooks.iter().map(|it| it.id).collect(),
         lorebooks,
     }))
 }
 
-async fn arrange(
+async fn set_links(
     app: &App,
     caller: &CurrentUser,
     place: LinkTarget,
-    body: JsonBody<NewLinks>,
-) -> ApiResult<Json<Links>> {
+    body: JsonBody<SetLinks>,
+) -> ApiResult<Json<LorebookLinks>> {
     let mut seen = HashSet::new();
-    let mut wanted = body.read().await?.lorebook_ids;
-    wanted.retain(|it| seen.insert(*it));
-    if wanted.len() > MAX_LINKS {
+    let mut lorebook_ids = body.read().await?.lorebook_ids;
+    lorebook_ids.retain(|it| seen.insert(*it));
+    if lorebook_ids.len() > MAX_LINKS {
         let message = format!("At most {MAX_LINKS} lorebooks take part in one place.");
         return Err(ApiError::invalid_value("lorebook_ids", message));
     }
-    must_be_usable(app, caller, place, &wanted).await?;
-    lorebook_link::set_links(&app.db, place, wanted).await?;
-    links(app, place).await
+    require_usable(app, caller, place, &lorebook_ids).await?;
+    lorebook_link::set_links(&app.db, place, lorebook_ids).await?;
+    load_links(app, place).await
 }
 
 /// Whether the caller may have these books take part: their own, any for an admin, and those that
 /// take part already. One that does not exist is refused the same way.
-async fn must_be_usable(
+async fn require_usable(
     app: &App,
     caller: &CurrentUser,
     place: LinkTarget,
-    wanted: &[LorebookId],
+    lorebook_ids: &[LorebookId],
 ) -> ApiResult<()> {
     let db = app.db.reader();
-    let there = lorebook_link::linked_lorebooks(db, place).await?;
+    let linked = lorebook_link::linked_lorebooks(db, place).await?;
     let found = lorebook::Entity::find()
-        .filter(lorebook::Column::Id.is_in(wanted.iter().copied()))
+        .filter(lorebook::Column::Id.is_in(lorebook_ids.iter().copied()))
         .all(db)
         .await?;
     let is_usable = |id: &LorebookId| {
         let own = |it: &lorebook::Model| caller.is_admin() || it.owner_id == Some(caller.id());
-        there.iter().any(|it| it.id == *id) || found.iter().any(|it| it.id == *id && own(it))
+        linked.iter().any(|it| it.id == *id) || found.iter().any(|it| it.id == *id && own(it))
     };
-    match wanted.iter().all(is_usable) {
+    match lorebook_ids.iter().all(is_usable) {
         true => Ok(()),
         false => Err(ApiError::invalid_value(
             "lorebook_ids",

@@ -1,13 +1,13 @@
 //! Lorebooks: one's shelf of books, and trying them.
 
 use crate::api::lore_entry_bodies::EntryView;
-use crate::api::lorebook_bodies::Imported;
-use crate::api::lorebook_bodies::Judged;
-use crate::api::lorebook_bodies::LorebookChange;
-use crate::api::lorebook_bodies::NewLorebook;
-use crate::api::lorebook_bodies::Trial;
-use crate::api::lorebook_bodies::Tried;
-use crate::api::lorebook_bodies::Whole;
+use crate::api::lorebook_bodies::CreateLorebook;
+use crate::api::lorebook_bodies::ImportedLorebookResponse;
+use crate::api::lorebook_bodies::LorebookDetail;
+use crate::api::lorebook_bodies::LorebookTestRequest;
+use crate::api::lorebook_bodies::LorebookTestResult;
+use crate::api::lorebook_bodies::TestedEntry;
+use crate::api::lorebook_bodies::UpdateLorebook;
 use crate::app::App;
 use crate::db::slices;
 use crate::http::authentication::CurrentUser;
@@ -74,20 +74,20 @@ pub async fn list(
     post,
     path = "/api/lorebooks",
     tag = "lorebooks",
-    request_body = NewLorebook,
+    request_body = CreateLorebook,
     responses(
-        (status = 201, body = Whole),
+        (status = 201, body = LorebookDetail),
         (status = 422, description = "`too_large`; `invalid_value`.")
     )
 )]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
-    body: JsonBody<NewLorebook>,
+    body: JsonBody<CreateLorebook>,
 ) -> ApiResult<HttpResponse> {
-    let draft = body.read().await?.draft()?;
+    let draft = body.read().await?.parse()?;
     let made = lorebook::create(&app.db, caller.id(), draft, app.clock.now()).await?;
-    Ok(HttpResponse::Created().json(whole(&app, made).await?))
+    Ok(HttpResponse::Created().json(load_detail(&app, made).await?))
 }
 
 /// Puts the lorebook of a file on one's shelf: a world of SillyTavern, the book of a card, or one
@@ -98,7 +98,7 @@ pub async fn create(
     tag = "lorebooks",
     request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
-        (status = 201, body = Imported),
+        (status = 201, body = ImportedLorebookResponse),
         (status = 413, description = "`too_large`."),
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
         (status = 422, description = "`not_a_lorebook`, with the reason; `too_large`.")
@@ -115,8 +115,8 @@ pub async fn import(
     let draft = read.map_err(ApiError::internal)??;
     let warnings = draft.warnings.clone();
     let made = lorebook::create(&app.db, caller.id(), draft, app.clock.now()).await?;
-    Ok(HttpResponse::Created().json(Imported {
-        lorebook: whole(&app, made).await?,
+    Ok(HttpResponse::Created().json(ImportedLorebookResponse {
+        lorebook: load_detail(&app, made).await?,
         warnings: import_warning::sentences(&warnings),
         warnings_coded: warnings,
     }))
@@ -127,15 +127,15 @@ pub async fn import(
     get,
     path = r"/api/lorebooks/{lorebook_id:\d+}",
     tag = "lorebooks",
-    responses((status = 200, body = Whole))
+    responses((status = 200, body = LorebookDetail))
 )]
 pub async fn show(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<LorebookId>,
-) -> ApiResult<Json<Whole>> {
-    let found = own(&app, &caller, id.into_inner()).await?;
-    Ok(Json(whole(&app, found).await?))
+) -> ApiResult<Json<LorebookDetail>> {
+    let found = require_own(&app, &caller, id.into_inner()).await?;
+    Ok(Json(load_detail(&app, found).await?))
 }
 
 /// Changes what a lorebook says beside its entries.
@@ -144,17 +144,17 @@ pub async fn show(
     path = r"/api/lorebooks/{lorebook_id:\d+}",
     operation_id = "change",
     tag = "lorebooks",
-    request_body = LorebookChange,
+    request_body = UpdateLorebook,
     responses((status = 200, body = lorebook::LorebookView))
 )]
-pub async fn change(
+pub async fn update(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<LorebookId>,
-    body: JsonBody<LorebookChange>,
+    body: JsonBody<UpdateLorebook>,
 ) -> ApiResult<Json<lorebook::LorebookView>> {
-    let present = own(&app, &caller, id.into_inner()).await?;
-    let (name, document) = body.read().await?.applied(present.fields())?;
+    let present = require_own(&app, &caller, id.into_inner()).await?;
+    let (name, document) = body.read().await?.apply_to(present.fields())?;
     let now = app.clock.now();
     let changed = lorebook::update(&app.db, present.id, name, Some(document), now).await?;
     let n_entries = lorebook::count_entries(app.db.reader(), [changed.id]).await?;
@@ -173,7 +173,7 @@ pub async fn delete(
     caller: CurrentUser,
     id: Path<LorebookId>,
 ) -> ApiResult<HttpResponse> {
-    let present = own(&app, &caller, id.into_inner()).await?;
+    let present = require_own(&app, &caller, id.into_inner()).await?;
     lorebook::delete(&app.db, present.id).await?;
     Ok(HttpResponse::NoContent().finish())
 }
@@ -195,7 +195,7 @@ pub async fn export(
     caller: CurrentUser,
     id: Path<LorebookId>,
 ) -> ApiResult<HttpResponse> {
-    let found = own(&app, &caller, id.into_inner()).await?;
+    let found = require_own(&app, &caller, id.into_inner()).await?;
     let rows = lorebook_entry::list_for_lorebook(app.db.reader(), found.id).await?;
     let entries: Vec<_> = rows.iter().map(lorebook_entry::Model::fields).collect();
     let world = file::to_world_info(&found.name, &found.fields(), &entries);
@@ -216,21 +216,21 @@ pub async fn export(
     post,
     path = "/api/lorebooks/{lorebook_id}/test",
     tag = "lorebooks",
-    request_body = Trial,
-    responses((status = 200, body = Tried), (status = 422, description = "`too_long`."))
+    request_body = LorebookTestRequest,
+    responses((status = 200, body = LorebookTestResult), (status = 422, description = "`too_long`."))
 )]
 pub async fn test(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<LorebookId>,
-    body: JsonBody<Trial>,
-) -> ApiResult<Json<Tried>> {
-    let found = own(&app, &caller, id.into_inner()).await?;
+    body: JsonBody<LorebookTestRequest>,
+) -> ApiResult<Json<LorebookTestResult>> {
+    let found = require_own(&app, &caller, id.into_inner()).await?;
     let text = body.read().await?.text()?;
     let rows = lorebook_entry::list_for_lorebook(app.db.reader(), found.id).await?;
     let work = move || {
         let entries = rows.iter().map(active_lorebooks::to_entry).collect();
-        tried(
+        test_entries(
             active_lorebooks::to_lorebook(&found, LorebookSource::Space, entries),
             &text,
         )
@@ -240,7 +240,7 @@ pub async fn test(
 }
 
 /// What a book does with a text, as if it were the newest message of a conversation.
-fn tried(book: Lorebook, text: &str) -> Tried {
+fn test_entries(book: Lorebook, text: &str) -> LorebookTestResult {
     let message = ScannedMessage {
         seq: 1,
         name: "",
@@ -266,10 +266,12 @@ fn tried(book: Lorebook, text: &str) -> Tried {
     });
     let fired = outcome.activated.iter();
     let not_fired = outcome.skipped.iter();
-    Tried {
-        fired: fired.map(|it| Judged::new(&it.entry, &it.reason)).collect(),
+    LorebookTestResult {
+        fired: fired
+            .map(|it| TestedEntry::new(&it.entry, &it.reason))
+            .collect(),
         not_fired: not_fired
-            .map(|it| Judged::new(&it.entry, &it.reason))
+            .map(|it| TestedEntry::new(&it.entry, &it.reason))
             .collect(),
         warnings: import_warning::sentences(&outcome.warnings),
         warnings_coded: outcome.warnings,
@@ -280,11 +282,11 @@ fn tried(book: Lorebook, text: &str) -> Tried {
 ///
 /// # Errors
 /// When the database fails.
-pub async fn whole(app: &App, book: lorebook::Model) -> ApiResult<Whole> {
+pub async fn load_detail(app: &App, book: lorebook::Model) -> ApiResult<LorebookDetail> {
     let rows = lorebook_entry::list_for_lorebook(app.db.reader(), book.id).await?;
-    Ok(Whole {
+    Ok(LorebookDetail {
         book: book.view(rows.len() as u64),
-        entries: rows.iter().map(EntryView::of).collect(),
+        entries: rows.iter().map(EntryView::from_model).collect(),
     })
 }
 
@@ -292,7 +294,11 @@ pub async fn whole(app: &App, book: lorebook::Model) -> ApiResult<Whole> {
 ///
 /// # Errors
 /// 404.
-pub async fn own(app: &App, caller: &CurrentUser, id: LorebookId) -> ApiResult<lorebook::Model> {
+pub async fn require_own(
+    app: &App,
+    caller: &CurrentUser,
+    id: LorebookId,
+) -> ApiResult<lorebook::Model> {
     let found = lorebook::Entity::find_by_id(id)
         .one(app.db.reader())
         .await?;

@@ -1,7 +1,7 @@
 //! Seats: who sits in a space, taking a seat, and leaving it.
 
-use crate::api::engine_error::answer;
-use crate::api::new_seat::NewSeat;
+use crate::api::engine_error::api_error;
+use crate::api::new_seat::CreateMembership;
 use crate::api::space_invitations;
 use crate::api::users;
 use crate::app::App;
@@ -56,12 +56,12 @@ pub async fn list(
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<membership::MembershipView>>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    let part = part(&app, at.space.id, page).await?;
+    let part = load_page(&app, at.space.id, page).await?;
     Ok(Json(part.map(|it| it.view())))
 }
 
 /// The part of a roster that was asked for; a cursor of no membership here begins at the beginning.
-async fn part(
+async fn load_page(
     app: &App,
     space: SpaceId,
     page: PageQuery,
@@ -98,7 +98,7 @@ async fn part(
     post,
     path = "/api/spaces/{space_id}/memberships",
     tag = "memberships",
-    request_body = NewSeat,
+    request_body = CreateMembership,
     responses(
         (status = 201, body = membership::MembershipView),
         (status = 202, description = "The person is invited.", body = space_invitations::Invited),
@@ -110,7 +110,7 @@ pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
-    body: JsonBody<NewSeat>,
+    body: JsonBody<CreateMembership>,
 ) -> ApiResult<HttpResponse> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     at.require_write(Action::Moderate)?;
@@ -120,14 +120,14 @@ pub async fn create(
             let message = format!("Character {id} takes no role: roles are for people.");
             return Err(ApiError::invalid_value("role", message));
         }
-        (Some(id), None) => own_card(&app, &at, &caller, id).await?,
+        (Some(id), None) => require_own_character(&app, &at, &caller, id).await?,
         // An unknown id is invited like a known one; below 1 there is none.
         (None, Some(id)) if id.0 < 1 => {
             return Err(ApiError::invalid_value("user_id", "Must be at least 1."));
         }
         (None, Some(id)) => {
             let role = body.role.unwrap_or(MembershipRole::Member);
-            may_let_in_as(&at, role)?;
+            require_can_invite_as(&at, role)?;
             return space_invitations::add_or_invite(&app, &at, &caller, (id, role)).await;
         }
         (Some(_), Some(_)) => {
@@ -146,12 +146,12 @@ pub async fn create(
     app.engine
         .insert_greetings(taken.id)
         .await
-        .map_err(answer)?;
+        .map_err(api_error)?;
     Ok(HttpResponse::Created().json(taken.view()))
 }
 
 /// A card that the caller may seat: their own, or any for an admin.
-async fn own_card(
+async fn require_own_character(
     app: &App,
     at: &SpaceAccess,
     caller: &CurrentUser,
@@ -176,7 +176,7 @@ async fn own_card(
 ///
 /// # Errors
 /// 422 for the owner's; 403.
-pub fn may_let_in_as(at: &SpaceAccess, role: MembershipRole) -> ApiResult<()> {
+pub fn require_can_invite_as(at: &SpaceAccess, role: MembershipRole) -> ApiResult<()> {
     let message = "A space has one owner, who hands it over to a seated member.";
     let act = permissions::inviting_as(role);
     at.require_write(act.ok_or_else(|| ApiError::invalid_value("role", message))?)
@@ -197,7 +197,7 @@ pub async fn leave(
     caller: CurrentUser,
     id: Path<MembershipId>,
 ) -> ApiResult<HttpResponse> {
-    let (target, at) = at_seat(&app, &caller, id.into_inner()).await?;
+    let (target, at) = load_membership(&app, &caller, id.into_inner()).await?;
     let is_own = is_own(&at, &target);
     if !is_own {
         at.require_action(Action::Moderate)?;
@@ -207,7 +207,7 @@ pub async fn leave(
         return Err(ApiError::forbidden("Nobody removes the owner."));
     }
     let left = membership_changes::remove_member(&app.db, target.id, app.clock.now()).await?;
-    tell_left(&app, &left).await?;
+    announce_left(&app, &left).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -215,17 +215,17 @@ pub async fn leave(
 ///
 /// # Errors
 /// When the database fails.
-pub async fn tell_left(app: &App, left: &membership::Model) -> ApiResult<()> {
+pub async fn announce_left(app: &App, left: &membership::Model) -> ApiResult<()> {
     announce(app, left);
-    let told = app.engine.member_changed(left.space_id, left.id).await;
-    told.map_err(answer)
+    let result = app.engine.member_changed(left.space_id, left.id).await;
+    result.map_err(api_error)
 }
 
 /// A seat, and how the caller stands in its space. A seat that was left is still there to be seen.
 ///
 /// # Errors
 /// 404.
-pub async fn at_seat(
+pub async fn load_membership(
     app: &App,
     caller: &CurrentUser,
     id: MembershipId,
@@ -247,19 +247,19 @@ pub fn is_own(at: &SpaceAccess, target: &membership::Model) -> bool {
 /// at what they may.
 pub fn announce(app: &App, seat: &membership::Model) {
     app.hub.publish(events::membership_updated(seat));
-    have_rights_reviewed(app, seat.space_id, seat.user_id);
+    request_access_review(app, seat.space_id, seat.user_id);
 }
 
 /// Tells everyone in the space, and the one who sits there, what the copilot of a seat does.
 pub fn announce_copilot(app: &App, seat: &membership::Model) {
     app.hub.publish(events::membership_updated(seat));
-    if let Some(told) = events::copilot_updated(seat) {
-        app.hub.publish(told);
+    if let Some(event) = events::copilot_updated(seat) {
+        app.hub.publish(event);
     }
 }
 
 /// Has the sockets of these people look again at what they may hear of a space.
-pub fn have_rights_reviewed(app: &App, space: SpaceId, users: impl IntoIterator<Item = UserId>) {
+pub fn request_access_review(app: &App, space: SpaceId, users: impl IntoIterator<Item = UserId>) {
     for user in users {
         app.hub
             .publish(Envelope::control(user, SocketControl::RightsChanged(space)));
@@ -270,7 +270,7 @@ impl From<AddMemberError> for ApiError {
     fn from(error: AddMemberError) -> Self {
         match error {
             AddMemberError::AlreadyMember => Self::conflict("already_member", error.to_string()),
-            AddMemberError::NameTaken => users::name_taken_here(),
+            AddMemberError::NameTaken => users::name_taken_error(),
             AddMemberError::SpaceNotFound => Self::not_found(),
             AddMemberError::Db(error) => error.into(),
         }
@@ -291,7 +291,7 @@ impl From<RemoveMemberError> for ApiError {
 ///
 /// # Errors
 /// 404.
-pub fn must_be_taken(target: &membership::Model) -> ApiResult<()> {
+pub fn require_active(target: &membership::Model) -> ApiResult<()> {
     match target.status {
         MembershipStatus::Active => Ok(()),
         MembershipStatus::Removed => Err(ApiError::not_found()),

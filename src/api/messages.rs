@@ -1,6 +1,6 @@
 //! Messages: read, post, edit, hide.
 
-use crate::api::engine_error::answer;
+use crate::api::engine_error::api_error;
 use crate::app::App;
 use crate::conversations::message;
 use crate::conversations::message_text::MessageText;
@@ -36,13 +36,13 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 /// The longest `client_id`, in characters.
-const MAX_CLIENT_ID: usize = 100;
+const MAX_CLIENT_ID_CHARS: usize = 100;
 
 /// A message to be.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewMessage)]
-pub struct Post {
+pub struct CreateMessage {
     #[schema(value_type = MessageText)]
     content: String,
     /// The client's own name for it. The same text under the same name is posted once.
@@ -57,7 +57,7 @@ pub struct Post {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = MessageChange, min_properties = 1, max_properties = 2)]
-pub struct Change {
+pub struct UpdateMessage {
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = MessageText)]
     content: Option<String>,
@@ -74,7 +74,7 @@ pub struct Change {
 /// A message that was posted.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PostedMessage)]
-pub struct Posted {
+pub struct CreatedMessage {
     message: message::MessageView,
     /// The run that will answer, if one is planned.
     run: Option<run::RunView>,
@@ -106,8 +106,8 @@ pub async fn list(
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     let around = pagination::parse_value::<MessageId>(request.query_string(), "around")?;
     let part = match (around, page.before, page.after) {
-        (Some(message), None, None) => place_of(&app, at.conversation.id, message).await?,
-        (Some(_), _, _) => return Err(one_place_only()),
+        (Some(message), None, None) => page_around(&app, at.conversation.id, message).await?,
+        (Some(_), _, _) => return Err(around_alone_error()),
         (None, Some(before), Some(after)) => timeline::TimelinePage::Between(after, before),
         (None, Some(seq), None) => timeline::TimelinePage::Before(seq),
         (None, None, Some(seq)) => timeline::TimelinePage::After(seq),
@@ -136,13 +136,13 @@ pub fn wants_html(request: &HttpRequest) -> ApiResult<bool> {
 }
 
 /// A message as it is shown here: with its HTML only if that was asked for.
-pub fn shown(mut view: message::MessageView, html: bool) -> message::MessageView {
+pub fn filter_html(mut view: message::MessageView, html: bool) -> message::MessageView {
     view.html = view.html.filter(|_| html);
     view
 }
 
 /// A message of elsewhere and one that is hidden are nowhere.
-async fn place_of(
+async fn page_around(
     app: &App,
     conversation: ConversationId,
     message: MessageId,
@@ -152,7 +152,7 @@ async fn place_of(
         .ok_or_else(ApiError::not_found)
 }
 
-fn one_place_only() -> ApiError {
+fn around_alone_error() -> ApiError {
     let message = "This takes no `before` and no `after` beside it.";
     ApiError::new(400, "invalid_value", message).with_param("around")
 }
@@ -164,11 +164,11 @@ fn one_place_only() -> ApiError {
     post,
     path = "/api/conversations/{conversation_id}/messages",
     tag = "messages",
-    request_body = Post,
+    request_body = CreateMessage,
     params(("html" = inline(Option<bool>), Query, description = "Whether the message comes with its HTML.")),
     responses(
-        (status = 200, description = "It was posted before.", body = Posted),
-        (status = 201, body = Posted),
+        (status = 200, description = "It was posted before.", body = CreatedMessage),
+        (status = 201, body = CreatedMessage),
         (status = 409, description = "`copilot_active`; `already_finished`."),
         (status = 413, description = "`storage_full`: the quota of the space's owner is used up."),
         (status = 422, description = "`blank_message`; `too_long`: more than 64 KiB; `client_id_reused`; `invalid_value`."),
@@ -180,7 +180,7 @@ pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    body: JsonBody<Post>,
+    body: JsonBody<CreateMessage>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
     let html = wants_html(&request)?;
@@ -192,8 +192,8 @@ pub async fn create(
         ApiError::rate_limited(wait.0, "You write faster than this server lets anybody.")
     })?;
     let body = body.read().await?;
-    let text = text(&body.content)?;
-    let client_id = body.client_id.map(client_id).transpose()?;
+    let text = parse_text(&body.content)?;
+    let client_id = body.client_id.map(parse_client_id).transpose()?;
     // Also of a post that is a repetition: its mentions are not looked up again.
     if body.mentions.iter().any(|it| it.0 < 1) {
         return Err(ApiError::invalid_value(
@@ -211,13 +211,13 @@ pub async fn create(
             body.mentions,
         )
         .await
-        .map_err(answer)?;
+        .map_err(api_error)?;
     let mut reply = match posted.is_repeated {
         true => HttpResponse::Ok(),
         false => HttpResponse::Created(),
     };
-    Ok(reply.json(Posted {
-        message: shown(posted.message, html),
+    Ok(reply.json(CreatedMessage {
+        message: filter_html(posted.message, html),
         run: posted.run,
     }))
 }
@@ -232,7 +232,7 @@ pub async fn create(
         ("If-Match" = Option<String>, Header, description = "The `version` that the text was made from, in quotes, as `\"3\"`."),
         ("html" = inline(Option<bool>), Query, description = "Whether the message comes with its HTML.")
     ),
-    request_body = Change,
+    request_body = UpdateMessage,
     responses(
         (status = 200, body = message::MessageView),
         (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
@@ -240,11 +240,11 @@ pub async fn create(
         (status = 423)
     )
 )]
-pub async fn change(
+pub async fn update(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<MessageId>,
-    body: JsonBody<Change>,
+    body: JsonBody<UpdateMessage>,
     request: HttpRequest,
 ) -> ApiResult<Json<message::MessageView>> {
     let html = wants_html(&request)?;
@@ -256,19 +256,19 @@ pub async fn change(
             at.require_edit_message(&row)?;
             let edit = MessageEdit {
                 message: row.id,
-                content: text(&content)?,
+                content: parse_text(&content)?,
                 token_count: 0,
                 expected_version: if_match::expected_version(&request, body.expected_version)?,
                 by: at.membership.as_ref().map(|it| it.id),
             };
             match app.engine.edit_message(at.conversation.id, edit).await {
-                Ok(message) => Ok(Json(shown(message, html))),
-                Err(error) => Err(changed(&app, row.id, html, error).await),
+                Ok(message) => Ok(Json(filter_html(message, html))),
+                Err(error) => Err(edit_error(&app, row.id, html, error).await),
             }
         }
         (None, Some(visibility)) => {
             let changed = set_visibility(&app, &at, &row, visibility).await?;
-            Ok(Json(shown(changed, html)))
+            Ok(Json(filter_html(changed, html)))
         }
         (None, None) => {
             Err(ApiError::new(400, "missing_field", "Say what to change.").with_param("content"))
@@ -282,13 +282,13 @@ pub async fn change(
 
 /// The answer to a change of a message that was refused; a conflict of versions carries the message
 /// as it is now.
-pub async fn changed(app: &App, id: MessageId, html: bool, error: EngineError) -> ApiError {
+pub async fn edit_error(app: &App, id: MessageId, html: bool, error: EngineError) -> ApiError {
     let is_conflict = matches!(error, EngineError::Rejected(CommandError::EditConflict));
-    let mut refused = answer(error);
+    let mut refused = api_error(error);
     if is_conflict {
         match app.engine.find_message(id).await {
             Ok(present) => {
-                refused.current = present.map(|it| Box::new(json!(shown(it, html))));
+                refused.current = present.map(|it| Box::new(json!(filter_html(it, html))));
             }
             Err(error) => return error.into(),
         }
@@ -327,10 +327,10 @@ async fn set_visibility(
     let change = app
         .engine
         .set_visibility(at.conversation.id, row.id, visibility);
-    change.await.map_err(answer)
+    change.await.map_err(api_error)
 }
 
-fn text(content: &str) -> ApiResult<String> {
+fn parse_text(content: &str) -> ApiResult<String> {
     match MessageText::parse(content) {
         Ok(text) => Ok(text.into_string()),
         Err(error) => {
@@ -339,13 +339,13 @@ fn text(content: &str) -> ApiResult<String> {
     }
 }
 
-fn client_id(text: String) -> ApiResult<String> {
-    let fits = !text.is_empty() && text.chars().count() <= MAX_CLIENT_ID;
+fn parse_client_id(text: String) -> ApiResult<String> {
+    let fits = !text.is_empty() && text.chars().count() <= MAX_CLIENT_ID_CHARS;
     match fits {
         true => Ok(text),
         false => Err(ApiError::invalid_value(
             "client_id",
-            format!("This takes 1 to {MAX_CLIENT_ID} characters."),
+            format!("This takes 1 to {MAX_CLIENT_ID_CHARS} characters."),
         )),
     }
 }

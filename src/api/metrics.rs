@@ -17,10 +17,10 @@ use actix_web::web::Data;
 use std::time::Duration;
 
 /// Whoever scrapes wants the other figures even when the database hangs.
-const PATIENCE: Duration = Duration::from_secs(2);
+const QUEUE_COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a proxy leaves on what it passes on. Behind one, everybody comes from this machine.
-const FORWARDED: [&str; 6] = [
+const FORWARDED_HEADERS: [&str; 6] = [
     "forwarded",
     "x-forwarded-for",
     "x-forwarded-host",
@@ -45,9 +45,9 @@ const FORWARDED: [&str; 6] = [
         (status = 500)
     )
 )]
-pub async fn tell(app: Data<App>, request: HttpRequest) -> ApiResult<HttpResponse> {
-    may_read(&app, &request).await?;
-    let load = load(&app).await;
+pub async fn show(app: Data<App>, request: HttpRequest) -> ApiResult<HttpResponse> {
+    authorize(&app, &request).await?;
+    let load = count_queue(&app).await;
     app.engine
         .context()
         .metrics
@@ -58,7 +58,7 @@ pub async fn tell(app: Data<App>, request: HttpRequest) -> ApiResult<HttpRespons
         .body(text))
 }
 
-async fn may_read(app: &App, request: &HttpRequest) -> ApiResult<()> {
+async fn authorize(app: &App, request: &HttpRequest) -> ApiResult<()> {
     if !request.headers().contains_key(AUTHORIZATION) {
         return match is_local(request) {
             true => Ok(()),
@@ -83,12 +83,12 @@ fn is_local(request: &HttpRequest) -> bool {
     let host = headers.get(HOST).and_then(|it| it.to_str().ok());
     peer.is_some_and(|it| it.is_loopback())
         && host.is_some_and(allowed_hosts::is_loopback)
-        && !FORWARDED.iter().any(|it| headers.contains_key(*it))
+        && !FORWARDED_HEADERS.iter().any(|it| headers.contains_key(*it))
 }
 
-async fn load(app: &App) -> Option<QueueLoad> {
-    let look = history::queue_load(app.db.reader());
-    match tokio::time::timeout(PATIENCE, look).await {
+async fn count_queue(app: &App) -> Option<QueueLoad> {
+    let count = history::queue_load(app.db.reader());
+    match tokio::time::timeout(QUEUE_COUNT_TIMEOUT, count).await {
         Ok(Ok(load)) => Some(load),
         Ok(Err(error)) => {
             tracing::warn!(%error, "the queue could not be counted: {error}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_is() {
+    fn other_requests_are_not_local() {
         let own = ("host", "127.0.0.1:8080");
         assert!(!local("10.0.0.7:9", &[own]));
         assert!(!local("127.0.0.1:9", &[]));

@@ -21,13 +21,13 @@ use utoipa::openapi::schema::Type;
 /// Who is to sit there.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NewSeat {
+pub struct CreateMembership {
     pub character_id: Option<CharacterId>,
     pub user_id: Option<UserId>,
     pub role: Option<MembershipRole>,
 }
 
-impl PartialSchema for NewSeat {
+impl PartialSchema for CreateMembership {
     fn schema() -> RefOr<Schema> {
         let character = schemas::deny_unknown()
             .property("character_id", CharacterId::schema())
@@ -38,7 +38,7 @@ impl PartialSchema for NewSeat {
             .property("user_id", UserId::schema())
             .required("user_id")
             .property("character_id", schemas::null())
-            .property("role", role());
+            .property("role", nullable_role_schema());
         AnyOfBuilder::new()
             .item(character)
             .item(person)
@@ -47,14 +47,14 @@ impl PartialSchema for NewSeat {
     }
 }
 
-impl ToSchema for NewSeat {
+impl ToSchema for CreateMembership {
     fn name() -> Cow<'static, str> {
         "NewMembership".into()
     }
 }
 
 /// Every role but that of the owner, of whom a space has one already.
-const ROLES: [MembershipRole; 3] = [
+const ASSIGNABLE_ROLES: [MembershipRole; 3] = [
     MembershipRole::Moderator,
     MembershipRole::Member,
     MembershipRole::Guest,
@@ -64,12 +64,12 @@ const ROLES: [MembershipRole; 3] = [
 pub fn role_schema() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
-        .enum_values(Some(ROLES.map(|it| json!(it))))
+        .enum_values(Some(ASSIGNABLE_ROLES.map(|it| json!(it))))
         .build()
 }
 
-fn role() -> ObjectBuilder {
-    let roles = ROLES.into_iter().map(|it| json!(it));
+fn nullable_role_schema() -> ObjectBuilder {
+    let roles = ASSIGNABLE_ROLES.into_iter().map(|it| json!(it));
     ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
         .enum_values(Some(roles.chain([Value::Null])))

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewPreset)]
-pub struct NewPreset {
+pub struct CreatePreset {
     #[schema(value_type = DisplayNameSchema)]
     pub name: String,
     #[serde(default, deserialize_with = "body::present")]
@@ -29,7 +29,7 @@ pub struct NewPreset {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = PresetChange)]
-pub struct PresetChange {
+pub struct UpdatePreset {
     #[serde(deserialize_with = "body::present")]
     #[schema(value_type = DisplayNameSchema)]
     pub name: Option<String>,
@@ -42,7 +42,7 @@ pub struct PresetChange {
 ///
 /// # Errors
 /// 422.
-pub fn name(text: &str) -> ApiResult<String> {
+pub fn parse_name(text: &str) -> ApiResult<String> {
     names::parse_display_name(text, 100)
         .map_err(|it| ApiError::invalid_value("name", it.to_string()))
 }
@@ -51,7 +51,7 @@ pub fn name(text: &str) -> ApiResult<String> {
 ///
 /// # Errors
 /// 400 for a wrong type, 422 for a wrong value, naming the field.
-pub fn document(stated: Map<String, Value>) -> ApiResult<Value> {
+pub fn parse_document(stated: Map<String, Value>) -> ApiResult<Value> {
     let document = Value::Object(stated);
     if document.to_string().len() > MAX_DOCUMENT_BYTES {
         let message = format!("A preset takes at most {} KiB.", MAX_DOCUMENT_BYTES / 1024);
@@ -59,17 +59,18 @@ pub fn document(stated: Map<String, Value>) -> ApiResult<Value> {
     }
     let stated: PartialPreset = deserialize::from_value(document.clone())
         .map_err(ApiError::from)
-        .map_err(under_document)?;
+        .map_err(with_document_prefix)?;
     if stated.preset_id.is_some() {
         let message = "A preset does not lie on another one.";
         return Err(ApiError::invalid_value("document.preset_id", message));
     }
-    let blamed = stated.validate();
-    blamed.map_err(|it| ApiError::invalid_value(&format!("document.{}", it.field), it.message))?;
+    let validated = stated.validate();
+    validated
+        .map_err(|it| ApiError::invalid_value(&format!("document.{}", it.field), it.message))?;
     Ok(document)
 }
 
-fn under_document(error: ApiError) -> ApiError {
+fn with_document_prefix(error: ApiError) -> ApiError {
     let param = match &error.param {
         Some(inner) => format!("document.{inner}"),
         None => "document".to_owned(),

@@ -28,12 +28,12 @@ use std::str::FromStr;
 use utoipa::ToSchema;
 
 /// A preset whose file and owner gave it no name.
-const NAMELESS: &str = "Preset";
+const DEFAULT_NAME: &str = "Preset";
 
 /// A preset out of a file, and what had to be put right or was left out.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ImportedPreset)]
-pub struct Imported {
+pub struct ImportedPresetResponse {
     preset: preset::PresetView,
     /// Sentences for whoever brought the file.
     warnings: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Imported {
     tag = "presets",
     request_body(content = upload::UploadForm, content_type = "multipart/form-data"),
     responses(
-        (status = 201, body = Imported),
+        (status = 201, body = ImportedPresetResponse),
         (status = 413, description = "`too_large`."),
         (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
         (status = 422, description = "`not_a_preset`, with the reason.")
@@ -68,12 +68,12 @@ pub async fn import(
     let found = work.await.map_err(ApiError::internal)??;
     let stem = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
     let new = preset::NewPreset {
-        name: name_of([found.name.as_deref(), Some(stem)]),
+        name: first_valid_name([found.name.as_deref(), Some(stem)]),
         document: found.document,
         origin: found.origin,
     };
     let made = preset::create(&app.db, caller.id(), new, app.clock.now()).await?;
-    Ok(HttpResponse::Created().json(Imported {
+    Ok(HttpResponse::Created().json(ImportedPresetResponse {
         preset: made.view(),
         warnings: import_warning::sentences(&found.warnings),
         warnings_coded: found.warnings,
@@ -81,15 +81,15 @@ pub async fn import(
 }
 
 /// The first that is a name, as far as a name may be long.
-fn name_of(said: [Option<&str>; 2]) -> String {
-    let cut = said
+fn first_valid_name(candidates: [Option<&str>; 2]) -> String {
+    let cut = candidates
         .into_iter()
         .flatten()
         .map(|it| it.chars().take(100).collect::<String>());
     let fit = cut
         .filter_map(|it| names::parse_display_name(&it, 100).ok())
         .next();
-    fit.unwrap_or_else(|| NAMELESS.to_owned())
+    fit.unwrap_or_else(|| DEFAULT_NAME.to_owned())
 }
 
 /// The preset as a file.
@@ -97,7 +97,7 @@ fn name_of(said: [Option<&str>; 2]) -> String {
     get,
     path = "/api/presets/{preset_id}/export",
     tag = "presets",
-    params(("format" = inline(Option<ExportFormat>), Query, description = "`sillytavern` unless said.")),
+    params(("format" = inline(Option<PresetExportFormat>), Query, description = "`sillytavern` unless said.")),
     responses((
         status = 200,
         description = "The preset, as SillyTavern reads it or with all that Troupe knows.",
@@ -111,11 +111,11 @@ pub async fn export(
     id: Path<PresetId>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let found = presets::visible(&app, &caller, id.into_inner()).await?;
+    let found = presets::find_visible(&app, &caller, id.into_inner()).await?;
     let format = pagination::parse_value(request.query_string(), "format")?;
-    let form = match format.unwrap_or(ExportFormat::Sillytavern) {
-        ExportFormat::Sillytavern => PresetFormat::SillyTavern,
-        ExportFormat::Troupe => PresetFormat::Own,
+    let form = match format.unwrap_or(PresetExportFormat::Sillytavern) {
+        PresetExportFormat::Sillytavern => PresetFormat::SillyTavern,
+        PresetExportFormat::Troupe => PresetFormat::Own,
     };
     let file = import::write(form, &found.name, &found.document, found.origin.as_ref());
     let letter = |it: char| if it.is_alphanumeric() { it } else { '_' };
@@ -131,12 +131,12 @@ pub async fn export(
 /// The forms in which a preset leaves.
 #[derive(Clone, Copy, ToSchema)]
 #[schema(rename_all = "snake_case", as = PresetExportFormat)]
-pub enum ExportFormat {
+pub enum PresetExportFormat {
     Sillytavern,
     Troupe,
 }
 
-impl FromStr for ExportFormat {
+impl FromStr for PresetExportFormat {
     type Err = ();
 
     fn from_str(word: &str) -> Result<Self, ()> {

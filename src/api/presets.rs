@@ -1,7 +1,7 @@
 //! Presets: one's shelf of prompt orders and samplers, and those one meets.
 
 use crate::api::preset_bodies;
-use crate::api::preset_bodies::PresetChange;
+use crate::api::preset_bodies::UpdatePreset;
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
@@ -61,18 +61,18 @@ pub async fn defaults(_: CurrentUser) -> ApiResult<Json<Preset>> {
     post,
     path = "/api/presets",
     tag = "presets",
-    request_body = preset_bodies::NewPreset,
+    request_body = preset_bodies::CreatePreset,
     responses((status = 201, body = preset::PresetView))
 )]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
-    body: JsonBody<preset_bodies::NewPreset>,
+    body: JsonBody<preset_bodies::CreatePreset>,
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
     let new = preset::NewPreset {
-        name: preset_bodies::name(&body.name)?,
-        document: preset_bodies::document(body.document.unwrap_or_default())?,
+        name: preset_bodies::parse_name(&body.name)?,
+        document: preset_bodies::parse_document(body.document.unwrap_or_default())?,
         origin: None,
     };
     let made = preset::create(&app.db, caller.id(), new, app.clock.now()).await?;
@@ -91,7 +91,7 @@ pub async fn show(
     caller: CurrentUser,
     id: Path<PresetId>,
 ) -> ApiResult<Json<preset::PresetView>> {
-    let found = visible(&app, &caller, id.into_inner()).await?;
+    let found = find_visible(&app, &caller, id.into_inner()).await?;
     Ok(Json(found.view()))
 }
 
@@ -101,19 +101,26 @@ pub async fn show(
     path = r"/api/presets/{preset_id:\d+}",
     operation_id = "change",
     tag = "presets",
-    request_body = PresetChange,
+    request_body = UpdatePreset,
     responses((status = 200, body = preset::PresetView))
 )]
-pub async fn change(
+pub async fn update(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<PresetId>,
-    body: JsonBody<PresetChange>,
+    body: JsonBody<UpdatePreset>,
 ) -> ApiResult<Json<preset::PresetView>> {
-    let present = own(&app, &caller, id.into_inner()).await?;
+    let present = require_own(&app, &caller, id.into_inner()).await?;
     let body = body.read().await?;
-    let name = body.name.as_deref().map(preset_bodies::name).transpose()?;
-    let document = body.document.map(preset_bodies::document).transpose()?;
+    let name = body
+        .name
+        .as_deref()
+        .map(preset_bodies::parse_name)
+        .transpose()?;
+    let document = body
+        .document
+        .map(preset_bodies::parse_document)
+        .transpose()?;
     let now = app.clock.now();
     let changed = preset::update(&app.db, present.id, name, document, now).await?;
     Ok(Json(changed.view()))
@@ -131,7 +138,7 @@ pub async fn delete(
     caller: CurrentUser,
     id: Path<PresetId>,
 ) -> ApiResult<HttpResponse> {
-    let present = own(&app, &caller, id.into_inner()).await?;
+    let present = require_own(&app, &caller, id.into_inner()).await?;
     preset::delete(&app.db, present.id).await?;
     Ok(HttpResponse::NoContent().finish())
 }
@@ -141,7 +148,11 @@ pub async fn delete(
 ///
 /// # Errors
 /// 404.
-pub async fn visible(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult<preset::Model> {
+pub async fn find_visible(
+    app: &App,
+    caller: &CurrentUser,
+    id: PresetId,
+) -> ApiResult<preset::Model> {
     let db = app.db.reader();
     let found = preset::Entity::find_by_id(id).one(db).await?;
     let found = found.ok_or_else(ApiError::not_found)?;
@@ -155,8 +166,8 @@ pub async fn visible(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult
 }
 
 /// A preset that the caller may change: their own, any for an admin.
-async fn own(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult<preset::Model> {
-    let found = visible(app, caller, id).await?;
+async fn require_own(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult<preset::Model> {
+    let found = find_visible(app, caller, id).await?;
     let is_own = caller.is_admin() || found.owner_id == Some(caller.id());
     match (found.status, is_own) {
         (PresetStatus::Deleted, _) => Err(ApiError::not_found()),
@@ -171,13 +182,13 @@ async fn own(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult<preset:
 ///
 /// # Errors
 /// 422 about `field`, the same for one that does not exist.
-pub async fn must_be_usable(
+pub async fn require_usable(
     app: &App,
     caller: &CurrentUser,
     id: PresetId,
     field: &str,
 ) -> ApiResult<()> {
-    match visible(app, caller, id).await {
+    match find_visible(app, caller, id).await {
         Ok(_) => Ok(()),
         Err(error) if error.status == StatusCode::NOT_FOUND => {
             Err(ApiError::invalid_value(field, "There is no such preset."))
@@ -190,14 +201,14 @@ pub async fn must_be_usable(
 ///
 /// # Errors
 /// 422.
-pub async fn must_be_usable_in(
+pub async fn require_usable_in_settings(
     app: &App,
     caller: &CurrentUser,
     rules: &SpaceRules,
 ) -> ApiResult<()> {
     let settings = rules.settings.as_ref();
     match settings.and_then(|it| resolve::preset_id_of(&it["preset"])) {
-        Some(id) => must_be_usable(app, caller, id, "settings.preset.preset_id").await,
+        Some(id) => require_usable(app, caller, id, "settings.preset.preset_id").await,
         None => Ok(()),
     }
 }

@@ -36,7 +36,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Preview {
+pub struct PreviewRequest {
     /// Whoever is likely to speak next, unless said.
     #[param(inline)]
     pub speaker_id: Option<MembershipId>,
@@ -45,7 +45,7 @@ pub struct Preview {
 /// What a model is told.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Prompt)]
-pub struct Prompt {
+pub struct PromptView {
     pub model: String,
     /// What is sent, oldest first.
     pub messages: Vec<Message>,
@@ -72,9 +72,9 @@ pub struct Prompt {
     get,
     path = "/api/conversations/{conversation_id}/prompt",
     tag = "conversations",
-    params(Preview),
+    params(PreviewRequest),
     responses(
-        (status = 200, body = Prompt),
+        (status = 200, body = PromptView),
         (status = 403),
         (status = 422, description = "`no_speaker`; `context_overflow`.")
     )
@@ -83,8 +83,8 @@ pub async fn preview(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    query: Query<Preview>,
-) -> ApiResult<Json<Prompt>> {
+    query: Query<PreviewRequest>,
+) -> ApiResult<Json<PromptView>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     at.require_action(Action::ManageConversation)?;
     let id = at.conversation.id;
@@ -102,12 +102,12 @@ pub async fn preview(
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
     let (mut blocks, mut lore) = (built.blocks, built.lore);
     hidden.withhold(&mut blocks, &mut lore, Some(&built.cards));
-    let figures = Figures {
+    let figures = PromptTotals {
         total_tokens: built.total_tokens,
         limit_tokens: built.limit_tokens,
         dropped_messages: built.dropped_messages,
     };
-    Ok(Json(prompt(provider.model, blocks, lore, figures)))
+    Ok(Json(prompt_view(provider.model, blocks, lore, figures)))
 }
 
 /// The cards of a space that the caller may not read.
@@ -129,9 +129,13 @@ async fn hidden_cards(app: &App, caller: &CurrentUser, space: SpaceId) -> ApiRes
     path = "/api/runs/{run_id}/prompt",
     operation_id = "sent",
     tag = "runs",
-    responses((status = 200, body = Prompt), (status = 403))
+    responses((status = 200, body = PromptView), (status = 403))
 )]
-pub async fn sent(app: Data<App>, caller: CurrentUser, id: Path<RunId>) -> ApiResult<Json<Prompt>> {
+pub async fn show_sent(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<RunId>,
+) -> ApiResult<Json<PromptView>> {
     let db = app.db.reader();
     let run = run::Entity::find_by_id(id.into_inner()).one(db).await?;
     let run = run.ok_or_else(ApiError::not_found)?;
@@ -139,34 +143,39 @@ pub async fn sent(app: Data<App>, caller: CurrentUser, id: Path<RunId>) -> ApiRe
     at.require_action(Action::ManageConversation)?;
     let kept = sent_prompt::load_for_run(db, run.id).await?;
     let (record, texts) = kept.ok_or_else(ApiError::not_found)?;
-    let figures = Figures {
+    let figures = PromptTotals {
         total_tokens: record.total_tokens,
         limit_tokens: record.limit_tokens,
         dropped_messages: record.dropped_messages,
     };
     let hidden = hidden_cards(&app, &caller, at.space.id).await?;
-    let (model, mut told) = (record.model.clone(), record.lore.clone());
+    let (model, mut lore) = (record.model.clone(), record.lore.clone());
     let entered = record.cards.clone();
     let mut blocks = record.into_blocks(|it| texts.get(it));
-    hidden.withhold(&mut blocks, &mut told, entered.as_deref());
-    Ok(Json(prompt(model, blocks, told, figures)))
+    hidden.withhold(&mut blocks, &mut lore, entered.as_deref());
+    Ok(Json(prompt_view(model, blocks, lore, figures)))
 }
 
-struct Figures {
+struct PromptTotals {
     total_tokens: i64,
     limit_tokens: i64,
     dropped_messages: usize,
 }
 
-fn prompt(model: String, blocks: Vec<PromptBlock>, told: LoreReport, figures: Figures) -> Prompt {
-    Prompt {
+fn prompt_view(
+    model: String,
+    blocks: Vec<PromptBlock>,
+    lore: LoreReport,
+    figures: PromptTotals,
+) -> PromptView {
+    PromptView {
         model,
         messages: blocks::to_messages(&blocks),
         blocks,
-        lore: told.fired,
-        lore_dropped: told.dropped,
-        warnings: told.warnings,
-        warnings_coded: told.warnings_coded,
+        lore: lore.fired,
+        lore_dropped: lore.dropped,
+        warnings: lore.warnings,
+        warnings_coded: lore.warnings_coded,
         total_tokens: figures.total_tokens,
         limit_tokens: figures.limit_tokens,
         dropped_messages: figures.dropped_messages,

@@ -37,7 +37,7 @@ const MAX_KEY_CHARS: usize = 4_000;
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = ProviderChange)]
-pub struct Wanted {
+pub struct UpdateProvider {
     #[serde(deserialize_with = "body::present")]
     #[schema(value_type = DisplayNameSchema)]
     name: Option<String>,
@@ -45,7 +45,7 @@ pub struct Wanted {
     #[schema(nullable = false)]
     kind: Option<ProviderKind>,
     #[serde(deserialize_with = "body::nullable")]
-    #[schema(schema_with = url_or_none)]
+    #[schema(schema_with = nullable_url_schema)]
     base_url: Option<Option<String>>,
     #[serde(deserialize_with = "body::nullable")]
     #[schema(value_type = Option<String>, format = Password, max_length = 4_000, pattern = r"^\s*[!-~]*\s*$")]
@@ -60,21 +60,21 @@ pub struct Wanted {
     #[schema(nullable = false)]
     disabled: Option<bool>,
     #[serde(deserialize_with = "body::present")]
-    #[schema(value_type = provider_settings::Known)]
+    #[schema(value_type = provider_settings::KnownProviderSettings)]
     settings: Option<Map<String, Value>>,
 }
 
 /// A provider to be: it needs a name and a model, and of most kinds a base URL.
-pub struct NewProviderBody;
+pub struct CreateProvider;
 
-impl PartialSchema for NewProviderBody {
+impl PartialSchema for CreateProvider {
     fn schema() -> RefOr<Schema> {
         let kind = ObjectBuilder::new()
             .schema_type(Type::String)
-            .enum_values(Some(OF_THEIR_OWN_ADDRESS.map(|it| json!(it))));
-        let compatible = new(&["name", "model", "base_url"])
-            .property("base_url", url().schema_type(Type::String));
-        let other = new(&["name", "model", "kind"]).property("kind", kind);
+            .enum_values(Some(KINDS_WITH_FIXED_ADDRESS.map(|it| json!(it))));
+        let compatible = create_schema(&["name", "model", "base_url"])
+            .property("base_url", url_schema().schema_type(Type::String));
+        let other = create_schema(&["name", "model", "kind"]).property("kind", kind);
         AnyOfBuilder::new()
             .item(compatible)
             .item(other)
@@ -85,22 +85,22 @@ impl PartialSchema for NewProviderBody {
     }
 }
 
-fn url() -> ObjectBuilder {
+fn url_schema() -> ObjectBuilder {
     ObjectBuilder::new().format(Some(SchemaFormat::Custom("uri".to_owned())))
 }
 
 /// An address, or nothing, which a blank text is as well.
-fn url_or_none() -> Schema {
+fn nullable_url_schema() -> Schema {
     let nullable = SchemaType::from_iter([Type::String, Type::Null]);
     let blank = ObjectBuilder::new().schema_type(Type::String);
     AnyOfBuilder::new()
-        .item(url().schema_type(nullable))
+        .item(url_schema().schema_type(nullable))
         .item(blank.enum_values(Some([""])))
         .into()
 }
 
 /// Kinds that need not be told where they answer.
-const OF_THEIR_OWN_ADDRESS: [ProviderKind; 5] = [
+const KINDS_WITH_FIXED_ADDRESS: [ProviderKind; 5] = [
     ProviderKind::Demo,
     ProviderKind::Openai,
     ProviderKind::Anthropic,
@@ -109,21 +109,23 @@ const OF_THEIR_OWN_ADDRESS: [ProviderKind; 5] = [
 ];
 
 /// What one sets of a provider, with fields that it needs.
-fn new(needed: &[&str]) -> ObjectBuilder {
-    let wanted = match Wanted::schema() {
+fn create_schema(required: &[&str]) -> ObjectBuilder {
+    let schema = match UpdateProvider::schema() {
         RefOr::T(Schema::Object(it)) => ObjectBuilder::from(it).description(None::<String>),
         _ => ObjectBuilder::new(),
     };
-    needed.iter().fold(wanted, |it, field| it.required(*field))
+    required
+        .iter()
+        .fold(schema, |it, field| it.required(*field))
 }
 
-impl ToSchema for NewProviderBody {
+impl ToSchema for CreateProvider {
     fn name() -> Cow<'static, str> {
         "NewProvider".into()
     }
 
     fn schemas(schemas: &mut Vec<NamedSchema>) {
-        Wanted::schemas(schemas);
+        UpdateProvider::schemas(schemas);
     }
 }
 
@@ -131,7 +133,7 @@ impl ToSchema for NewProviderBody {
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = ListedProvider)]
-pub enum Listed {
+pub enum ProviderListItem {
     Whole(provider::ProviderView),
     Sign(provider::ProviderLabel),
 }
@@ -139,7 +141,7 @@ pub enum Listed {
 /// A provider after a change.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ChangedProvider)]
-pub struct Changed {
+pub struct ProviderDetail {
     #[serde(flatten)]
     pub view: provider::ProviderView,
     /// The key was for the old address, and is gone.
@@ -149,17 +151,17 @@ pub struct Changed {
 /// What came of a try.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ProviderTest)]
-pub struct Tried {
+pub struct ProviderTestResult {
     pub ok: bool,
     /// How long it took.
     pub latency_ms: Option<u64>,
-    pub error: Option<Failure>,
+    pub error: Option<ProviderTestFailure>,
 }
 
 /// Why a provider did not answer.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ProviderFailure)]
-pub struct Failure {
+pub struct ProviderTestFailure {
     pub code: &'static str,
     pub message: String,
 }
@@ -167,23 +169,23 @@ pub struct Failure {
 /// A server of models that was found on this machine.
 #[derive(Serialize, ToSchema)]
 #[schema(as = FoundServer)]
-pub struct FoundServer {
+pub struct DiscoveredServerView {
     pub name: &'static str,
     pub kind: ProviderKind,
     pub base_url: String,
-    pub models: Vec<Offered>,
+    pub models: Vec<ModelListItem>,
 }
 
 /// A model that an endpoint offers.
 #[derive(Serialize, ToSchema)]
 #[schema(as = OfferedModel)]
-pub struct Offered {
+pub struct ModelListItem {
     pub id: String,
 }
 
-impl From<DiscoveredServer> for FoundServer {
+impl From<DiscoveredServer> for DiscoveredServerView {
     fn from(found: DiscoveredServer) -> Self {
-        let models = found.models.into_iter().map(|id| Offered { id });
+        let models = found.models.into_iter().map(|id| ModelListItem { id });
         Self {
             name: found.name,
             kind: found.kind,
@@ -193,21 +195,21 @@ impl From<DiscoveredServer> for FoundServer {
     }
 }
 
-impl Wanted {
+impl UpdateProvider {
     /// The change, every value judged.
     ///
     /// # Errors
     /// 422.
-    pub fn judged(self, app: &App) -> ApiResult<ProviderChange> {
+    pub fn validate(self, app: &App) -> ApiResult<ProviderChange> {
         Ok(ProviderChange {
-            name: self.name.as_deref().map(name).transpose()?,
+            name: self.name.as_deref().map(parse_name).transpose()?,
             kind: self.kind,
             base_url: match self.base_url {
-                Some(url) => Some(base_url(app, url)?),
+                Some(url) => Some(parse_base_url(app, url)?),
                 None => None,
             },
-            api_key: self.api_key.map(api_key).transpose()?,
-            model: self.model.as_deref().map(model).transpose()?,
+            api_key: self.api_key.map(parse_api_key).transpose()?,
+            model: self.model.as_deref().map(parse_model).transpose()?,
             is_default: self.is_default,
             disabled: self.disabled,
             settings: self.settings.map(provider_settings::parse).transpose()?,
@@ -215,17 +217,17 @@ impl Wanted {
     }
 }
 
-fn name(text: &str) -> ApiResult<String> {
+fn parse_name(text: &str) -> ApiResult<String> {
     names::parse_display_name(text, 100)
         .map_err(|error| ApiError::invalid_value("name", error.to_string()))
 }
 
-fn model(text: &str) -> ApiResult<String> {
+fn parse_model(text: &str) -> ApiResult<String> {
     names::parse_display_name(text, MAX_MODEL_CHARS)
         .map_err(|error| ApiError::invalid_value("model", error.to_string()))
 }
 
-fn base_url(app: &App, url: Option<String>) -> ApiResult<Option<String>> {
+fn parse_base_url(app: &App, url: Option<String>) -> ApiResult<Option<String>> {
     let url = url
         .map(|it| it.trim().to_owned())
         .filter(|it| !it.is_empty());
@@ -239,7 +241,7 @@ fn base_url(app: &App, url: Option<String>) -> ApiResult<Option<String>> {
     Ok(url)
 }
 
-fn api_key(text: Option<String>) -> ApiResult<Option<Secret>> {
+fn parse_api_key(text: Option<String>) -> ApiResult<Option<Secret>> {
     let Some(text) = text.filter(|it| !it.trim().is_empty()) else {
         return Ok(None);
     };

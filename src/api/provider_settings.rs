@@ -18,7 +18,7 @@ const MAX_KEEP_ALIVE_CHARS: usize = 20;
 /// otherwise, and two words for its API alone.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = ProviderSettings)]
-pub struct Known {
+pub struct KnownProviderSettings {
     #[schema(minimum = 64, maximum = 10_000_000)]
     context_tokens: Option<i64>,
     #[schema(minimum = 1, maximum = 1_000_000)]
@@ -61,16 +61,16 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         let message = format!("Settings take at most {} KiB.", MAX_BYTES / 1024);
         return Err(ApiError::invalid_value("settings", message));
     }
-    let known: Known = deserialize::from_value(settings.clone())
+    let known: KnownProviderSettings = deserialize::from_value(settings.clone())
         .map_err(ApiError::from)
-        .map_err(under_settings)?;
+        .map_err(with_settings_prefix)?;
     for (name, value, least, most) in [
         ("context_tokens", known.context_tokens, 64, 10_000_000),
         ("max_tokens", known.max_tokens, 1, 1_000_000),
         ("top_k", known.top_k, 0, 100_000),
     ] {
         let fits = value.is_none_or(|it| (least..=most).contains(&it));
-        within(name, fits, &least, &most)?;
+        require_range(name, fits, &least, &most)?;
     }
     for (name, value, least, most) in [
         ("temperature", known.temperature, 0.0, 5.0),
@@ -83,7 +83,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         ("repetition_penalty", known.repetition_penalty, 0.0, 10.0),
     ] {
         let fits = value.is_none_or(|it| (least..=most).contains(&it));
-        within(name, fits, &least, &most)?;
+        require_range(name, fits, &least, &most)?;
     }
     match known.keep_alive.is_none_or(|it| is_duration(&it)) {
         true => Ok(settings),
@@ -94,11 +94,11 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     }
 }
 
-fn within(name: &str, fits: bool, least: &dyn ToString, most: &dyn ToString) -> ApiResult<()> {
+fn require_range(name: &str, fits: bool, min: &dyn ToString, max: &dyn ToString) -> ApiResult<()> {
     if fits {
         return Ok(());
     }
-    let message = format!("This takes {} to {}.", least.to_string(), most.to_string());
+    let message = format!("This takes {} to {}.", min.to_string(), max.to_string());
     Err(ApiError::invalid_value(
         &format!("settings.{name}"),
         message,
@@ -114,7 +114,7 @@ fn is_duration(text: &str) -> bool {
         && number.chars().all(is_plain)
 }
 
-fn under_settings(error: ApiError) -> ApiError {
+fn with_settings_prefix(error: ApiError) -> ApiError {
     let param = match &error.param {
         Some(inner) => format!("settings.{inner}"),
         None => "settings".to_owned(),
@@ -128,25 +128,25 @@ mod tests {
     use serde_json::Value;
     use serde_json::json;
 
-    fn judged(settings: &Value) -> Result<Value, (u16, Option<String>)> {
+    fn validate(settings: &Value) -> Result<Value, (u16, Option<String>)> {
         let settings = settings.as_object().cloned().unwrap();
         parse(settings).map_err(|it| (it.status.as_u16(), it.param))
     }
 
     #[test]
-    fn what_makes_sense_is_kept_as_it_came() {
+    fn valid_settings_are_kept_unchanged() {
         for settings in [
             json!({}),
             json!({ "temperature": 0.7, "top_k": 40, "frequency_penalty": -2.0, "something_new": [1] }),
             json!({ "reasoning": "off", "keep_alive": "1h30m", "context_tokens": null }),
             json!({ "keep_alive": "-1" }),
         ] {
-            assert_eq!(judged(&settings), Ok(settings));
+            assert_eq!(validate(&settings), Ok(settings));
         }
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn an_invalid_field_is_named() {
         for (field, value, status) in [
             ("temperature", json!(5.1), 422),
             ("temperature", json!("hot"), 400),
@@ -162,12 +162,12 @@ mod tests {
             ("keep_alive", json!(7), 400),
             ("stop", json!("a"), 400),
         ] {
-            let refused = judged(&json!({ (field): value }));
+            let refused = validate(&json!({ (field): value }));
 
             let expected = Err((status, Some(format!("settings.{field}"))));
             assert_eq!(refused, expected, "{field} {value}");
         }
         let long = json!({ "stop": ["x".repeat(70_000)] });
-        assert_eq!(judged(&long), Err((422, Some("settings".to_owned()))));
+        assert_eq!(validate(&long), Err((422, Some("settings".to_owned()))));
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! **Invariant:** a key is written, never read back.
 
-use crate::api::provider_bodies::Changed;
-use crate::api::provider_bodies::Failure;
-use crate::api::provider_bodies::FoundServer;
-use crate::api::provider_bodies::Listed;
-use crate::api::provider_bodies::NewProviderBody;
-use crate::api::provider_bodies::Offered;
-use crate::api::provider_bodies::Tried;
-use crate::api::provider_bodies::Wanted;
+use crate::api::provider_bodies::CreateProvider;
+use crate::api::provider_bodies::DiscoveredServerView;
+use crate::api::provider_bodies::ModelListItem;
+use crate::api::provider_bodies::ProviderDetail;
+use crate::api::provider_bodies::ProviderListItem;
+use crate::api::provider_bodies::ProviderTestFailure;
+use crate::api::provider_bodies::ProviderTestResult;
+use crate::api::provider_bodies::UpdateProvider;
 use crate::app::App;
 use crate::http::authentication::Admin;
 use crate::http::authentication::CurrentUser;
@@ -40,21 +40,21 @@ use serde_json::json;
     path = "/api/providers",
     tag = "providers",
     params(PageQuery),
-    responses((status = 200, body = PageOf<Listed>))
+    responses((status = 200, body = PageOf<ProviderListItem>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<Listed>>> {
+) -> ApiResult<Json<PageOf<ProviderListItem>>> {
     let select = provider::Entity::find();
     let found = page
         .load(select, provider::Column::Id, app.db.reader())
         .await?;
     let is_admin = caller.is_admin();
     Ok(Json(found.map(|it| match is_admin {
-        true => Listed::Whole(it.view()),
-        false => Listed::Sign(it.label()),
+        true => ProviderListItem::Whole(it.view()),
+        false => ProviderListItem::Sign(it.label()),
     })))
 }
 
@@ -63,11 +63,15 @@ pub async fn list(
     post,
     path = "/api/providers",
     tag = "providers",
-    request_body = NewProviderBody,
+    request_body = CreateProvider,
     responses((status = 201, body = provider::ProviderView))
 )]
-pub async fn create(app: Data<App>, _: Admin, body: JsonBody<Wanted>) -> ApiResult<HttpResponse> {
-    let wanted = body.read().await?.judged(&app)?;
+pub async fn create(
+    app: Data<App>,
+    _: Admin,
+    body: JsonBody<UpdateProvider>,
+) -> ApiResult<HttpResponse> {
+    let wanted = body.read().await?.validate(&app)?;
     let missing = |field: &'static str| {
         let message = format!("A provider takes a `{field}`.");
         ApiError::new(400, "missing_field", message).with_param(field)
@@ -97,18 +101,18 @@ pub async fn create(app: Data<App>, _: Admin, body: JsonBody<Wanted>) -> ApiResu
     path = "/api/providers/{provider_id}",
     operation_id = "change",
     tag = "providers",
-    request_body = Wanted,
-    responses((status = 200, body = Changed))
+    request_body = UpdateProvider,
+    responses((status = 200, body = ProviderDetail))
 )]
-pub async fn change(
+pub async fn update(
     app: Data<App>,
     _: Admin,
     id: Path<ProviderId>,
-    body: JsonBody<Wanted>,
-) -> ApiResult<Json<Changed>> {
+    body: JsonBody<UpdateProvider>,
+) -> ApiResult<Json<ProviderDetail>> {
     let id = id.into_inner();
-    let present = find(&app, id).await?;
-    let change = body.read().await?.judged(&app)?;
+    let present = find_provider(&app, id).await?;
+    let change = body.read().await?.validate(&app)?;
     let kind = change.kind.unwrap_or(present.kind);
     let base_url = change.base_url.clone().unwrap_or(present.base_url);
     if kind == ProviderKind::OpenaiCompatible && base_url.is_none() {
@@ -117,7 +121,7 @@ pub async fn change(
     }
     let changed = provider::update(&app.db, &app.models.cipher, id, change).await?;
     let changed = changed.ok_or_else(ApiError::not_found)?;
-    Ok(Json(Changed {
+    Ok(Json(ProviderDetail {
         view: changed.provider.view(),
         api_key_cleared: changed.key_cleared,
     }))
@@ -142,12 +146,16 @@ pub async fn delete(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult
     post,
     path = "/api/providers/{provider_id}/test",
     tag = "providers",
-    responses((status = 200, body = Tried))
+    responses((status = 200, body = ProviderTestResult))
 )]
-pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<Json<Tried>> {
-    let row = find(&app, id.into_inner()).await?;
+pub async fn test(
+    app: Data<App>,
+    _: Admin,
+    id: Path<ProviderId>,
+) -> ApiResult<Json<ProviderTestResult>> {
+    let row = find_provider(&app, id.into_inner()).await?;
     let answer = match app.models.create(&row) {
-        Ok(model) => on_main(&app, async move {
+        Ok(model) => run_on_main(&app, async move {
             model_list::probe(model.as_ref(), &row.model).await
         })
         .await?
@@ -155,15 +163,15 @@ pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<J
         Err(error) => Err(error.to_string()),
     };
     Ok(Json(match answer {
-        Ok(took) => Tried {
+        Ok(took) => ProviderTestResult {
             ok: true,
             latency_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
             error: None,
         },
-        Err(message) => Tried {
+        Err(message) => ProviderTestResult {
             ok: false,
             latency_ms: None,
-            error: Some(Failure {
+            error: Some(ProviderTestFailure {
                 code: "upstream_error",
                 message,
             }),
@@ -178,18 +186,18 @@ pub async fn test(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult<J
     operation_id = "models",
     tag = "providers",
     responses(
-        (status = 200, body = PageOf<Offered>),
+        (status = 200, body = PageOf<ModelListItem>),
         (status = 403),
         (status = 422, description = "`invalid_value`: this kind has no endpoint here, or lacks what it needs."),
         (status = 503, description = "`upstream_error`: the endpoint does not answer as it should; `internal`.")
     )
 )]
-pub async fn models(
+pub async fn list_models(
     app: Data<App>,
     _: Admin,
     id: Path<ProviderId>,
-) -> ApiResult<Json<PageOf<Offered>>> {
-    let row = find(&app, id.into_inner()).await?;
+) -> ApiResult<Json<PageOf<ModelListItem>>> {
+    let row = find_provider(&app, id.into_inner()).await?;
     let names = match row.kind {
         ProviderKind::Demo => vec![row.model],
         _ => {
@@ -197,10 +205,10 @@ pub async fn models(
             let endpoint = app.models.registry.endpoint(&spec);
             let endpoint = endpoint.map_err(ProviderError::from)?;
             let listing = async move { model_list::list_models(&endpoint).await };
-            on_main(&app, listing).await?.map_err(unavailable)?
+            run_on_main(&app, listing).await?.map_err(upstream_error)?
         }
     };
-    let offered = names.into_iter().map(|id| Offered { id });
+    let offered = names.into_iter().map(|id| ModelListItem { id });
     Ok(Json(PageOf::complete(offered.collect())))
 }
 
@@ -211,11 +219,11 @@ pub async fn models(
     path = "/api/providers/discover",
     tag = "providers",
     responses(
-        (status = 200, body = PageOf<FoundServer>),
+        (status = 200, body = PageOf<DiscoveredServerView>),
         (status = 403, description = "`forbidden`: not an admin, or the server may not call private addresses.")
     )
 )]
-pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<PageOf<FoundServer>>> {
+pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<PageOf<DiscoveredServerView>>> {
     if !app.config.allow_private_providers {
         return Err(ApiError::forbidden(
             "This server may not call private addresses, those of its own machine among them. \
@@ -224,13 +232,13 @@ pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<PageOf<FoundSe
     }
     let (registry, places) = (app.models.registry.clone(), app.server_addresses.clone());
     let looking = async move { discovery::probe_all(&registry, &places).await };
-    let found = on_main(&app, looking).await?;
+    let found = run_on_main(&app, looking).await?;
     Ok(Json(PageOf::complete(
-        found.into_iter().map(FoundServer::from).collect(),
+        found.into_iter().map(DiscoveredServerView::from).collect(),
     )))
 }
 
-async fn find(app: &App, id: ProviderId) -> ApiResult<provider::Model> {
+async fn find_provider(app: &App, id: ProviderId) -> ApiResult<provider::Model> {
     let found = provider::Entity::find_by_id(id)
         .one(app.db.reader())
         .await?;
@@ -238,21 +246,21 @@ async fn find(app: &App, id: ProviderId) -> ApiResult<provider::Model> {
 }
 
 /// The client's connections belong to the main runtime, so calls are made there.
-async fn on_main<T: Send + 'static>(
+async fn run_on_main<T: Send + 'static>(
     app: &App,
     call: impl Future<Output = T> + Send + 'static,
 ) -> ApiResult<T> {
     app.shutdown.spawn(call).await.map_err(ApiError::internal)
 }
 
-fn unavailable(error: LlmError) -> ApiError {
+fn upstream_error(error: LlmError) -> ApiError {
     ApiError::new(503, "upstream_error", error.to_string())
 }
 
 impl From<ProviderError> for ApiError {
     fn from(error: ProviderError) -> Self {
         match error {
-            ProviderError::Registry(RegistryError::Unusable(error)) => unavailable(error),
+            ProviderError::Registry(RegistryError::Unusable(error)) => upstream_error(error),
             ProviderError::Registry(error) => Self::new(422, "invalid_value", error.to_string()),
             ProviderError::Decrypt(error) => Self::internal(error),
         }

@@ -1,7 +1,7 @@
 //! The queue of a conversation, as people arrange it.
 
-use crate::api::buttons;
-use crate::api::engine_error::answer;
+use crate::api::conversation_actions;
+use crate::api::engine_error::api_error;
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
@@ -20,7 +20,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 /// More turns than anybody plans ahead.
-const MOST_SLOTS: usize = 100;
+const MAX_SLOTS: usize = 100;
 
 /// What is still pending of a round, whole.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -49,7 +49,7 @@ pub struct QueueEdit {
         (status = 422, description = "`invalid_value`: a member who cannot be scheduled.")
     )
 )]
-pub async fn arrange(
+pub async fn replace(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
@@ -58,14 +58,16 @@ pub async fn arrange(
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     at.require_write(Action::ManageConversation)?;
     let body = body.read().await?;
-    if body.slots.len() > MOST_SLOTS {
-        let message = format!("A queue takes at most {MOST_SLOTS} turns.");
+    if body.slots.len() > MAX_SLOTS {
+        let message = format!("A queue takes at most {MAX_SLOTS} turns.");
         return Err(ApiError::invalid_value("slots", message));
     }
     let by = at.display_name(&caller);
     app.engine
         .edit_queue(at.conversation.id, body.round_id, body.slots, by)
         .await
-        .map_err(answer)?;
-    Ok(Json(buttons::document(&app, &at).await?))
+        .map_err(api_error)?;
+    Ok(Json(
+        conversation_actions::conversation_view(&app, &at).await?,
+    ))
 }

@@ -5,12 +5,12 @@ use crate::api::admin::stats as admin_stats;
 use crate::api::admin::users as admin_users;
 use crate::api::api_keys;
 use crate::api::avatars;
-use crate::api::buttons;
 use crate::api::candidates;
 use crate::api::card_files;
 use crate::api::characters;
+use crate::api::chat_exports;
+use crate::api::conversation_actions;
 use crate::api::conversations;
-use crate::api::exports;
 use crate::api::health;
 use crate::api::imports;
 use crate::api::invites;
@@ -19,7 +19,9 @@ use crate::api::join;
 use crate::api::lorebook_entries;
 use crate::api::lorebook_links;
 use crate::api::lorebooks;
+use crate::api::membership_updates;
 use crate::api::memberships;
+use crate::api::message_versions;
 use crate::api::messages;
 use crate::api::metrics;
 use crate::api::preset_files;
@@ -29,7 +31,6 @@ use crate::api::providers;
 use crate::api::queue;
 use crate::api::runs;
 use crate::api::search;
-use crate::api::seat_changes;
 use crate::api::session;
 use crate::api::setup;
 use crate::api::space_files;
@@ -38,13 +39,12 @@ use crate::api::spaces;
 use crate::api::swipes;
 use crate::api::tool_approvals;
 use crate::api::users;
-use crate::api::versions;
 use crate::http::endpoint::ApiEndpoint;
 use crate::http::endpoint::endpoints;
 
 /// The rooms in the order in which the document tells of them, each in a sentence. A door names its
 /// own as `tag`.
-pub const ROOMS: [(&str, &str); 20] = [
+pub const TAGS: [(&str, &str); 20] = [
     ("setup", "The first visit: the account of the admin."),
     ("session", "Signing in and out, and where one is signed in."),
     ("users", "Accounts, and one's own."),
@@ -98,71 +98,79 @@ pub const ROOMS: [(&str, &str); 20] = [
 ];
 
 /// Every door of this floor, in the order in which the document tells of them.
-pub fn all() -> Vec<ApiEndpoint> {
-    [people(), rooms(), shelf(), lore(), play(), house()].concat()
+pub fn all_endpoints() -> Vec<ApiEndpoint> {
+    [
+        account_endpoints(),
+        space_endpoints(),
+        library_endpoints(),
+        lore_endpoints(),
+        conversation_endpoints(),
+        server_endpoints(),
+    ]
+    .concat()
 }
 
-fn people() -> Vec<ApiEndpoint> {
+fn account_endpoints() -> Vec<ApiEndpoint> {
     endpoints![
-        setup::needed,
-        setup::set_up,
+        setup::show_status,
+        setup::create_admin,
         session::sign_in,
         session::current,
         session::sign_out,
         session::list,
         session::end,
         users::register,
-        users::change_me,
+        users::update_me,
         api_keys::list,
         api_keys::create,
         api_keys::revoke,
     ]
 }
 
-fn rooms() -> Vec<ApiEndpoint> {
+fn space_endpoints() -> Vec<ApiEndpoint> {
     endpoints![
         spaces::list,
         spaces::create,
         space_files::import,
         space_files::export,
         spaces::show,
-        spaces::change,
+        spaces::update,
         spaces::delete,
         memberships::list,
         memberships::create,
-        seat_changes::change,
+        membership_updates::update,
         memberships::leave,
         invites::list,
         invites::create,
         invites::revoke,
-        space_invitations::of_space,
-        space_invitations::own,
+        space_invitations::list_for_space,
+        space_invitations::list_own,
         space_invitations::accept,
         space_invitations::decline,
         space_invitations::revoke,
-        join::look,
+        join::preview,
         join::join,
     ]
 }
 
-fn shelf() -> Vec<ApiEndpoint> {
+fn library_endpoints() -> Vec<ApiEndpoint> {
     endpoints![
         characters::list,
         characters::create,
         card_files::preview,
         card_files::import,
         characters::show,
-        characters::change,
+        characters::update,
         characters::delete,
         card_files::export,
-        avatars::avatar,
-        avatars::paint,
-        avatars::unpaint,
+        avatars::show,
+        avatars::set_avatar,
+        avatars::delete_avatar,
         presets::list,
         presets::defaults,
         presets::create,
         presets::show,
-        presets::change,
+        presets::update,
         presets::delete,
         preset_files::import,
         preset_files::export,
@@ -170,89 +178,89 @@ fn shelf() -> Vec<ApiEndpoint> {
         providers::create,
         // Before those with an id in its place.
         providers::discover,
-        providers::change,
+        providers::update,
         providers::delete,
         providers::test,
-        providers::models,
+        providers::list_models,
     ]
 }
 
-fn lore() -> Vec<ApiEndpoint> {
+fn lore_endpoints() -> Vec<ApiEndpoint> {
     endpoints![
         lorebooks::list,
         lorebooks::create,
         lorebooks::import,
         lorebooks::show,
-        lorebooks::change,
+        lorebooks::update,
         lorebooks::export,
         lorebooks::test,
-        lorebook_entries::entries,
-        lorebook_entries::write_entry,
-        lorebook_entries::entry,
-        lorebook_entries::rewrite_entry,
-        lorebook_entries::strike_entry,
+        lorebook_entries::list,
+        lorebook_entries::create_entry,
+        lorebook_entries::show,
+        lorebook_entries::update_entry,
+        lorebook_entries::delete_entry,
         lorebooks::delete,
-        lorebook_links::of_space,
-        lorebook_links::arrange_space,
-        lorebook_links::of_conversation,
-        lorebook_links::arrange_conversation,
-        lorebook_links::of_character,
-        lorebook_links::arrange_character,
+        lorebook_links::list_for_space,
+        lorebook_links::set_for_space,
+        lorebook_links::list_for_conversation,
+        lorebook_links::set_for_conversation,
+        lorebook_links::list_for_character,
+        lorebook_links::set_for_character,
     ]
 }
 
-fn play() -> Vec<ApiEndpoint> {
+fn conversation_endpoints() -> Vec<ApiEndpoint> {
     endpoints![
         conversations::list,
         conversations::create,
         conversations::show,
-        conversations::change,
+        conversations::update,
         conversations::delete,
-        conversations::read,
+        conversations::mark_read,
         prompts::preview,
-        exports::export,
-        imports::chat,
+        chat_exports::export,
+        imports::import,
         imports::show,
         imports::cancel,
         jobs::list,
         jobs::show,
         jobs::cancel,
         tool_approvals::decide,
-        tool_approvals::open,
-        versions::branch,
+        tool_approvals::list_open,
+        message_versions::branch,
         messages::list,
         messages::create,
-        messages::change,
+        messages::update,
         messages::hide,
-        swipes::swipes,
-        versions::select,
-        search::find,
-        buttons::generate,
-        versions::regenerate,
-        buttons::stop,
-        buttons::pause,
-        buttons::resume,
-        buttons::skip,
-        buttons::retry,
-        queue::arrange,
+        swipes::list,
+        message_versions::select,
+        search::search,
+        conversation_actions::generate,
+        message_versions::regenerate,
+        conversation_actions::stop,
+        conversation_actions::pause,
+        conversation_actions::resume,
+        conversation_actions::skip,
+        conversation_actions::retry,
+        queue::replace,
         candidates::suggest,
         runs::list,
         runs::show,
-        prompts::sent,
+        prompts::show_sent,
         runs::cancel,
     ]
 }
 
-fn house() -> Vec<ApiEndpoint> {
+fn server_endpoints() -> Vec<ApiEndpoint> {
     endpoints![
         admin_users::list,
         admin_users::show,
-        admin_users::change,
+        admin_users::update,
         admin_runs::list,
         admin_stats::show,
         runs::reap,
-        health::alive,
+        health::live,
         health::ready,
-        metrics::tell,
+        metrics::show,
     ]
 }

@@ -1,8 +1,8 @@
 //! Runs: what was tried, what came of it, and the word to stop one.
 
-use crate::api::buttons::Nothing;
-use crate::api::buttons::PlannedRun;
-use crate::api::engine_error::answer;
+use crate::api::conversation_actions::EmptyBody;
+use crate::api::conversation_actions::PlannedRun;
+use crate::api::engine_error::api_error;
 use crate::app::App;
 use crate::http::authentication::Admin;
 use crate::http::authentication::CurrentUser;
@@ -31,7 +31,7 @@ use utoipa::IntoParams;
 /// Which runs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Filter {
+pub struct RunFilter {
     /// Only those that stand so.
     #[param(inline)]
     status: Option<run::RunStatus>,
@@ -42,14 +42,14 @@ pub struct Filter {
     get,
     path = "/api/conversations/{conversation_id}/runs",
     tag = "runs",
-    params(Filter, PageQuery<RunId>),
+    params(RunFilter, PageQuery<RunId>),
     responses((status = 200, body = PageOf<run::RunView>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-    filter: Query<Filter>,
+    filter: Query<RunFilter>,
     page: PageQuery<RunId>,
 ) -> ApiResult<Json<PageOf<run::RunView>>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
@@ -61,8 +61,8 @@ pub async fn list(
     let db = app.db.reader();
     let page = PageQuery {
         limit: page.limit,
-        after: number_of(db, at.conversation.id, page.after).await?,
-        before: number_of(db, at.conversation.id, page.before).await?,
+        after: run_seq_of(db, at.conversation.id, page.after).await?,
+        before: run_seq_of(db, at.conversation.id, page.before).await?,
     };
     let found = page
         .load_newest_first(wanted.select(app.db.backend()), run::Column::RunSeq, db)
@@ -71,7 +71,7 @@ pub async fn list(
 }
 
 /// The number of the run that a cursor names.
-async fn number_of(
+async fn run_seq_of(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
     cursor: Option<RunId>,
@@ -103,7 +103,7 @@ pub async fn show(
     caller: CurrentUser,
     id: Path<RunId>,
 ) -> ApiResult<Json<run::RunView>> {
-    let (run, _) = find(&app, &caller, id.into_inner()).await?;
+    let (run, _) = find_run(&app, &caller, id.into_inner()).await?;
     Ok(Json(run.view()))
 }
 
@@ -112,7 +112,7 @@ pub async fn show(
     post,
     path = "/api/runs/{run_id}/cancel",
     tag = "runs",
-    request_body = Option<Nothing>,
+    request_body = Option<EmptyBody>,
     responses(
         (status = 202, body = PlannedRun),
         (status = 409, description = "`already_finished`.")
@@ -122,16 +122,16 @@ pub async fn cancel(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<RunId>,
-    body: JsonBody<Nothing>,
+    body: JsonBody<EmptyBody>,
 ) -> ApiResult<HttpResponse> {
-    let (run, at) = find(&app, &caller, id.into_inner()).await?;
+    let (run, at) = find_run(&app, &caller, id.into_inner()).await?;
     at.require_write(Action::ManageConversation)?;
-    let Nothing {} = body.read_or_default().await?;
+    let EmptyBody {} = body.read_or_default().await?;
     let canceled = app
         .engine
         .cancel_run(run.conversation_id, run.id)
         .await
-        .map_err(answer)?;
+        .map_err(api_error)?;
     Ok(HttpResponse::Accepted().json(PlannedRun { run: canceled }))
 }
 
@@ -143,11 +143,11 @@ pub async fn cancel(
     responses((status = 200, body = RecoveryReport))
 )]
 pub async fn reap(app: Data<App>, _admin: Admin) -> ApiResult<Json<RecoveryReport>> {
-    let report = app.engine.run_recovery().await.map_err(answer)?;
+    let report = app.engine.run_recovery().await.map_err(api_error)?;
     Ok(Json(report))
 }
 
-async fn find(
+async fn find_run(
     app: &App,
     caller: &CurrentUser,
     id: RunId,

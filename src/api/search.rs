@@ -42,7 +42,7 @@ use utoipa::ToSchema;
 /// A message that says what was looked for.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SearchHit)]
-pub struct Hit {
+pub struct SearchHit {
     message_id: MessageId,
     conversation_id: ConversationId,
     conversation_title: String,
@@ -66,17 +66,17 @@ pub struct Hit {
     tag = "messages",
     params(
         PageQuery,
-        ("q" = inline(Option<Wanted>), Query, description = "What to look for; without it nothing is found."),
+        ("q" = inline(Option<SearchQuery>), Query, description = "What to look for; without it nothing is found."),
         ("space_id" = inline(Option<SpaceId>), Query, description = "Only in this space.")
     ),
-    responses((status = 200, body = PageOf<Hit>), (status = 404))
+    responses((status = 200, body = PageOf<SearchHit>), (status = 404))
 )]
-pub async fn find(
+pub async fn search(
     app: Data<App>,
     caller: CurrentUser,
     request: HttpRequest,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<Hit>>> {
+) -> ApiResult<Json<PageOf<SearchHit>>> {
     let query = request.query_string();
     let text = pagination::parse_text(query, "q")?.unwrap_or_default();
     if text.chars().count() > search::MAX_CHARS {
@@ -111,10 +111,10 @@ pub async fn find(
     let keys = keys.await?;
     let cursor = keys.rows.last().filter(|_| keys.has_more);
     let cursor = cursor.map(|(id, _)| (*id).into());
-    let mut found = found(&app, &keys.rows, &terms).await?;
+    let mut found = load_messages(&app, &keys.rows, &terms).await?;
     found.sort_by_key(|it| Reverse(it.id));
     Ok(Json(PageOf {
-        data: hits(&app, found, &allowed).await?,
+        data: build_hits(&app, found, &allowed).await?,
         has_more: keys.has_more,
         cursor,
     }))
@@ -124,10 +124,10 @@ pub async fn find(
 #[derive(ToSchema)]
 #[schema(max_length = 200)]
 #[schema(as = Wanted)]
-pub struct Wanted(#[allow(dead_code)] String);
+pub struct SearchQuery(#[allow(dead_code)] String);
 
 /// A message that was found, without its text.
-struct Found {
+struct FoundMessage {
     id: MessageId,
     conversation: ConversationId,
     seq: i64,
@@ -137,7 +137,11 @@ struct Found {
 }
 
 /// What was found. Long texts are held a slice at a time.
-async fn found(app: &App, keys: &[(i64, i64)], terms: &SearchTerms) -> ApiResult<Vec<Found>> {
+async fn load_messages(
+    app: &App,
+    keys: &[(i64, i64)],
+    terms: &SearchTerms,
+) -> ApiResult<Vec<FoundMessage>> {
     let mut found = Vec::with_capacity(keys.len());
     for slice in slices::split_into_slices(keys, slices::SLICE_BYTES) {
         let rows = message::Entity::find()
@@ -145,7 +149,7 @@ async fn found(app: &App, keys: &[(i64, i64)], terms: &SearchTerms) -> ApiResult
             .filter(message::Column::Visibility.ne(message::Visibility::Hidden))
             .all(app.db.reader())
             .await?;
-        found.extend(rows.into_iter().map(|row| Found {
+        found.extend(rows.into_iter().map(|row| FoundMessage {
             id: row.id,
             conversation: row.conversation_id,
             seq: row.seq,
@@ -159,16 +163,20 @@ async fn found(app: &App, keys: &[(i64, i64)], terms: &SearchTerms) -> ApiResult
 
 /// Shows what was found. What is not in a space that the caller may see is left out, whatever the
 /// query said.
-async fn hits(app: &App, found: Vec<Found>, allowed: &HashSet<SpaceId>) -> ApiResult<Vec<Hit>> {
-    let places = places(app, &found).await?;
-    let names = names(app, &found).await?;
+async fn build_hits(
+    app: &App,
+    found: Vec<FoundMessage>,
+    allowed: &HashSet<SpaceId>,
+) -> ApiResult<Vec<SearchHit>> {
+    let places = load_conversations(app, &found).await?;
+    let names = load_author_names(app, &found).await?;
     let hits = found.into_iter().filter_map(|it| {
         let (conversation, space_name) = places.get(&it.conversation)?;
         if !allowed.contains(&conversation.space_id) {
             tracing::error!(message.id = %it.id, "a search found what it must not");
             return None;
         }
-        Some(Hit {
+        Some(SearchHit {
             message_id: it.id,
             conversation_id: it.conversation,
             conversation_title: conversation.title.clone(),
@@ -183,9 +191,9 @@ async fn hits(app: &App, found: Vec<Found>, allowed: &HashSet<SpaceId>) -> ApiRe
     Ok(hits.collect())
 }
 
-async fn places(
+async fn load_conversations(
     app: &App,
-    found: &[Found],
+    found: &[FoundMessage],
 ) -> ApiResult<HashMap<ConversationId, (conversation::Model, String)>> {
     let ids: HashSet<ConversationId> = found.iter().map(|it| it.conversation).collect();
     let rows = conversation::Entity::find()
@@ -200,7 +208,10 @@ async fn places(
     Ok(places.collect())
 }
 
-async fn names(app: &App, found: &[Found]) -> ApiResult<HashMap<MembershipId, String>> {
+async fn load_author_names(
+    app: &App,
+    found: &[FoundMessage],
+) -> ApiResult<HashMap<MembershipId, String>> {
     let ids: HashSet<MembershipId> = found.iter().map(|it| it.author).collect();
     let rows = membership::Entity::find()
         .filter(membership::Column::Id.is_in(ids))

@@ -52,7 +52,7 @@ pub struct SignedIn {
 /// One browser in which one is signed in.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Session)]
-pub struct View {
+pub struct SessionView {
     id: SessionId,
     created_at: Timestamp,
     last_seen_at: Timestamp,
@@ -90,7 +90,7 @@ pub async fn sign_in(
         .as_ref()
         .filter(|it| it.status == user::UserStatus::Active)
         .and_then(|it| it.password_hash.clone());
-    let is_right = is_right(&app, address, &body.username, (body.password, hash)).await?;
+    let is_right = verify_password(&app, address, &body.username, (body.password, hash)).await?;
     let Some(user) = user.filter(|_| is_right) else {
         return Err(ApiError::new(
             401,
@@ -98,29 +98,29 @@ pub async fn sign_in(
             "Name or password is wrong.",
         ));
     };
-    leave_old_session(&app, &request).await?;
-    open(&app, &request, StatusCode::OK, &user).await
+    end_previous_session(&app, &request).await?;
+    open_session(&app, &request, StatusCode::OK, &user).await
 }
 
 /// Whether an attempt is the password behind a hash; a wrong one counts against address and name.
 ///
 /// # Errors
 /// 429: too many were wrong before.
-pub async fn is_right(
+pub async fn verify_password(
     app: &App,
     address: Option<ClientNetwork>,
     username: &str,
     (attempt, hash): (String, Option<String>),
 ) -> ApiResult<bool> {
     // Who has to wait anyway takes no place. The place is held until a failure has been counted.
-    may_try(app, address, username).await?;
+    check_sign_in_limit(app, address, username).await?;
     let place = app
         .passwords
         .acquire_permit()
         .await
         .map_err(ApiError::internal)?;
     // Others may have failed while this one waited: who guesses at once gains nothing by it.
-    may_try(app, address, username).await?;
+    check_sign_in_limit(app, address, username).await?;
     let checked = app.passwords.check(&place, attempt, hash).await;
     let is_right = checked.map_err(ApiError::internal)?;
     if !is_right {
@@ -129,7 +129,11 @@ pub async fn is_right(
     Ok(is_right)
 }
 
-async fn may_try(app: &App, address: Option<ClientNetwork>, username: &str) -> ApiResult<()> {
+async fn check_sign_in_limit(
+    app: &App,
+    address: Option<ClientNetwork>,
+    username: &str,
+) -> ApiResult<()> {
     let checked = app.limits.sign_ins.check(address, username).await;
     checked.map_err(|RetryAfter(seconds)| {
         ApiError::rate_limited(
@@ -140,10 +144,10 @@ async fn may_try(app: &App, address: Option<ClientNetwork>, username: &str) -> A
 }
 
 /// Whoever signs in again in one browser is signed in once.
-async fn leave_old_session(app: &App, request: &HttpRequest) -> ApiResult<()> {
+async fn end_previous_session(app: &App, request: &HttpRequest) -> ApiResult<()> {
     let caller = request.extensions().get::<CurrentUser>().cloned();
     if let Some((caller, id)) = caller.and_then(|it| Some((it.clone(), it.session()?))) {
-        end_one(app, &caller, id).await?;
+        end_session(app, &caller, id).await?;
     }
     Ok(())
 }
@@ -152,15 +156,15 @@ async fn leave_old_session(app: &App, request: &HttpRequest) -> ApiResult<()> {
 ///
 /// A guest who goes cannot come back to the account, so its seats are left: nobody waits for
 /// somebody who is gone, and their name is free for them when they come in again.
-async fn end_one(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResult<bool> {
+async fn end_session(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResult<bool> {
     if !session::revoke(&app.db, caller.id(), id).await? {
         return Ok(false);
     }
-    tell_ended(app, caller.id(), id);
+    announce_ended(app, caller.id(), id);
     if caller.user.is_guest() {
         for seat in membership_changes::list_active_for_user(app.db.reader(), caller.id()).await? {
             let left = membership_changes::remove_member(&app.db, seat.id, app.clock.now()).await?;
-            memberships::tell_left(app, &left).await?;
+            memberships::announce_left(app, &left).await?;
         }
     }
     Ok(true)
@@ -170,14 +174,14 @@ async fn end_one(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResult<bo
 ///
 /// # Errors
 /// When the database fails.
-pub async fn open(
+pub async fn open_session(
     app: &App,
     request: &HttpRequest,
     status: StatusCode,
     user: &user::Model,
 ) -> ApiResult<HttpResponse> {
     let mut answer = HttpResponseBuilder::new(status);
-    answer.cookie(new_cookie(app, request, user.id).await?);
+    answer.cookie(create_session_cookie(app, request, user.id).await?);
     let user = user.view();
     Ok(answer.json(SignedIn { user }))
 }
@@ -186,18 +190,18 @@ pub async fn open(
 ///
 /// # Errors
 /// When the database fails.
-pub async fn new_cookie(
+pub async fn create_session_cookie(
     app: &App,
     request: &HttpRequest,
     user: UserId,
 ) -> ApiResult<Cookie<'static>> {
-    let agent = agent_of(request);
+    let agent = user_agent(request);
     let opened = session::open(&app.db, user, agent, app.clock.now()).await?;
     Ok(authentication::session_cookie(app, opened.token))
 }
 
 /// What the browser calls itself.
-pub fn agent_of(request: &HttpRequest) -> &str {
+pub fn user_agent(request: &HttpRequest) -> &str {
     let agent = request.headers().get(USER_AGENT);
     agent.and_then(|it| it.to_str().ok()).unwrap_or_default()
 }
@@ -223,7 +227,7 @@ pub async fn current(caller: CurrentUser) -> Json<SignedIn> {
 )]
 pub async fn sign_out(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpResponse> {
     if let Some(id) = caller.session() {
-        end_one(&app, &caller, id).await?;
+        end_session(&app, &caller, id).await?;
     }
     Ok(HttpResponse::NoContent()
         .cookie(authentication::expired_cookie(&app))
@@ -236,13 +240,13 @@ pub async fn sign_out(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpResp
     path = "/api/sessions",
     tag = "session",
     params(PageQuery),
-    responses((status = 200, body = PageOf<View>))
+    responses((status = 200, body = PageOf<SessionView>))
 )]
 pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<View>>> {
+) -> ApiResult<Json<PageOf<SessionView>>> {
     let sessions = page
         .load(
             session::list_for_user(caller.id(), app.clock.now()),
@@ -250,7 +254,7 @@ pub async fn list(
             app.db.reader(),
         )
         .await?;
-    Ok(Json(sessions.map(|it| View {
+    Ok(Json(sessions.map(|it| SessionView {
         id: it.id,
         created_at: it.created_at,
         last_seen_at: it.last_seen_at,
@@ -272,14 +276,14 @@ pub async fn end(
     caller: CurrentUser,
     id: Path<SessionId>,
 ) -> ApiResult<HttpResponse> {
-    match end_one(&app, &caller, id.into_inner()).await? {
+    match end_session(&app, &caller, id.into_inner()).await? {
         true => Ok(HttpResponse::NoContent().finish()),
         false => Err(ApiError::not_found()),
     }
 }
 
 /// Closes the sockets of a session that has ended.
-pub fn tell_ended(app: &App, user: UserId, id: SessionId) {
+pub fn announce_ended(app: &App, user: UserId, id: SessionId) {
     app.hub
         .publish(Envelope::control(user, SocketControl::SessionEnded(id)));
 }

@@ -24,7 +24,7 @@ const MAX_BYTES: usize = 64 * 1024;
 /// What is not known is kept for those who know it.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = Settings)]
-pub struct Known {
+pub struct KnownSettings {
     author_note: Option<AuthorNote>,
     world_info: Option<WorldInfo>,
     preset: Option<PartialPreset>,
@@ -61,7 +61,7 @@ struct AuthorNote {
     #[schema(minimum = 0, maximum = 10_000)]
     depth: Option<i64>,
     #[serde(rename = "role")]
-    _role: Option<NoteRole>,
+    _role: Option<NoteRoleSetting>,
     #[schema(minimum = 0, maximum = 10_000)]
     interval: Option<i64>,
 }
@@ -79,7 +79,7 @@ enum NotePosition {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = NoteRole)]
-enum NoteRole {
+enum NoteRoleSetting {
     System,
     User,
     Assistant,
@@ -138,36 +138,37 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         let message = format!("Settings take at most {} KiB.", MAX_BYTES / 1024);
         return Err(ApiError::invalid_value("settings", message));
     }
-    let known: Known = deserialize::from_value(settings.clone())
+    let known: KnownSettings = deserialize::from_value(settings.clone())
         .map_err(ApiError::from)
-        .map_err(under_settings)?;
+        .map_err(with_settings_prefix)?;
     if let Some(model) = known.model {
         names::parse_display_name(&model, 200)
-            .map_err(|error| out_of_range("model", error.to_string()))?;
+            .map_err(|error| invalid_setting("model", error.to_string()))?;
     }
     if let Some(note) = known.author_note {
-        whole("author_note.depth", note.depth, 0, 10_000)?;
-        whole("author_note.interval", note.interval, 0, 10_000)?;
+        require_range("author_note.depth", note.depth, 0, 10_000)?;
+        require_range("author_note.interval", note.interval, 0, 10_000)?;
     }
     if let Some(world) = known.world_info {
-        whole("world_info.scan_depth", world.scan_depth, 0, 1_000)?;
+        require_range("world_info.scan_depth", world.scan_depth, 0, 1_000)?;
         let percent = world.token_budget_percent;
-        whole("world_info.token_budget_percent", percent, 0, 100)?;
+        require_range("world_info.token_budget_percent", percent, 0, 100)?;
         let cap = world.token_budget_cap;
-        whole("world_info.token_budget_cap", cap, 0, 10_000_000)?;
-        whole("world_info.max_steps", world.max_steps, 0, 10)?;
+        require_range("world_info.token_budget_cap", cap, 0, 10_000_000)?;
+        require_range("world_info.max_steps", world.max_steps, 0, 10)?;
         let least = world.min_activations;
-        whole("world_info.min_activations", least, 0, 1_000)?;
+        require_range("world_info.min_activations", least, 0, 1_000)?;
         let furthest = world.min_activations_depth;
-        whole("world_info.min_activations_depth", furthest, 0, 1_000)?;
+        require_range("world_info.min_activations_depth", furthest, 0, 1_000)?;
     }
     if let Some(preset) = known.preset {
-        let blame = |it: ValidationError| out_of_range(&format!("preset.{}", it.field), it.message);
+        let blame =
+            |it: ValidationError| invalid_setting(&format!("preset.{}", it.field), it.message);
         preset.validate().map_err(blame)?;
     }
     for (at, server) in known.tool_servers.iter().flatten().enumerate() {
         let blame = |field: &str, message: &str| {
-            out_of_range(&format!("tool_servers.{at}.{field}"), message.to_owned())
+            invalid_setting(&format!("tool_servers.{at}.{field}"), message.to_owned())
         };
         if at >= MAX_SERVERS {
             return Err(blame("label", "A space names at most 8 servers of tools."));
@@ -182,7 +183,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     Ok(settings)
 }
 
-fn under_settings(error: ApiError) -> ApiError {
+fn with_settings_prefix(error: ApiError) -> ApiError {
     let param = match &error.param {
         Some(inner) => format!("settings.{inner}"),
         None => "settings".to_owned(),
@@ -190,14 +191,17 @@ fn under_settings(error: ApiError) -> ApiError {
     error.with_param(param)
 }
 
-fn whole(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<()> {
+fn require_range(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<()> {
     match value.is_none_or(|it| (least..=most).contains(&it)) {
         true => Ok(()),
-        false => Err(out_of_range(name, format!("This takes {least} to {most}."))),
+        false => Err(invalid_setting(
+            name,
+            format!("This takes {least} to {most}."),
+        )),
     }
 }
 
-fn out_of_range(name: &str, message: String) -> ApiError {
+fn invalid_setting(name: &str, message: String) -> ApiError {
     ApiError::invalid_value(&format!("settings.{name}"), message)
 }
 
@@ -213,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_sense_is_kept_as_it_came() {
+    fn valid_settings_are_kept_unchanged() {
         let settings = json!({
             "author_note": {"text": "rain", "position": "in_chat", "depth": 4, "role": "system", "interval": 1},
             "world_info": {"scan_depth": 2, "recursive": true},
@@ -227,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn an_invalid_field_is_named() {
         let cases = [
             (json!({"author_note": 5}), 400, "settings.author_note"),
             (

@@ -4,7 +4,7 @@ use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names::Password;
 use crate::accounts::names::Username;
 use crate::accounts::user;
-use crate::api::sample;
+use crate::api::sample_space;
 use crate::api::session;
 use crate::api::session::SignedIn;
 use crate::api::users::Registration;
@@ -25,7 +25,7 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SetUp)]
-pub struct SetUp {
+pub struct CreateAdmin {
     #[schema(value_type = Username)]
     username: String,
     #[schema(value_type = Password)]
@@ -37,7 +37,7 @@ pub struct SetUp {
 /// Whether somebody must set this server up.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SetUpNeeded)]
-pub struct Needed {
+pub struct SetupStatus {
     needed: bool,
 }
 
@@ -48,11 +48,11 @@ pub struct Needed {
     operation_id = "needed",
     tag = "setup",
     security(),
-    responses((status = 200, body = Needed))
+    responses((status = 200, body = SetupStatus))
 )]
-pub async fn needed(app: Data<App>) -> ApiResult<Json<Needed>> {
+pub async fn show_status(app: Data<App>) -> ApiResult<Json<SetupStatus>> {
     let needed = user::is_empty(app.db.reader()).await?;
-    Ok(Json(Needed { needed }))
+    Ok(Json(SetupStatus { needed }))
 }
 
 /// Makes the admin and a sample room, and signs in.
@@ -64,36 +64,36 @@ pub async fn needed(app: Data<App>) -> ApiResult<Json<Needed>> {
     operation_id = "set_up",
     tag = "setup",
     security(),
-    request_body = SetUp,
+    request_body = CreateAdmin,
     responses(
         (status = 201, body = SignedIn, headers(("set-cookie" = String))),
         (status = 409, description = "`already_set_up`.")
     )
 )]
-pub async fn set_up(
+pub async fn create_admin(
     app: Data<App>,
     request: HttpRequest,
-    body: JsonBody<SetUp>,
+    body: JsonBody<CreateAdmin>,
 ) -> ApiResult<HttpResponse> {
     // Looked at first as well: hashing for those who come too late would be work for nothing.
     if !user::is_empty(app.db.reader()).await? {
-        return Err(already_set_up());
+        return Err(already_set_up_error());
     }
     let body = body.read().await?;
     let registration = Registration::parse(&body.username, &body.display_name, &body.password)?;
-    let new = registration.hashed(&app).await?;
+    let new = registration.into_new_user(&app).await?;
     let admin = user::create_first_admin(&app.db, new, app.clock.now())
         .await?
-        .ok_or_else(already_set_up)?;
-    let answer = session::open(&app, &request, StatusCode::CREATED, &admin).await?;
-    if let Err(error) = sample::make(&app, &admin).await {
+        .ok_or_else(already_set_up_error)?;
+    let answer = session::open_session(&app, &request, StatusCode::CREATED, &admin).await?;
+    if let Err(error) = sample_space::create(&app, &admin).await {
         // The account is made: whoever set up must get in, with a room to look at or without.
         tracing::error!(%error, "the sample room was not made: {error}");
     }
     Ok(answer)
 }
 
-fn already_set_up() -> ApiError {
+fn already_set_up_error() -> ApiError {
     ApiError::conflict(
         "already_set_up",
         "This server has its admin already. Sign in.",

@@ -1,8 +1,8 @@
 //! Whole spaces as files.
 
-use crate::api::exports;
-use crate::api::imports::refusal;
-use crate::api::imports::tools;
+use crate::api::chat_exports;
+use crate::api::imports::import_context;
+use crate::api::imports::import_error;
 use crate::app::App;
 use crate::conversations::import_job;
 use crate::conversations::import_writer;
@@ -58,22 +58,22 @@ pub async fn export(
         true => VisibleLorebooks::Admin,
         false => VisibleLorebooks::User(caller.id()),
     };
-    let (db, limits) = (app.db.reader(), limits(&app));
-    let turn = exports::turn_of_space().await?;
+    let (db, limits) = (app.db.reader(), transfer_limits(&app));
+    let turn = chat_exports::acquire_space_permit().await?;
     let packed =
         export_writer::export_space(db, &app.shutdown, &at.space, reader, limits, now).await;
-    let packed = packed.map_err(|error| refused(&app, error))?;
+    let packed = packed.map_err(|error| export_error(&app, error))?;
     drop(turn);
-    let named = exports::attachment(&at.space.name, "troupe.zip");
-    exports::sent(packed.file, named, "application/zip")
+    let named = chat_exports::attachment(&at.space.name, "troupe.zip");
+    chat_exports::file_response(packed.file, named, "application/zip")
 }
 
-fn limits(app: &App) -> TransferLimits {
+fn transfer_limits(app: &App) -> TransferLimits {
     TransferLimits::from_mib(app.config.max_space_mib)
 }
 
 /// Why a space does not go out.
-fn refused(app: &App, error: ExportError) -> ApiError {
+fn export_error(app: &App, error: ExportError) -> ApiError {
     match error {
         ExportError::TooLarge => {
             let most = app.config.max_space_mib;
@@ -109,11 +109,11 @@ pub async fn import(
     upload: PendingUpload,
 ) -> ApiResult<HttpResponse> {
     caller.require_registered()?;
-    let file = upload.save(limits(&app).max_file_bytes).await?;
+    let file = upload.save(transfer_limits(&app).max_file_bytes).await?;
     let kind = import_job::ImportKind::Space;
     let now = app.clock.now();
     let begun = import_writer::start(&app.db, caller.id(), kind, None, file.n_bytes, now);
-    let job = begun.await.map_err(refusal)?;
+    let job = begun.await.map_err(import_error)?;
     let view = job.view();
     let arrival = SpaceImport {
         job,
@@ -121,9 +121,9 @@ pub async fn import(
         quota_bytes: app.config.limits.stored_bytes,
         file: file.file,
         n_bytes: file.n_bytes,
-        limits: limits(&app),
+        limits: transfer_limits(&app),
     };
-    let tools = tools(&app);
+    let tools = import_context(&app);
     app.shutdown.spawn(async move {
         // Its row tells how it ended, and the log where it should not have.
         let _ = space_import::run(&tools, arrival).await;

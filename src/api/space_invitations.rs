@@ -53,7 +53,7 @@ pub struct Invited {
 #[derive(Serialize, ToSchema)]
 pub struct OwnInvitation {
     id: InvitationId,
-    space: InvitedTo,
+    space: InvitationSpace,
     role: MembershipRole,
     invited_by: UserId,
     /// The inviter's name in that space.
@@ -65,7 +65,7 @@ pub struct OwnInvitation {
 /// The space of an invitation, as far as the invited person may know it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = InvitedTo)]
-pub struct InvitedTo {
+pub struct InvitationSpace {
     id: SpaceId,
     name: String,
 }
@@ -147,7 +147,7 @@ pub async fn add_or_invite(
     params(PageQuery),
     responses((status = 200, body = PageOf<space_invitation::InvitationView>), (status = 403))
 )]
-pub async fn of_space(
+pub async fn list_for_space(
     app: Data<App>,
     caller: CurrentUser,
     space: Path<SpaceId>,
@@ -195,7 +195,7 @@ pub async fn revoke(
     params(PageQuery),
     responses((status = 200, body = PageOf<OwnInvitation>))
 )]
-pub async fn own(
+pub async fn list_own(
     app: Data<App>,
     caller: CurrentUser,
     page: PageQuery,
@@ -217,7 +217,7 @@ pub async fn own(
     Ok(Json(found.map(|it| {
         OwnInvitation {
             id: it.id,
-            space: InvitedTo {
+            space: InvitationSpace {
                 id: it.space_id,
                 name: spaces.get(&it.space_id).cloned().unwrap_or_default(),
             },
@@ -255,7 +255,7 @@ pub async fn accept(
 ) -> ApiResult<Json<AcceptedInvitation>> {
     let body = body.read_or_default().await?;
     let name = body.display_name.as_deref();
-    let name = name.map(users::display_name_of).transpose()?;
+    let name = name.map(users::parse_display_name).transpose()?;
     let (id, now) = (id.into_inner(), app.clock.now());
     let taken = space_invitation::accept(&app.db, id, caller.user, name, now).await?;
     memberships::announce(&app, &taken);
@@ -291,7 +291,7 @@ impl From<InvitationError> for ApiError {
             InvitationError::NotFound => Self::not_found(),
             InvitationError::Ended => Self::new(410, "invite_expired", error.to_string()),
             InvitationError::Archived => Self::new(403, "space_archived", error.to_string()),
-            InvitationError::NameTaken => users::name_taken_here(),
+            InvitationError::NameTaken => users::name_taken_error(),
             InvitationError::Db(error) => error.into(),
         }
     }

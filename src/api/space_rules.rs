@@ -24,7 +24,7 @@ const MAX_DESCRIPTION_CHARS: usize = 4_000;
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = SpaceChange)]
-pub struct Wanted {
+pub struct UpdateSpace {
     #[serde(deserialize_with = "json_body::present")]
     #[schema(value_type = DisplayNameSchema)]
     pub name: Option<String>,
@@ -65,7 +65,7 @@ pub struct Wanted {
     #[schema(nullable = false)]
     group_regenerate_mode: Option<space::GroupRegenerateMode>,
     #[serde(deserialize_with = "json_body::present")]
-    #[schema(value_type = settings::Known)]
+    #[schema(value_type = settings::KnownSettings)]
     settings: Option<Map<String, Value>>,
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false, minimum = 0)]
@@ -77,27 +77,37 @@ pub struct Wanted {
 }
 
 /// What a new space has no say in.
-pub const NOT_IN_A_NEW_ONE: [&str; 2] = ["status", "settings_version"];
+pub const UPDATE_ONLY_FIELDS: [&str; 2] = ["status", "settings_version"];
 
-impl Wanted {
+impl UpdateSpace {
     /// The rules, judged.
     ///
     /// # Errors
     /// 422 for what cannot be.
-    pub fn rules(self) -> ApiResult<SpaceRules> {
+    pub fn validate(self) -> ApiResult<SpaceRules> {
         Ok(SpaceRules {
-            name: self.name.as_deref().map(name).transpose()?,
-            description: self.description.map(description).transpose()?,
+            name: self.name.as_deref().map(parse_name).transpose()?,
+            description: self.description.map(parse_description).transpose()?,
             status: self.status,
             reply_order: self.reply_order,
             replies_per_turn: self.replies_per_turn,
             card_handling_mode: self.card_handling_mode,
             allow_self_responses: self.allow_self_responses,
             auto_mode_enabled: self.auto_mode_enabled,
-            auto_mode_delay_ms: within("auto_mode_delay_ms", self.auto_mode_delay_ms, 0, 600_000)?,
-            auto_mode_max_turns: within("auto_mode_max_turns", self.auto_mode_max_turns, 1, 100)?,
+            auto_mode_delay_ms: require_range(
+                "auto_mode_delay_ms",
+                self.auto_mode_delay_ms,
+                0,
+                600_000,
+            )?,
+            auto_mode_max_turns: require_range(
+                "auto_mode_max_turns",
+                self.auto_mode_max_turns,
+                1,
+                100,
+            )?,
             during_generation_user_input_policy: self.during_generation_user_input_policy,
-            user_turn_debounce_ms: within(
+            user_turn_debounce_ms: require_range(
                 "user_turn_debounce_ms",
                 self.user_turn_debounce_ms,
                 0,
@@ -105,43 +115,43 @@ impl Wanted {
             )?,
             group_regenerate_mode: self.group_regenerate_mode,
             settings: self.settings.map(settings::parse).transpose()?,
-            token_limit: within("token_limit", self.token_limit, 0, i64::MAX)?,
+            token_limit: require_range("token_limit", self.token_limit, 0, i64::MAX)?,
         })
     }
 }
 
 /// A space to be: what one sets of a space, and it needs a name.
-pub struct NewSpace;
+pub struct CreateSpace;
 
-impl PartialSchema for NewSpace {
+impl PartialSchema for CreateSpace {
     fn schema() -> RefOr<Schema> {
-        let mut schema = Wanted::schema();
+        let mut schema = UpdateSpace::schema();
         if let RefOr::T(Schema::Object(it)) = &mut schema {
             it.description = Some("A space to be. What is left out has its default.".to_owned());
             it.required = vec!["name".to_owned()];
             it.properties
-                .retain(|field, _| !NOT_IN_A_NEW_ONE.contains(&field.as_str()));
+                .retain(|field, _| !UPDATE_ONLY_FIELDS.contains(&field.as_str()));
         }
         schema
     }
 }
 
-impl ToSchema for NewSpace {
+impl ToSchema for CreateSpace {
     fn name() -> Cow<'static, str> {
         "NewSpace".into()
     }
 
     fn schemas(schemas: &mut Vec<NamedSchema>) {
-        Wanted::schemas(schemas);
+        UpdateSpace::schemas(schemas);
     }
 }
 
-fn name(text: &str) -> ApiResult<String> {
+fn parse_name(text: &str) -> ApiResult<String> {
     names::parse_display_name(text, 100)
         .map_err(|error| ApiError::invalid_value("name", error.to_string()))
 }
 
-fn description(text: String) -> ApiResult<String> {
+fn parse_description(text: String) -> ApiResult<String> {
     match text.chars().count() <= MAX_DESCRIPTION_CHARS {
         true => Ok(text),
         false => Err(ApiError::invalid_value(
@@ -151,7 +161,7 @@ fn description(text: String) -> ApiResult<String> {
     }
 }
 
-fn within(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<Option<i64>> {
+fn require_range(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiResult<Option<i64>> {
     match value {
         Some(it) if !(least..=most).contains(&it) => Err(ApiError::invalid_value(
             name,

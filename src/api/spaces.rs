@@ -1,14 +1,14 @@
 //! Spaces: making them, their rules, their end.
 
 use crate::accounts::user;
-use crate::api::engine_error::answer;
+use crate::api::engine_error::api_error;
 use crate::api::jobs;
 use crate::api::jobs::JobStarted;
 use crate::api::memberships;
 use crate::api::presets;
-use crate::api::space_rules::NOT_IN_A_NEW_ONE;
-use crate::api::space_rules::NewSpace;
-use crate::api::space_rules::Wanted;
+use crate::api::space_rules::CreateSpace;
+use crate::api::space_rules::UPDATE_ONLY_FIELDS;
+use crate::api::space_rules::UpdateSpace;
 use crate::api::users;
 use crate::app::App;
 use crate::conversations::conversation;
@@ -75,14 +75,14 @@ pub async fn list(
     let found = page.load(select, space::Column::Id, db).await?;
     let ids: Vec<SpaceId> = found.data.iter().map(|it| it.id).collect();
     let roots = root_conversation::list_for_spaces(db, ids.iter().copied()).await?;
-    let seats = seats_of(&app, caller.id(), ids).await?;
+    let seats = load_own_memberships(&app, caller.id(), ids).await?;
     Ok(Json(found.map(|it| {
         let standing = Access::for_member(seats.get(&it.id), caller.is_admin());
         it.view(roots.get(&it.id).copied(), standing.map(Access::code))
     })))
 }
 
-async fn seats_of(
+async fn load_own_memberships(
     app: &App,
     user: UserId,
     spaces: Vec<SpaceId>,
@@ -100,18 +100,18 @@ async fn seats_of(
     post,
     path = "/api/spaces",
     tag = "spaces",
-    request_body = NewSpace,
+    request_body = CreateSpace,
     responses((status = 201, body = space::SpaceView))
 )]
 pub async fn create(
     app: Data<App>,
     caller: CurrentUser,
-    body: JsonBody<Wanted>,
+    body: JsonBody<UpdateSpace>,
 ) -> ApiResult<HttpResponse> {
     caller.require_registered()?;
     let body = body.read().await?;
-    let said = [body.status.is_some(), body.settings_version.is_some()];
-    for (is_said, field) in said.into_iter().zip(NOT_IN_A_NEW_ONE) {
+    let is_given = [body.status.is_some(), body.settings_version.is_some()];
+    for (is_said, field) in is_given.into_iter().zip(UPDATE_ONLY_FIELDS) {
         if is_said {
             let message = "This is not for a new space to say.";
             return Err(ApiError::new(400, "unknown_field", message).with_param(field));
@@ -121,9 +121,9 @@ pub async fn create(
         let message = "A space takes a name.";
         return Err(ApiError::new(400, "missing_field", message).with_param("name"));
     }
-    let rules = body.rules()?;
-    presets::must_be_usable_in(&app, &caller, &rules).await?;
-    let view = open(&app, &caller.user, rules).await?;
+    let rules = body.validate()?;
+    presets::require_usable_in_settings(&app, &caller, &rules).await?;
+    let view = create_space(&app, &caller.user, rules).await?;
     Ok(HttpResponse::Created().json(view))
 }
 
@@ -131,7 +131,7 @@ pub async fn create(
 ///
 /// # Errors
 /// When the database fails.
-pub async fn open(
+pub async fn create_space(
     app: &App,
     owner: &user::Model,
     rules: SpaceRules,
@@ -149,7 +149,7 @@ pub async fn open(
         // A space without a timeline is no use to anybody.
         lifecycle::delete(&app.db, space.id).await?;
     }
-    let root = root.map_err(answer)?;
+    let root = root.map_err(api_error)?;
     Ok(space.view(Some(root.id), Some("owner")))
 }
 
@@ -166,10 +166,10 @@ pub async fn show(
     id: Path<SpaceId>,
 ) -> ApiResult<Json<space::SpaceView>> {
     let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
-    Ok(Json(view(&app, &at.space, Some(at.access)).await?))
+    Ok(Json(space_view(&app, &at.space, Some(at.access)).await?))
 }
 
-async fn view(
+async fn space_view(
     app: &App,
     space: &space::Model,
     standing: Option<Access>,
@@ -186,52 +186,54 @@ async fn view(
     path = "/api/spaces/{space_id}",
     operation_id = "change",
     tag = "spaces",
-    request_body = Wanted,
+    request_body = UpdateSpace,
     responses(
         (status = 200, body = space::SpaceView),
         (status = 409, description = "`stale_settings`: `error.current` is the space as it is now.")
     )
 )]
-pub async fn change(
+pub async fn update(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<SpaceId>,
-    body: JsonBody<Wanted>,
+    body: JsonBody<UpdateSpace>,
 ) -> ApiResult<Json<space::SpaceView>> {
     let at = space_access::load_space_access(&app, &caller, id.into_inner()).await?;
     at.require_action(Action::Configure)?;
     let body = body.read().await?;
-    may_change(&at, &body)?;
+    authorize_update(&at, &body)?;
     let archives = body.status == Some(space::SpaceStatus::Archived);
     let changes_who_speaks = body.reply_order.is_some() || body.auto_mode_enabled.is_some();
     let version = body.settings_version;
-    let rules = body.rules()?;
-    presets::must_be_usable_in(&app, &caller, &rules).await?;
+    let rules = body.validate()?;
+    presets::require_usable_in_settings(&app, &caller, &rules).await?;
     let changed = lifecycle::update(&app.db, at.space.id, rules, version).await;
     let changed = match changed {
         Ok(changed) => changed,
         Err(SpaceUpdateError::Stale(present)) => {
-            return Err(stale(json!(view(&app, &present, Some(at.access)).await?)));
+            return Err(stale_settings_error(json!(
+                space_view(&app, &present, Some(at.access)).await?
+            )));
         }
         Err(SpaceUpdateError::NotFound) => return Err(ApiError::not_found()),
-        Err(SpaceUpdateError::NameTaken) => return Err(users::name_taken_here()),
+        Err(SpaceUpdateError::NameTaken) => return Err(users::name_taken_error()),
         Err(SpaceUpdateError::Db(error)) => return Err(error.into()),
     };
     if archives {
         app.engine
             .space_closed(changed.id, RunCancelReason::Archived)
             .await
-            .map_err(answer)?;
+            .map_err(api_error)?;
     } else if changes_who_speaks {
-        let told = app.engine.settings_changed(changed.id).await;
-        told.map_err(answer)?;
+        let result = app.engine.settings_changed(changed.id).await;
+        result.map_err(api_error)?;
     }
     announce(&app, &changed).await?;
-    Ok(Json(view(&app, &changed, Some(at.access)).await?))
+    Ok(Json(space_view(&app, &changed, Some(at.access)).await?))
 }
 
 /// An archived space takes one change: to come back. Only its owner archives it or brings it back.
-fn may_change(at: &SpaceAccess, body: &Wanted) -> ApiResult<()> {
+fn authorize_update(at: &SpaceAccess, body: &UpdateSpace) -> ApiResult<()> {
     if body.status.is_some() {
         at.require_action(Action::AdministerSpace)?;
     }
@@ -242,7 +244,7 @@ fn may_change(at: &SpaceAccess, body: &Wanted) -> ApiResult<()> {
 }
 
 /// 409 with the document as it is now.
-pub fn stale(present: Value) -> ApiError {
+pub fn stale_settings_error(present: Value) -> ApiError {
     let message = "The settings were changed meanwhile. Look at them and try again.";
     let mut error = ApiError::conflict("stale_settings", message);
     error.current = Some(Box::new(present));
@@ -254,7 +256,7 @@ pub fn stale(present: Value) -> ApiError {
 /// # Errors
 /// When the database fails.
 pub async fn announce(app: &App, space: &space::Model) -> ApiResult<()> {
-    let view = view(app, space, None).await?;
+    let view = space_view(app, space, None).await?;
     app.hub.publish(events::space_updated(view));
     Ok(())
 }
@@ -289,12 +291,14 @@ pub async fn delete(
         Ok(_) => {}
     }
     let deleted = app.engine.delete_space(id, caller.id()).await;
-    let deletion = deleted.map_err(answer)?.ok_or_else(ApiError::not_found)?;
+    let deletion = deleted
+        .map_err(api_error)?
+        .ok_or_else(ApiError::not_found)?;
     app.hub.publish(events::space_deleted(id));
     let seated = seats.iter().filter_map(|it| it.user_id);
-    memberships::have_rights_reviewed(&app, id, seated.chain([caller.id()]));
+    memberships::request_access_review(&app, id, seated.chain([caller.id()]));
     Ok(match app.engine.wait_for_deletion(deletion).await? {
         None => HttpResponse::NoContent().finish(),
-        Some(job) => jobs::accepted(&job),
+        Some(job) => jobs::accepted_response(&job),
     })
 }

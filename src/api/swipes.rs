@@ -48,7 +48,7 @@ pub struct SwipeView {
 }
 
 impl SwipeView {
-    fn of(it: swipe::Model, markdown: Option<&Markdown>) -> Self {
+    fn from_model(it: swipe::Model, markdown: Option<&Markdown>) -> Self {
         Self {
             position: it.position,
             html: markdown.map(|md| md.render(&it.content)),
@@ -72,7 +72,7 @@ impl SwipeView {
     ),
     responses((status = 200, body = PageOf<SwipeView>))
 )]
-pub async fn swipes(
+pub async fn list(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<MessageId>,
@@ -93,10 +93,10 @@ pub async fn swipes(
     let backwards = page.is_backwards();
     let found = page.load_keys(of_message.clone(), (Column::Position, bytes), backwards, db);
     let PageKeys { rows, mut has_more } = found.await?;
-    let mut shown = Shown::new(markdown);
+    let mut shown = SwipePage::new(markdown);
     if rows.is_empty() && swipe::count_by_message(db, &[row.id]).await?.is_empty() {
-        if is_in(page, 0) {
-            shown.take(&app, vec![only_text(row)]).await?;
+        if contains_position(page, 0) {
+            shown.push_all(&app, vec![unstored_swipe(row)]).await?;
         }
     } else {
         for slice in slices::split_into_slices(&rows, slices::SLICE_BYTES) {
@@ -106,7 +106,7 @@ pub async fn swipes(
                 true => texts.order_by_desc(Column::Position),
                 false => texts.order_by_asc(Column::Position),
             };
-            if !shown.take(&app, texts.all(db).await?).await? {
+            if !shown.push_all(&app, texts.all(db).await?).await? {
                 has_more = true;
                 break;
             }
@@ -120,12 +120,12 @@ pub async fn swipes(
 }
 
 /// Whether a position lies between the cursors.
-fn is_in(page: PageQuery, position: i64) -> bool {
+fn contains_position(page: PageQuery, position: i64) -> bool {
     page.after.is_none_or(|it| it < position) && page.before.is_none_or(|it| it > position)
 }
 
 /// The text of a message that never had another.
-fn only_text(row: message::Model) -> swipe::Model {
+fn unstored_swipe(row: message::Model) -> swipe::Model {
     swipe::Model {
         id: crate::ids::SwipeId(0), // it has no row
         message_id: row.id,
@@ -140,7 +140,7 @@ fn only_text(row: message::Model) -> swipe::Model {
 }
 
 /// The page as far as it is made.
-struct Shown {
+struct SwipePage {
     markdown: Option<Arc<Markdown>>,
     budget: PageBudget,
     entries: Vec<String>,
@@ -148,7 +148,7 @@ struct Shown {
     last: Option<i64>,
 }
 
-impl Shown {
+impl SwipePage {
     fn new(markdown: Option<Arc<Markdown>>) -> Self {
         Self {
             markdown,
@@ -159,13 +159,14 @@ impl Shown {
     }
 
     /// Adds texts; says whether all of them fit.
-    async fn take(&mut self, app: &App, texts: Vec<swipe::Model>) -> ApiResult<bool> {
+    async fn push_all(&mut self, app: &App, texts: Vec<swipe::Model>) -> ApiResult<bool> {
         let (markdown, mut budget) = (self.markdown.clone(), self.budget);
         let encode = move || -> Result<_, serde_json::Error> {
             let mut encoded = Vec::with_capacity(texts.len());
             for text in texts {
                 let position = text.position;
-                let mut json = serde_json::to_string(&SwipeView::of(text, markdown.as_deref()))?;
+                let mut json =
+                    serde_json::to_string(&SwipeView::from_model(text, markdown.as_deref()))?;
                 // It is held until a slow reader has it.
                 json.shrink_to_fit();
                 if !budget.try_add(json.len()) {

@@ -30,7 +30,7 @@ pub struct Decision {
 /// What waits for the moderators of a conversation, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ToolApprovals)]
-pub struct Open {
+pub struct OpenApprovals {
     data: Vec<ToolApprovalView>,
 }
 
@@ -40,19 +40,19 @@ pub struct Open {
     path = "/api/conversations/{conversation_id}/tool_approvals",
     operation_id = "open",
     tag = "conversations",
-    responses((status = 200, body = Open))
+    responses((status = 200, body = OpenApprovals))
 )]
-pub async fn open(
+pub async fn list_open(
     app: Data<App>,
     caller: CurrentUser,
     id: Path<ConversationId>,
-) -> ApiResult<Json<Open>> {
+) -> ApiResult<Json<OpenApprovals>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
     let data = app
         .engine
         .list_open_tool_approvals(at.conversation.id)
         .await?;
-    Ok(Json(Open { data }))
+    Ok(Json(OpenApprovals { data }))
 }
 
 /// Decides whether a character may call a tool, this once.

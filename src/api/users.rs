@@ -10,10 +10,10 @@ use crate::accounts::user;
 use crate::accounts::user::NewUser;
 use crate::accounts::user::ProfileChange;
 use crate::accounts::user::UserError;
-use crate::api::account_bodies::ChangeMe;
-use crate::api::account_bodies::ChangedMe;
-use crate::api::account_bodies::Register;
-use crate::api::account_bodies::Registered;
+use crate::api::account_bodies::CreateUser;
+use crate::api::account_bodies::RegisteredUser;
+use crate::api::account_bodies::UpdateMe;
+use crate::api::account_bodies::UpdatedMe;
 use crate::api::join;
 use crate::api::session;
 use crate::app::App;
@@ -49,9 +49,9 @@ impl Registration {
     /// 422, naming the first field that cannot be.
     pub fn parse(username: &str, display_name: &str, password: &str) -> ApiResult<Self> {
         Ok(Self {
-            username: username_of(username)?,
-            display_name: display_name_of(display_name)?,
-            password: password_of(password)?,
+            username: parse_username(username)?,
+            display_name: parse_display_name(display_name)?,
+            password: parse_password(password)?,
         })
     }
 
@@ -59,11 +59,11 @@ impl Registration {
     ///
     /// # Errors
     /// When the password cannot be hashed.
-    pub async fn hashed(self, app: &App) -> ApiResult<NewUser> {
+    pub async fn into_new_user(self, app: &App) -> ApiResult<NewUser> {
         Ok(NewUser {
             username: self.username,
             display_name: self.display_name,
-            password_hash: Some(hash(app, self.password).await?),
+            password_hash: Some(hash_password(app, self.password).await?),
         })
     }
 }
@@ -72,14 +72,14 @@ impl Registration {
 ///
 /// # Errors
 /// When that cannot be done.
-pub async fn hash(app: &App, password: Password) -> ApiResult<String> {
+pub async fn hash_password(app: &App, password: Password) -> ApiResult<String> {
     app.passwords
         .hash(password)
         .await
         .map_err(ApiError::internal)
 }
 
-fn username_of(text: &str) -> ApiResult<Username> {
+fn parse_username(text: &str) -> ApiResult<Username> {
     Username::parse(text).map_err(|error| ApiError::invalid_value("username", error.to_string()))
 }
 
@@ -87,7 +87,7 @@ fn username_of(text: &str) -> ApiResult<Username> {
 ///
 /// # Errors
 /// 422 for a name that cannot be shown.
-pub fn display_name_of(text: &str) -> ApiResult<String> {
+pub fn parse_display_name(text: &str) -> ApiResult<String> {
     names::parse_display_name(text, 100)
         .map_err(|error| ApiError::invalid_value("display_name", error.to_string()))
 }
@@ -96,11 +96,11 @@ pub fn display_name_of(text: &str) -> ApiResult<String> {
 ///
 /// # Errors
 /// 422.
-pub fn password_of(text: &str) -> ApiResult<Password> {
+pub fn parse_password(text: &str) -> ApiResult<Password> {
     Password::parse(text).map_err(|error| ApiError::invalid_value("password", error.to_string()))
 }
 
-fn locale_of(text: &str) -> ApiResult<String> {
+fn parse_locale(text: &str) -> ApiResult<String> {
     let fits = |it: char| it.is_ascii_alphanumeric() || it == '-';
     match (2..=16).contains(&text.len()) && text.chars().all(fits) {
         true => Ok(text.to_owned()),
@@ -119,9 +119,9 @@ fn locale_of(text: &str) -> ApiResult<String> {
     path = "/api/users",
     tag = "users",
     security(),
-    request_body = Register,
+    request_body = CreateUser,
     responses(
-        (status = 201, body = Registered, headers(("set-cookie" = String))),
+        (status = 201, body = RegisteredUser, headers(("set-cookie" = String))),
         (status = 403, description = "`registration_closed`; `space_archived`; `cross_origin`."),
         (status = 404, description = "`not_found`: there is no such invitation."),
         (status = 409, description = "`username_taken`, also for one that looks alike; `name_taken_here`."),
@@ -132,7 +132,7 @@ fn locale_of(text: &str) -> ApiResult<String> {
 pub async fn register(
     app: Data<App>,
     request: HttpRequest,
-    body: JsonBody<Register>,
+    body: JsonBody<CreateUser>,
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
     if let Some(token) = body.invite_token.clone() {
@@ -146,31 +146,31 @@ pub async fn register(
         ));
     }
     let registration = Registration::parse(&body.username, &body.display_name, &body.password)?;
-    let made = counted(&app, &request, create(&app, registration)).await?;
-    session::open(&app, &request, StatusCode::CREATED, &made).await
+    let made = with_registration_limit(&app, &request, create(&app, registration)).await?;
+    session::open_session(&app, &request, StatusCode::CREATED, &made).await
 }
 
 /// The account and the seat are one: a token that opens nothing makes no account.
 async fn register_invited(
     app: &App,
     request: &HttpRequest,
-    body: Register,
+    body: CreateUser,
     token: String,
 ) -> ApiResult<HttpResponse> {
-    join::must_be_open(app, request, &token).await?;
+    join::require_open(app, request, &token).await?;
     let registration = Registration::parse(&body.username, &body.display_name, &body.password)?;
     let enter = async {
-        let joiner = JoiningUser::New(registration.hashed(app).await?);
-        join::enter(app, request, token, joiner).await
+        let joiner = JoiningUser::New(registration.into_new_user(app).await?);
+        join::join_space(app, request, token, joiner).await
     };
-    counted(app, request, enter).await
+    with_registration_limit(app, request, enter).await
 }
 
 /// Does what makes an account, if this address may make one more now; what fails does not count.
 ///
 /// # Errors
 /// 429, and those of the work.
-pub async fn counted<T>(
+pub async fn with_registration_limit<T>(
     app: &App,
     request: &HttpRequest,
     work: impl Future<Output = ApiResult<T>>,
@@ -191,7 +191,7 @@ pub async fn counted<T>(
 }
 
 async fn create(app: &App, registration: Registration) -> ApiResult<user::Model> {
-    let new = registration.hashed(app).await?;
+    let new = registration.into_new_user(app).await?;
     let now = app.clock.now();
     let made = app
         .db
@@ -209,36 +209,36 @@ async fn create(app: &App, registration: Registration) -> ApiResult<user::Model>
     path = "/api/users/me",
     operation_id = "change_me",
     tag = "users",
-    request_body = ChangeMe,
+    request_body = UpdateMe,
     responses(
-        (status = 200, body = ChangedMe),
+        (status = 200, body = UpdatedMe),
         (status = 409, description = "`username_taken`, also for one that looks alike; `name_taken_here`: in one of your spaces."),
         (status = 429, description = "`rate_limited`: the current password was wrong too often.")
     )
 )]
-pub async fn change_me(
+pub async fn update_me(
     app: Data<App>,
     request: HttpRequest,
     caller: CurrentUser,
-    body: JsonBody<ChangeMe>,
+    body: JsonBody<UpdateMe>,
 ) -> ApiResult<HttpResponse> {
     let body = body.read().await?;
     let mut change = ProfileChange {
-        username: body.username.as_deref().map(username_of).transpose()?,
+        username: body.username.as_deref().map(parse_username).transpose()?,
         display_name: body
             .display_name
             .as_deref()
-            .map(display_name_of)
+            .map(parse_display_name)
             .transpose()?,
         password_hash: None,
-        locale: body.locale.as_deref().map(locale_of).transpose()?,
+        locale: body.locale.as_deref().map(parse_locale).transpose()?,
     };
     if let Some(password) = body.password.as_deref() {
-        let password = password_of(password)?;
-        must_know_password(&app, &request, &caller, body.current_password).await?;
-        change.password_hash = Some(hash(&app, password).await?);
+        let password = parse_password(password)?;
+        require_current_password(&app, &request, &caller, body.current_password).await?;
+        change.password_hash = Some(hash_password(&app, password).await?);
     }
-    let changed = apply(&app, &caller, (change, body.revoke_api_keys)).await?;
+    let changed = apply_change(&app, &caller, (change, body.revoke_api_keys)).await?;
     for seat in &changed.seats {
         app.hub.publish(events::membership_updated(seat));
     }
@@ -250,20 +250,20 @@ pub async fn change_me(
     let mut answer = HttpResponse::Ok();
     if !ended.is_empty() {
         for id in ended {
-            session::tell_ended(&app, user.id, id);
+            session::announce_ended(&app, user.id, id);
         }
         // Whoever had the old password is out; who changed it goes on in a new session.
         if caller.session().is_some() {
-            answer.cookie(session::new_cookie(&app, &request, user.id).await?);
+            answer.cookie(session::create_session_cookie(&app, &request, user.id).await?);
         }
     }
-    Ok(answer.json(ChangedMe {
+    Ok(answer.json(UpdatedMe {
         user: user.view(),
         api_keys_active: changed.api_keys_active,
     }))
 }
 
-async fn must_know_password(
+async fn require_current_password(
     app: &App,
     request: &HttpRequest,
     caller: &CurrentUser,
@@ -282,7 +282,7 @@ async fn must_know_password(
     };
     let address = client_ip::client_ip(request);
     let name = &caller.user.username;
-    if session::is_right(app, address, name, (current, Some(hash))).await? {
+    if session::verify_password(app, address, name, (current, Some(hash))).await? {
         return Ok(());
     }
     Err(ApiError::invalid_value(
@@ -292,7 +292,7 @@ async fn must_know_password(
 }
 
 /// An account after a change.
-struct Changed {
+struct UpdatedAccount {
     user: user::Model,
     /// Its seats, when they have a new name.
     seats: Vec<membership::Model>,
@@ -303,11 +303,11 @@ struct Changed {
 
 /// Changes the account; its seats with the name, and with the password every session ends. With
 /// `revokes_keys`, every API key is revoked in the same transaction.
-async fn apply(
+async fn apply_change(
     app: &App,
     caller: &CurrentUser,
     (change, revokes_keys): (ProfileChange, bool),
-) -> ApiResult<Changed> {
+) -> ApiResult<UpdatedAccount> {
     let (id, now) = (caller.id(), app.clock.now());
     let renamed = change.display_name.clone();
     let renamed = renamed.filter(|it| *it != caller.user.display_name);
@@ -319,8 +319,8 @@ async fn apply(
                     Some(name) => membership_changes::rename_user(tx, id, &name).await?,
                     None => Some(Vec::new()),
                 };
-                Ok(Changed {
-                    seats: seats.ok_or_else(name_taken_here)?,
+                Ok(UpdatedAccount {
+                    seats: seats.ok_or_else(name_taken_error)?,
                     user: user::update(tx, id, change).await?,
                     ended: match ends_sessions {
                         true => sessions::revoke_all(tx, id).await?,
@@ -338,7 +338,7 @@ async fn apply(
 }
 
 /// 409: the name looks like that of another active member of the space.
-pub fn name_taken_here() -> ApiError {
+pub fn name_taken_error() -> ApiError {
     ApiError::conflict("name_taken_here", JoinError::NameTaken.to_string())
         .with_param("display_name")
 }

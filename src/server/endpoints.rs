@@ -20,7 +20,7 @@ pub struct Endpoints {
 
 /// All doors.
 pub fn all() -> Endpoints {
-    let mut all = routes::all();
+    let mut all = routes::all_endpoints();
     all.extend(endpoints![upgrade::connect, openapi::document]);
     let (api, open) = all.into_iter().partition(is_api_endpoint);
     Endpoints { api, open }
@@ -34,6 +34,6 @@ impl Endpoints {
     /// What the document says of them.
     pub fn document(&self) -> Value {
         let all = [self.api.clone(), self.open.clone()].concat();
-        document::document(&all, &routes::ROOMS, frames::schemas())
+        document::document(&all, &routes::TAGS, frames::schemas())
     }
 }

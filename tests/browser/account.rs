@@ -3,24 +3,24 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::company::Company;
-use crate::company::page_of;
-use crate::house::House;
-use crate::house::manual;
 use crate::page::FIELD;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
+use crate::several_users::SeveralUsers;
+use crate::several_users::page_of;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::http_client;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 
 #[tokio::test]
 async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let path = format!("/api/spaces/{}/invites", room.cast[0]["space_id"]);
     let link = expect(201, room.ann.post(&path, json!({"role": "guest"})).await);
-    let page = Page::open(room.ann.base(), Screen::Desktop).await;
+    let page = Page::open(room.ann.base(), Viewport::Desktop).await;
     page.go(&format!(
         "/join#{}",
         link["token"].as_str().expect("a token")
@@ -54,13 +54,13 @@ async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
 }
 
 #[tokio::test]
-async fn a_guest_who_goes_all_the_same_is_gone() {
-    let house = House::open().await;
+async fn a_guest_that_leaves_after_the_warning_is_deleted() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let path = format!("/api/spaces/{}/invites", room.cast[0]["space_id"]);
     let link = expect(201, room.ann.post(&path, json!({"role": "guest"})).await);
     let ann = room.page().await;
-    let page = Page::open(room.ann.base(), Screen::Desktop).await;
+    let page = Page::open(room.ann.base(), Viewport::Desktop).await;
     page.go(&format!(
         "/join#{}",
         link["token"].as_str().expect("a token")
@@ -84,8 +84,8 @@ async fn a_guest_who_goes_all_the_same_is_gone() {
 }
 
 #[tokio::test]
-async fn c87_a_session_that_is_ended_elsewhere_asks_to_sign_in_and_keeps_the_draft() {
-    let company = Company::with("member").await;
+async fn a_session_that_is_ended_elsewhere_asks_to_sign_in_and_keeps_the_draft() {
+    let company = SeveralUsers::with("member").await;
     let here = company.bobs_page().await;
     here.write(FIELD, "half a thought").await;
     let bob = Person::sign_in(company.bob.base(), "bob").await;
@@ -110,13 +110,13 @@ async fn c87_a_session_that_is_ended_elsewhere_asks_to_sign_in_and_keeps_the_dra
     here.write(FIELD, Key::Enter).await;
     here.see_text(".message[data-state=final]", "half a thought")
         .await;
-    company.room.say("I hear you").await;
+    company.room.post("I hear you").await;
     here.see_text(".message", "I hear you").await;
 }
 
 #[tokio::test]
-async fn c86_back_and_reload_keep_the_conversation_and_two_windows_agree() {
-    let company = Company::with("member").await;
+async fn back_and_reload_keep_the_conversation_and_two_windows_agree() {
+    let company = SeveralUsers::with("member").await;
     let side = company.conversation("Side stage").await;
     let first = company.bobs_page().await;
     let second = page_of(&company.bob, &format!("/c/{side}")).await;
@@ -145,12 +145,12 @@ async fn c86_back_and_reload_keep_the_conversation_and_two_windows_agree() {
 }
 
 #[tokio::test]
-async fn c86_another_person_in_the_same_browser_begins_anew() {
-    let company = Company::with("member").await;
+async fn another_person_in_the_same_browser_starts_without_old_state() {
+    let company = SeveralUsers::with("member").await;
     let page = company.bobs_page().await;
     page.see_text(".rail__me", "bob").await;
 
-    page.carry(company.room.ann.cookie()).await;
+    page.set_cookie(company.room.ann.cookie()).await;
     page.offline(true).await;
     page.see(".banner").await;
     page.offline(false).await;
@@ -160,7 +160,7 @@ async fn c86_another_person_in_the_same_browser_begins_anew() {
 
 #[tokio::test]
 async fn a_changed_password_revokes_the_api_keys_when_asked() {
-    let company = Company::with("member").await;
+    let company = SeveralUsers::with("member").await;
     let bob = Person::sign_in(company.bob.base(), "bob").await;
     let made = bob.post("/api/api_keys", json!({"name": "bot"})).await;
     let key = expect(201, made)["key"].as_str().unwrap().to_owned();
@@ -181,7 +181,7 @@ async fn a_changed_password_revokes_the_api_keys_when_asked() {
 
 #[tokio::test]
 async fn a_changed_password_ends_the_other_sessions_and_the_page_goes_on() {
-    let company = Company::with("member").await;
+    let company = SeveralUsers::with("member").await;
     let elsewhere = company.bobs_page().await;
     elsewhere.write(FIELD, "half a thought").await;
     let bob = Person::sign_in(company.bob.base(), "bob").await;

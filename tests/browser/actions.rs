@@ -3,16 +3,16 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::house::House;
-use crate::house::manual;
 use crate::page::FIELD;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
 use crate::support::person::expect;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 
 #[tokio::test]
-async fn c17_arrow_up_edits_my_newest_message_and_escape_gives_it_back() {
-    let house = House::open().await;
+async fn arrow_up_edits_the_newest_own_message_and_escape_restores_it() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.say("typo hree").await;
@@ -32,8 +32,8 @@ async fn c17_arrow_up_edits_my_newest_message_and_escape_gives_it_back() {
 }
 
 #[tokio::test]
-async fn c49_a_deleted_message_comes_back_with_undo() {
-    let house = House::open().await;
+async fn a_deleted_message_comes_back_with_undo() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     let other = room.page().await;
@@ -56,8 +56,8 @@ async fn c49_a_deleted_message_comes_back_with_undo() {
 }
 
 #[tokio::test]
-async fn c54_an_excluded_message_is_dimmed_and_not_sent() {
-    let house = House::open().await;
+async fn an_excluded_message_is_dimmed_and_not_sent() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.say("A secret of the audience").await;
@@ -83,7 +83,7 @@ async fn c54_an_excluded_message_is_dimmed_and_not_sent() {
 
 #[tokio::test]
 async fn the_toolbar_offers_what_is_possible_now_after_do_not_send_to_the_ai() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.say("A secret of the audience").await;
@@ -105,10 +105,10 @@ async fn the_toolbar_offers_what_is_possible_now_after_do_not_send_to_the_ai() {
 }
 
 #[tokio::test]
-async fn of_two_people_who_edit_one_message_the_second_sees_both_texts_and_chooses() {
-    let house = House::open().await;
+async fn on_an_edit_conflict_the_second_editor_sees_both_texts_and_chooses() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
-    let (first, second) = (room.page().await, room.page_on(Screen::Phone).await);
+    let (first, second) = (room.page().await, room.page_on(Viewport::Phone).await);
     first.say("As it was.").await;
     second
         .see_text(".message[data-state=final]", "As it was.")
@@ -141,7 +141,7 @@ async fn of_two_people_who_edit_one_message_the_second_sees_both_texts_and_choos
 
 #[tokio::test]
 async fn the_text_of_the_other_person_can_be_kept() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     let said = room.ann.post_message(room.conversation, "As it was.", None);

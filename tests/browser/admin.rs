@@ -3,24 +3,24 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::company::Company;
 use crate::device::SMALL_TARGETS;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
+use crate::several_users::SeveralUsers;
 use crate::support::person::expect;
 
 /// Ann's browser, on a page of the server.
-async fn page_of(company: &Company, screen: Screen, path: &str) -> Page {
+async fn page_of(company: &SeveralUsers, screen: Viewport, path: &str) -> Page {
     let ann = &company.room.ann;
     let page = Page::open(ann.base(), screen).await;
-    page.carry(ann.cookie()).await;
+    page.set_cookie(ann.cookie()).await;
     page.go(path).await;
     page
 }
 
 #[tokio::test]
-async fn an_admin_finds_the_way_to_the_figures_and_puts_somebody_out() {
-    let company = Company::with("member").await;
+async fn an_admin_opens_the_statistics_and_disables_a_user() {
+    let company = SeveralUsers::with("member").await;
     let bobs = company.bobs_page().await;
     let page = company.room.page().await;
 
@@ -54,10 +54,10 @@ async fn an_admin_finds_the_way_to_the_figures_and_puts_somebody_out() {
 
 #[tokio::test]
 async fn a_running_reply_is_followed_and_stopped_from_afar() {
-    let company = Company::with("member").await;
+    let company = SeveralUsers::with("member").await;
     company.house.upstream.say("One two three four five.");
     let gate = company.house.upstream.gate();
-    let page = page_of(&company, Screen::Desktop, "/admin/runs").await;
+    let page = page_of(&company, Viewport::Desktop, "/admin/runs").await;
     page.see_text(".panel__empty", "no such run").await;
     company
         .room
@@ -89,16 +89,16 @@ async fn a_running_reply_is_followed_and_stopped_from_afar() {
 
 #[tokio::test]
 async fn the_pages_of_the_server_fit_a_phone() {
-    let company = Company::with("member").await;
+    let company = SeveralUsers::with("member").await;
     company.house.upstream.say("Yes.");
-    company.room.say("Hello?").await;
+    company.room.post("Hello?").await;
     for (path, sign) in [
         ("/admin", ".figure"),
         ("/admin/people", ".people .list__item"),
         ("/admin/models", ".list__item"),
         ("/admin/runs", ".settings__card"),
     ] {
-        let page = page_of(&company, Screen::Phone, path).await;
+        let page = page_of(&company, Viewport::Phone, path).await;
         page.see(sign).await;
 
         let width = page.value("document.documentElement.scrollWidth").await;
@@ -110,8 +110,8 @@ async fn the_pages_of_the_server_fit_a_phone() {
 }
 
 #[tokio::test]
-async fn nobody_else_finds_the_pages_of_the_server() {
-    let company = Company::with("member").await;
+async fn other_users_cannot_open_the_admin_pages() {
+    let company = SeveralUsers::with("member").await;
     let page = company.bobs_page().await;
 
     page.click(".rail__me").await;

@@ -4,14 +4,14 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::company::Company;
-use crate::house::House;
 use crate::page::Page;
+use crate::several_users::SeveralUsers;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
+use crate::test_server::TestServer;
 
 /// Longer than any test waits.
-const FOR_EVER_MS: i64 = 600_000;
+const NEVER_MS: i64 = 600_000;
 
 fn among_themselves(turns: i64, delay_ms: i64) -> Value {
     json!({
@@ -35,8 +35,8 @@ async fn n_messages(page: &Page, n: usize) {
 }
 
 #[tokio::test]
-async fn c41_auto_mode_counts_its_turns_down_rests_and_says_so() {
-    let house = House::open().await;
+async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
+    let house = TestServer::open().await;
     let room = house.room(among_themselves(3, 0), &["Mina", "Rook"]).await;
     let gates: Vec<Gate> = (0..4)
         .map(|_| {
@@ -70,10 +70,10 @@ async fn c41_auto_mode_counts_its_turns_down_rests_and_says_so() {
 }
 
 #[tokio::test]
-async fn c41_what_a_person_writes_goes_first_and_switching_off_ends_it_at_once() {
-    let house = House::open().await;
+async fn a_user_message_comes_before_auto_mode_and_switching_it_off_ends_it_at_once() {
+    let house = TestServer::open().await;
     let room = house
-        .room(among_themselves(5, FOR_EVER_MS), &["Mina", "Rook"])
+        .room(among_themselves(5, NEVER_MS), &["Mina", "Rook"])
         .await;
     let page = room.page().await;
 
@@ -100,10 +100,10 @@ async fn c41_what_a_person_writes_goes_first_and_switching_off_ends_it_at_once()
 }
 
 #[tokio::test]
-async fn c41_a_turn_that_waits_is_held_and_goes_on() {
-    let house = House::open().await;
+async fn a_waiting_turn_can_be_paused_and_resumed() {
+    let house = TestServer::open().await;
     let room = house
-        .room(among_themselves(5, FOR_EVER_MS), &["Mina", "Rook"])
+        .room(among_themselves(5, NEVER_MS), &["Mina", "Rook"])
         .await;
     let page = room.page().await;
 
@@ -120,8 +120,8 @@ async fn c41_a_turn_that_waits_is_held_and_goes_on() {
 }
 
 #[tokio::test]
-async fn c41_what_the_host_sets_is_seen_by_the_others_and_changed_by_who_may() {
-    let company = Company::with("member").await;
+async fn auto_mode_settings_are_visible_to_all_and_changed_only_with_the_right() {
+    let company = SeveralUsers::with("member").await;
     let (ann, bob) = (company.room.page().await, company.bobs_page().await);
 
     ann.click("#panel-tab-settings").await;

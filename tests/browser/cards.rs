@@ -5,11 +5,11 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::house::House;
-use crate::house::Room;
-use crate::house::manual;
-use crate::page::Screen;
+use crate::page::Viewport;
 use crate::support::person::expect;
+use crate::test_server::SpaceFixture;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 
 /// Own words: a keeper of a harbor, with a book of four entries, linked to a world.
 fn card() -> Value {
@@ -41,19 +41,19 @@ fn picture_with(text: &str) -> Vec<u8> {
     bytes
 }
 
-async fn empty_room(house: &House) -> Room {
+async fn empty_room(house: &TestServer) -> SpaceFixture {
     house.room(manual(), &[]).await
 }
 
 /// How many characters are on Ann's shelf; the two of the sample space are there from the start.
-async fn n_on_shelf(room: &Room) -> usize {
+async fn n_on_shelf(room: &SpaceFixture) -> usize {
     let list = expect(200, room.ann.get("/api/characters").await);
     list["data"].as_array().expect("a list").len()
 }
 
 #[tokio::test]
-async fn c68_a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
-    let house = House::open().await;
+async fn a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
+    let house = TestServer::open().await;
     let room = empty_room(&house).await;
     let page = room.page().await;
     let before = n_on_shelf(&room).await;
@@ -91,10 +91,10 @@ async fn c68_a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
 }
 
 #[tokio::test]
-async fn c69_a_broken_card_is_refused_with_its_reason_and_nothing_is_stored() {
-    let house = House::open().await;
+async fn a_broken_card_is_refused_with_its_reason_and_nothing_is_stored() {
+    let house = TestServer::open().await;
     let room = empty_room(&house).await;
-    let page = room.page_on(Screen::Phone).await;
+    let page = room.page_on(Viewport::Phone).await;
     let before = n_on_shelf(&room).await;
     let plain = {
         let mut bytes = Vec::new();
@@ -125,8 +125,8 @@ async fn c69_a_broken_card_is_refused_with_its_reason_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn c70_an_edited_card_keeps_what_no_form_knows() {
-    let house = House::open().await;
+async fn an_edited_card_keeps_unknown_fields() {
+    let house = TestServer::open().await;
     let room = empty_room(&house).await;
     let made = expect(
         201,
@@ -167,8 +167,8 @@ async fn c70_an_edited_card_keeps_what_no_form_knows() {
 }
 
 #[tokio::test]
-async fn c70_what_was_typed_into_a_card_outlives_its_dialog() {
-    let house = House::open().await;
+async fn unsaved_card_edits_survive_closing_the_dialog() {
+    let house = TestServer::open().await;
     let room = empty_room(&house).await;
     expect(
         201,

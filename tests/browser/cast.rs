@@ -4,8 +4,8 @@ use serde_json::Value;
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::company::Company;
 use crate::page::Page;
+use crate::several_users::SeveralUsers;
 use crate::support::person::expect;
 
 /// The names of the cast, in order.
@@ -27,8 +27,8 @@ async fn open_row(page: &Page, name: &str) {
 }
 
 #[tokio::test]
-async fn c72_a_cast_that_is_reordered_by_keys_is_seen_by_the_others() {
-    let company = Company::with("member").await;
+async fn reordering_members_by_keyboard_is_visible_to_others() {
+    let company = SeveralUsers::with("member").await;
     let (ann, bob) = (company.room.page().await, company.bobs_page().await);
     for page in [&ann, &bob] {
         sees_order(page, &["Mina", "Rook", "ann", "bob"]).await;
@@ -53,8 +53,8 @@ async fn c72_a_cast_that_is_reordered_by_keys_is_seen_by_the_others() {
 }
 
 #[tokio::test]
-async fn c72_a_cast_that_is_dragged_into_another_order_is_seen_by_the_others() {
-    let company = Company::with("member").await;
+async fn reordering_members_by_dragging_is_visible_to_others() {
+    let company = SeveralUsers::with("member").await;
     let (ann, bob) = (company.room.page().await, company.bobs_page().await);
     for page in [&ann, &bob] {
         sees_order(page, &["Mina", "Rook", "ann", "bob"]).await;
@@ -94,7 +94,7 @@ pub async fn drag(page: &Page, css: &str, by: i64) {
 
 #[tokio::test]
 async fn a_role_that_is_given_holds_at_once_and_shows_the_buttons_it_brings() {
-    let company = Company::with("guest").await;
+    let company = SeveralUsers::with("guest").await;
     let (ann, bob) = (company.room.page().await, company.bobs_page().await);
     bob.see_text("#panel", "Guest").await;
 
@@ -122,8 +122,8 @@ async fn choose(page: &Page, css: &str, value: &str) {
 }
 
 #[tokio::test]
-async fn a_space_that_is_handed_over_has_a_new_owner_who_may_delete_it() {
-    let company = Company::with("member").await;
+async fn the_new_owner_of_a_transferred_space_can_delete_it() {
+    let company = SeveralUsers::with("member").await;
     let (ann, bob) = (company.room.page().await, company.bobs_page().await);
     open_row(&bob, "bob").await;
     bob.see_text(".member__details button", "Leave the space")
@@ -149,8 +149,8 @@ async fn a_space_that_is_handed_over_has_a_new_owner_who_may_delete_it() {
 }
 
 #[tokio::test]
-async fn who_is_made_an_observer_reads_and_has_no_field() {
-    let company = Company::with("member").await;
+async fn an_observer_reads_and_has_no_composer() {
+    let company = SeveralUsers::with("member").await;
     let (ann, bob) = (company.room.page().await, company.bobs_page().await);
     bob.see(".composer__field").await;
 
@@ -167,10 +167,10 @@ async fn who_is_made_an_observer_reads_and_has_no_field() {
 }
 
 #[tokio::test]
-async fn who_leaves_is_gone_for_the_others_and_told_how_to_come_back() {
-    let company = Company::with("member").await;
+async fn a_member_that_leaves_disappears_for_others_and_sees_how_to_return() {
+    let company = SeveralUsers::with("member").await;
     let (ann, bob) = (company.room.page().await, company.bobs_page().await);
-    company.room.say("A word to keep").await;
+    company.room.post("A word to keep").await;
 
     open_row(&bob, "bob").await;
     bob.click_text(".member__details button", "Leave the space")
@@ -183,7 +183,7 @@ async fn who_leaves_is_gone_for_the_others_and_told_how_to_come_back() {
 
 #[tokio::test]
 async fn a_person_is_removed_only_after_a_question() {
-    let company = Company::with("member").await;
+    let company = SeveralUsers::with("member").await;
     let (ann, bob) = (company.room.page().await, company.bobs_page().await);
     bob.see(".composer__field").await;
 
@@ -201,8 +201,8 @@ async fn a_person_is_removed_only_after_a_question() {
 }
 
 #[tokio::test]
-async fn c12_who_plays_somebody_else_keeps_the_draft_and_is_seen_as_them() {
-    let company = Company::with("guest").await;
+async fn changing_the_persona_keeps_the_draft_and_shows_the_new_name() {
+    let company = SeveralUsers::with("guest").await;
     let (ann, bob) = (company.room.page().await, company.bobs_page().await);
     bob.write(".composer__field", "half a thought").await;
 

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::house::House;
-use crate::house::list;
 use crate::support::decoy::Decoy;
 use crate::support::wait;
+use crate::test_server::TestServer;
+use crate::test_server::list;
 
 /// Whatever a browser fetches something for; our own icons are drawn in the page.
 const FETCHING: &str = "document.querySelectorAll('.message__body :is(img, picture, source, video, audio, iframe, object, embed, link, style, script, meta, base, form)').length";
@@ -19,13 +19,13 @@ fn pictures(port: u16) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_picture_is_fetched_until_somebody_follows_it() {
+async fn no_image_is_fetched_before_its_link_is_opened() {
     let decoy = Decoy::set_up();
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(list(), &[]).await;
     let pictures = pictures(decoy.port);
     for text in &pictures {
-        room.say(text).await;
+        room.post(text).await;
     }
 
     let page = room.page().await;
@@ -59,9 +59,9 @@ async fn no_picture_is_fetched_until_somebody_follows_it() {
 
 #[tokio::test]
 async fn a_link_that_turns_the_direction_turns_nothing_beside_it() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(list(), &[]).await;
-    room.say("[\u{202e}evil](https://a.example) behind and `\u{202e}code` then")
+    room.post("[\u{202e}evil](https://a.example) behind and `\u{202e}code` then")
         .await;
 
     let page = room.page().await;

@@ -9,13 +9,13 @@ use serde_json::json;
 use thirtyfour::Key;
 
 use crate::device::SMALL_TARGETS;
-use crate::house::House;
-use crate::house::list;
-use crate::house::manual;
 use crate::page::FIELD;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
 use crate::support::upstream::script::Script;
+use crate::test_server::TestServer;
+use crate::test_server::list;
+use crate::test_server::manual;
 
 const HELP: &str = "[aria-label='Help me write']";
 
@@ -40,7 +40,7 @@ async fn keep_picture(page: &Page, name: &str) {
 
 #[tokio::test]
 async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     house.upstream.say("With pleasure, and two lumps of sugar.");
@@ -73,7 +73,7 @@ async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
 
 #[tokio::test]
 async fn a_suggestion_that_does_not_come_says_why() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     house.upstream.always(Script::status(400));
@@ -88,7 +88,7 @@ async fn a_suggestion_that_does_not_come_says_why() {
 
 #[tokio::test]
 async fn the_help_is_opened_and_closed_by_keys_and_gives_the_focus_back() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.see(HELP).await;
@@ -112,7 +112,7 @@ async fn the_help_is_opened_and_closed_by_keys_and_gives_the_focus_back() {
 
 #[tokio::test]
 async fn while_the_ai_speaks_for_a_person_the_composer_is_locked_until_they_take_over() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let gate = house.upstream.gate();
     let page = room.page().await;
@@ -136,8 +136,8 @@ async fn while_the_ai_speaks_for_a_person_the_composer_is_locked_until_they_take
 }
 
 #[tokio::test]
-async fn the_ai_speaks_as_often_as_it_was_told_and_gives_the_composer_back() {
-    let house = House::open().await;
+async fn the_copilot_writes_its_steps_and_then_unlocks_the_composer() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
 
@@ -156,8 +156,8 @@ async fn the_ai_speaks_as_often_as_it_was_told_and_gives_the_composer_back() {
 }
 
 #[tokio::test]
-async fn a_copilot_that_rests_is_told_to_go_on() {
-    let house = House::open().await;
+async fn a_stopped_copilot_can_be_resumed() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
     house.upstream.next(Script::status(400));
@@ -180,9 +180,9 @@ async fn a_copilot_that_rests_is_told_to_go_on() {
 
 #[tokio::test]
 async fn a_phone_shows_the_help_and_the_lock_whole() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    let page = room.page_on(Screen::Phone).await;
+    let page = room.page_on(Viewport::Phone).await;
     house
         .upstream
         .say("With pleasure, and two lumps of sugar, if it is not too much trouble.");

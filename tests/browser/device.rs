@@ -4,22 +4,22 @@ use serde_json::json;
 use thirtyfour::Key;
 use thirtyfour::TypingData;
 
-use crate::house::House;
-use crate::house::list;
-use crate::house::manual;
 use crate::page::FIELD;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
 use crate::support::person::Person;
 use crate::support::person::expect;
+use crate::test_server::TestServer;
+use crate::test_server::list;
+use crate::test_server::manual;
 
 #[tokio::test]
-async fn c76_a_phone_shows_all_without_scrolling_sideways() {
-    let house = House::open().await;
+async fn a_phone_shows_all_without_scrolling_sideways() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina", "Rook"]).await;
-    room.say("A message that is long enough to need more than one line on a small screen.")
+    room.post("A message that is long enough to need more than one line on a small screen.")
         .await;
-    let page = room.page_on(Screen::Phone).await;
+    let page = room.page_on(Viewport::Phone).await;
     page.see(".message").await;
 
     assert_eq!(
@@ -51,14 +51,14 @@ async fn c76_a_phone_shows_all_without_scrolling_sideways() {
 }
 
 #[tokio::test]
-async fn c76_a_language_of_short_words_leaves_a_finger_as_much_room() {
-    let house = House::open().await;
+async fn touch_targets_stay_large_in_a_language_with_short_words() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let preset = json!({"name": "Sea"});
     expect(201, room.ann.post("/api/presets", preset).await);
     let wish = json!({"locale": "zh-CN"});
     expect(200, room.ann.patch("/api/users/me", wish).await);
-    let page = room.page_on(Screen::Phone).await;
+    let page = room.page_on(Viewport::Phone).await;
 
     page.click("[aria-controls=panel]").await;
     for tab in ["cast", "lore", "runs"] {
@@ -73,8 +73,8 @@ async fn c76_a_language_of_short_words_leaves_a_finger_as_much_room() {
 }
 
 #[tokio::test]
-async fn c77_every_menu_of_the_list_says_what_it_is_of() {
-    let house = House::open().await;
+async fn every_menu_in_the_list_names_its_item() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.see_text("#rail .space__name", "Harbor Lights").await;
@@ -120,12 +120,12 @@ async fn walk_to(page: &Page, name: &str, step: impl Fn() -> TypingData) {
 const FOCUS_IS_SEEN: &str = "getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement.matches('.composer__field')";
 
 #[tokio::test]
-async fn c78_an_evening_with_the_keyboard_alone() {
-    let house = House::open().await;
+async fn a_whole_session_works_with_the_keyboard_only() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.say("Once upon a time there was a harbor.");
     let gate = house.upstream.gate();
-    let page = Page::open(&house.server.url(), Screen::Desktop).await;
+    let page = Page::open(&house.server.url(), Viewport::Desktop).await;
     page.go(&room.path()).await;
 
     page.see("[name=username]").await;
@@ -166,8 +166,8 @@ async fn c78_an_evening_with_the_keyboard_alone() {
 }
 
 #[tokio::test]
-async fn c78_escape_closes_the_top_layer_and_gives_the_focus_back() {
-    let house = House::open().await;
+async fn escape_closes_the_top_layer_and_restores_the_focus() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
 
@@ -186,8 +186,8 @@ async fn c78_escape_closes_the_top_layer_and_gives_the_focus_back() {
 }
 
 #[tokio::test]
-async fn c79_a_finished_message_is_read_once_and_a_growing_one_never() {
-    let house = House::open().await;
+async fn a_finished_message_is_announced_once_and_a_streaming_one_never() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.say("One two three four five.");
     let gate = house.upstream.gate();
@@ -218,8 +218,8 @@ async fn c79_a_finished_message_is_read_once_and_a_growing_one_never() {
 }
 
 #[tokio::test]
-async fn c79_a_failure_is_said_at_once() {
-    let house = House::open().await;
+async fn a_failure_is_announced_at_once() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house
         .upstream
@@ -237,8 +237,8 @@ async fn c79_a_failure_is_said_at_once() {
 }
 
 #[tokio::test]
-async fn c80_what_the_system_prefers_is_honored() {
-    let house = House::open().await;
+async fn system_preferences_are_honored() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.say("One two three four five.");
     let gate = house.upstream.gate();
@@ -263,11 +263,11 @@ async fn c80_what_the_system_prefers_is_honored() {
 }
 
 #[tokio::test]
-async fn c85_the_page_asks_nobody_but_its_own_server() {
-    let house = House::demo().await;
+async fn the_page_contacts_only_its_own_server() {
+    let house = TestServer::demo().await;
     let person = Person::set_up(&house.server.url(), "ann").await;
     let page = house.visitor().await;
-    page.carry(person.cookie()).await;
+    page.set_cookie(person.cookie()).await;
 
     page.go("/").await;
     page.see(".message").await;

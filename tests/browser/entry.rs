@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::house::House;
-use crate::house::manual;
 use crate::page::FIELD;
 use crate::support::person::Person;
 use crate::support::upstream::server::Upstream;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 
 #[tokio::test]
-async fn c01_first_visit_shows_set_up() {
-    let house = House::demo().await;
+async fn the_first_visit_shows_the_setup_page() {
+    let house = TestServer::demo().await;
     let page = house.visitor().await;
 
     page.go("/").await;
@@ -36,8 +36,8 @@ async fn c01_first_visit_shows_set_up() {
 }
 
 #[tokio::test]
-async fn c01_from_the_first_page_to_the_first_reply_in_five_steps() {
-    let house = House::demo().await;
+async fn from_the_first_page_to_the_first_reply_in_five_steps() {
+    let house = TestServer::demo().await;
     let page = house.visitor().await;
 
     page.go("/").await;
@@ -59,8 +59,8 @@ async fn c01_from_the_first_page_to_the_first_reply_in_five_steps() {
 }
 
 #[tokio::test]
-async fn c02_a_wrong_password_is_said_and_asked_for_again() {
-    let house = House::demo().await;
+async fn a_wrong_password_is_reported_and_can_be_retried() {
+    let house = TestServer::demo().await;
     Person::set_up(&house.server.url(), "ann").await;
     let page = house.visitor().await;
 
@@ -84,8 +84,8 @@ async fn c02_a_wrong_password_is_said_and_asked_for_again() {
 }
 
 #[tokio::test]
-async fn c02_too_many_tries_are_told_to_wait() {
-    let house = House::with(Upstream::start().await, &[("LIMIT_LOGIN_FAILURES", "10")]).await;
+async fn too_many_sign_in_attempts_must_wait() {
+    let house = TestServer::with(Upstream::start().await, &[("LIMIT_LOGIN_FAILURES", "10")]).await;
     Person::set_up(&house.server.url(), "ann").await;
     let stranger = Person::at(&house.server.url());
     for _ in 0..10 {
@@ -103,8 +103,8 @@ async fn c02_too_many_tries_are_told_to_wait() {
 }
 
 #[tokio::test]
-async fn c03_without_a_model_a_card_says_so_and_one_can_write() {
-    let house = House::demo().await;
+async fn without_a_model_a_notice_is_shown_and_posting_works() {
+    let house = TestServer::demo().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
 
@@ -120,8 +120,8 @@ async fn c03_without_a_model_a_card_says_so_and_one_can_write() {
 }
 
 #[tokio::test]
-async fn c04_a_model_is_tested_in_plain_words_and_its_key_never_comes_back() {
-    let house = House::demo().await;
+async fn a_model_test_is_explained_and_its_key_is_never_returned() {
+    let house = TestServer::demo().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.click_text("[data-card=demo] button", "Connect a model")
@@ -150,7 +150,7 @@ async fn c04_a_model_is_tested_in_plain_words_and_its_key_never_comes_back() {
 
 #[tokio::test]
 async fn a_key_that_was_typed_for_one_kind_is_not_sent_to_another() {
-    let house = House::demo().await;
+    let house = TestServer::demo().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.click_text("[data-card=demo] button", "Connect a model")
@@ -176,8 +176,8 @@ async fn a_key_that_was_typed_for_one_kind_is_not_sent_to_another() {
 }
 
 #[tokio::test]
-async fn c05_a_space_is_three_interactions_away() {
-    let house = House::demo().await;
+async fn a_space_is_three_interactions_away() {
+    let house = TestServer::demo().await;
     let room = house.room(manual(), &[]).await;
     let page = room.page().await;
 

@@ -1,13 +1,13 @@
 //! Files that somebody brings to the page.
 
-use crate::house::House;
-use crate::page::Screen;
+use crate::page::Viewport;
+use crate::test_server::TestServer;
 
 #[tokio::test]
-async fn c69_a_file_of_no_kind_that_is_known_is_named_and_nothing_happens() {
-    let house = House::open().await;
+async fn a_file_of_unknown_type_is_rejected_by_name() {
+    let house = TestServer::open().await;
     let room = house.room(serde_json::json!({}), &["Mina"]).await;
-    let page = room.page_on(Screen::Desktop).await;
+    let page = room.page_on(Viewport::Desktop).await;
 
     page.drop_file("shopping <b>list</b>.txt", b"milk, bread")
         .await;

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::house::House;
-use crate::house::Room;
-use crate::house::list;
-use crate::house::manual;
 use crate::page::Page;
 use crate::support::person::expect;
 use crate::support::upstream::script::Script;
+use crate::test_server::SpaceFixture;
+use crate::test_server::TestServer;
+use crate::test_server::list;
+use crate::test_server::manual;
 
 const TAIL: &str = ".message:last-child .message__body";
 
@@ -38,7 +38,7 @@ async fn close(page: &Page) {
 }
 
 /// From now on the model is told this of Mina.
-async fn describe(room: &Room, text: &str) {
+async fn describe(room: &SpaceFixture, text: &str) {
     let path = format!("/api/characters/{}", room.cast[0]["character_id"]);
     expect(
         200,
@@ -47,8 +47,8 @@ async fn describe(room: &Room, text: &str) {
 }
 
 #[tokio::test]
-async fn c73_a_reply_tells_what_it_was_told() {
-    let house = House::open().await;
+async fn the_inspector_shows_the_prompt_of_a_reply() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.say("What do you know about lighthouses?").await;
@@ -62,8 +62,8 @@ async fn c73_a_reply_tells_what_it_was_told() {
 }
 
 #[tokio::test]
-async fn c73_each_version_of_a_reply_tells_what_it_alone_was_told() {
-    let house = House::open().await;
+async fn the_inspector_shows_the_prompt_of_each_swipe() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     describe(&room, "Keeps the lighthouse.").await;
     let page = room.page().await;
@@ -90,8 +90,8 @@ async fn c73_each_version_of_a_reply_tells_what_it_alone_was_told() {
 }
 
 #[tokio::test]
-async fn c73_a_text_that_the_ai_wrote_for_a_person_tells_what_it_was_told() {
-    let house = House::open().await;
+async fn the_inspector_shows_the_prompt_of_a_copilot_text() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.click("[aria-label='Help me write']").await;
@@ -120,8 +120,8 @@ async fn c73_a_text_that_the_ai_wrote_for_a_person_tells_what_it_was_told() {
 }
 
 #[tokio::test]
-async fn c73_where_nothing_is_kept_any_more_it_is_said() {
-    let house = House::open().await;
+async fn the_inspector_says_when_a_prompt_is_no_longer_stored() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.say("Good evening.").await;
@@ -137,8 +137,8 @@ async fn c73_where_nothing_is_kept_any_more_it_is_said() {
 }
 
 #[tokio::test]
-async fn c73_a_text_that_no_run_wrote_says_so() {
-    let house = House::open().await;
+async fn the_inspector_says_when_a_text_has_no_run() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &[]).await;
     let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho."]});
     let ada = expect(201, room.ann.post("/api/characters", card).await);

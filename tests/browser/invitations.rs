@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::company::Company;
-use crate::company::page_of;
+use crate::several_users::SeveralUsers;
+use crate::several_users::page_of;
 use crate::support::person::Person;
 use crate::support::person::expect;
 
 #[tokio::test]
 async fn an_invited_person_sees_the_invitation_at_once_and_joins_under_a_name_for_the_space() {
-    let company = Company::with("member").await;
+    let company = SeveralUsers::with("member").await;
     let carl = Person::register(company.room.ann.base(), "carl").await;
     let like_bob = json!({"display_name": "b\u{43e}b"});
     let me = expect(200, carl.patch("/api/users/me", like_bob).await);
@@ -37,8 +37,8 @@ async fn an_invited_person_sees_the_invitation_at_once_and_joins_under_a_name_fo
 }
 
 #[tokio::test]
-async fn the_card_of_somebody_elses_character_shows_its_public_part() {
-    let company = Company::with("moderator").await;
+async fn the_card_of_another_users_character_shows_its_public_part() {
+    let company = SeveralUsers::with("moderator").await;
     let character = format!("/api/characters/{}", company.room.cast[0]["character_id"]);
     let card = json!({"creator_notes": "Likes the sea.", "description": "A secret."});
     expect(200, company.room.ann.patch(&character, card).await);

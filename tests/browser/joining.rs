@@ -3,30 +3,30 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::company::page_of;
-use crate::house::House;
-use crate::house::Room;
-use crate::house::manual;
 use crate::page::FIELD;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
+use crate::several_users::page_of;
 use crate::support::person::Person;
 use crate::support::person::expect;
+use crate::test_server::SpaceFixture;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 
 /// Ann's invitation; with its link, as the one answer that has it.
-async fn invite(room: &Room, wish: Value) -> Value {
+async fn invite(room: &SpaceFixture, wish: Value) -> Value {
     let path = format!("/api/spaces/{}/invites", room.cast[0]["space_id"]);
     expect(201, room.ann.post(&path, wish).await)
 }
 
 /// The part of a link behind the address of the server.
-fn path_of(room: &Room, invite: &Value) -> String {
+fn path_of(room: &SpaceFixture, invite: &Value) -> String {
     let url = invite["url"].as_str().expect("a link");
     let path = url.strip_prefix(room.ann.base());
     path.expect("a link to the same server").to_owned()
 }
 
-async fn open(room: &Room, invite: &Value, screen: Screen) -> Page {
+async fn open(room: &SpaceFixture, invite: &Value, screen: Viewport) -> Page {
     let page = Page::open(room.ann.base(), screen).await;
     page.go(&path_of(room, invite)).await;
     page
@@ -36,17 +36,17 @@ async fn open(room: &Room, invite: &Value, screen: Screen) -> Page {
 const TOKEN_IS_GONE: &str = "location.hash === '' && location.pathname === '/join'";
 
 #[tokio::test]
-async fn c06_an_invited_guest_gives_a_name_and_is_in_the_room() {
-    let house = House::open().await;
+async fn an_invited_guest_enters_a_name_and_joins() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     for n in 0..30 {
-        room.say(&format!("Line number {n}.")).await;
+        room.post(&format!("Line number {n}.")).await;
     }
     let link = invite(&room, json!({"role": "guest"})).await;
     let ann = room.page().await;
     ann.see_text(".message", "Line number 29.").await;
 
-    let page = open(&room, &link, Screen::Desktop).await;
+    let page = open(&room, &link, Viewport::Desktop).await;
     page.see_text("h1", "You are invited to Harbor Lights")
         .await;
     page.see_text(".entrance__lead", "ann is the host. 2 are there")
@@ -86,13 +86,13 @@ async fn c06_an_invited_guest_gives_a_name_and_is_in_the_room() {
 }
 
 #[tokio::test]
-async fn c06_a_guest_comes_in_on_a_phone() {
-    let house = House::open().await;
+async fn a_guest_joins_on_a_phone() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
-    room.say("The newest word").await;
+    room.post("The newest word").await;
     let link = invite(&room, json!({"role": "guest"})).await;
 
-    let page = open(&room, &link, Screen::Phone).await;
+    let page = open(&room, &link, Viewport::Phone).await;
     page.see_text("h1", "You are invited").await;
     assert_eq!(
         page.value("document.documentElement.scrollWidth").await,
@@ -114,11 +114,11 @@ const SMALL_TARGETS: &str =
     .map((it) => it.outerHTML.slice(0, 120))";
 
 #[tokio::test]
-async fn c06_links_that_open_nothing_say_why() {
-    let house = House::open().await;
+async fn invalid_invite_links_explain_why() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let spent = invite(&room, json!({"role": "guest", "max_uses": 1})).await;
-    let first = open(&room, &spent, Screen::Desktop).await;
+    let first = open(&room, &spent, Viewport::Desktop).await;
     first.write("[name=display_name]", "Cleo").await;
     first.click("button[type=submit]").await;
     first.see(FIELD).await;
@@ -130,7 +130,7 @@ async fn c06_links_that_open_nothing_say_why() {
             .await,
     );
 
-    let page = open(&room, &spent, Screen::Desktop).await;
+    let page = open(&room, &spent, Viewport::Desktop).await;
     page.see_text("[data-closed=expired] h1", "This invitation has run out")
         .await;
     page.see_text(".entrance", "Ask whoever sent it").await;
@@ -146,12 +146,12 @@ async fn c06_links_that_open_nothing_say_why() {
 }
 
 #[tokio::test]
-async fn c06_who_is_to_be_a_member_makes_an_account_here_and_is_in() {
-    let house = House::open().await;
+async fn an_invited_member_registers_and_joins() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let link = invite(&room, json!({"role": "member"})).await;
 
-    let page = open(&room, &link, Screen::Desktop).await;
+    let page = open(&room, &link, Viewport::Desktop).await;
     page.see_text(".entrance__lead", "You come as a member")
         .await;
     assert_eq!(page.n("[data-way=guest]").await, 0);
@@ -165,11 +165,11 @@ async fn c06_who_is_to_be_a_member_makes_an_account_here_and_is_in() {
 }
 
 #[tokio::test]
-async fn c06_who_has_an_account_signs_in_here_and_is_in() {
-    let house = House::open().await;
+async fn a_user_with_an_account_signs_in_and_joins() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let first = invite(&room, json!({"role": "member", "max_uses": 1})).await;
-    let page = open(&room, &first, Screen::Desktop).await;
+    let page = open(&room, &first, Viewport::Desktop).await;
     page.write("[name=display_name]", "Dora").await;
     page.write("[name=password]", "correct horse battery").await;
     page.click("button[type=submit]").await;
@@ -181,7 +181,7 @@ async fn c06_who_has_an_account_signs_in_here_and_is_in() {
         room.ann.post(&path, json!({"role": "moderator"})).await,
     );
 
-    let elsewhere = open(&room, &second, Screen::Desktop).await;
+    let elsewhere = open(&room, &second, Viewport::Desktop).await;
     elsewhere.click_text(".choice", "Sign in").await;
     elsewhere.write("[name=username]", "dora").await;
     elsewhere.write("[name=password]", "not my password").await;
@@ -203,8 +203,8 @@ async fn c06_who_has_an_account_signs_in_here_and_is_in() {
 }
 
 #[tokio::test]
-async fn c06_who_is_signed_in_joins_with_a_press() {
-    let house = House::open().await;
+async fn a_signed_in_user_joins_with_one_click() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let way = invite(&room, json!({"role": "member"})).await;
     let dora = register(&room, &way, "dora").await;
@@ -221,7 +221,7 @@ async fn c06_who_is_signed_in_joins_with_a_press() {
 }
 
 /// Somebody with an account, made by an invitation.
-async fn register(room: &Room, invite: &Value, name: &str) -> Person {
+async fn register(room: &SpaceFixture, invite: &Value, name: &str) -> Person {
     let body = json!({"username": name, "password": "correct horse battery", "display_name": name, "invite_token": invite["token"]});
     expect(
         201,
@@ -231,8 +231,8 @@ async fn register(room: &Room, invite: &Value, name: &str) -> Person {
 }
 
 #[tokio::test]
-async fn c07_a_new_link_kills_the_old_one_and_its_picture_is_named_by_it() {
-    let house = House::open().await;
+async fn a_new_link_replaces_the_old_one_and_its_qr_code() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.click_text("#panel button", "Invite people").await;
@@ -282,8 +282,8 @@ async fn link_in(page: &Page, before: &str) -> String {
 }
 
 #[tokio::test]
-async fn c07_uses_are_counted_where_the_links_are_listed() {
-    let house = House::open().await;
+async fn uses_are_counted_where_the_links_are_listed() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let link = invite(&room, json!({"role": "member", "max_uses": 5})).await;
     register(&room, &link, "dora").await;

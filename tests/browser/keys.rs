@@ -9,10 +9,10 @@ use thirtyfour::Key;
 use tokio::process::Command;
 
 use crate::device::SMALL_TARGETS;
-use crate::house::House;
-use crate::house::manual;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 
 /// How much of the page there is, sideways.
 const WIDTH: &str = "Math.max(document.documentElement.scrollWidth, \
@@ -33,7 +33,7 @@ async fn new_key(page: &Page) -> String {
 
 #[tokio::test]
 async fn an_api_key_is_shown_once_and_can_be_revoked() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(manual(), &[]).await;
     let page = room.page().await;
 
@@ -57,7 +57,7 @@ async fn an_api_key_is_shown_once_and_can_be_revoked() {
 
 #[tokio::test]
 async fn the_examples_hold_the_address_the_newest_key_and_a_model_and_run() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     house.upstream.say("Hello to you.");
     let room = house.room(manual(), &[]).await;
     let page = room.page().await;
@@ -100,9 +100,9 @@ async fn the_examples_hold_the_address_the_newest_key_and_a_model_and_run() {
 
 #[tokio::test]
 async fn the_page_of_keys_fits_a_phone_and_a_laptop_in_light_and_dark() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(manual(), &[]).await;
-    for (screen, width) in [(Screen::Desktop, 1280), (Screen::Phone, 390)] {
+    for (screen, width) in [(Viewport::Desktop, 1280), (Viewport::Phone, 390)] {
         let page = room.page_on(screen).await;
         page.go("/settings/keys").await;
         new_key(&page).await;

@@ -4,15 +4,15 @@ use serde_json::Value;
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::house::House;
-use crate::house::Room;
-use crate::house::list;
-use crate::house::manual;
 use crate::page::FIELD;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
 use crate::support::person::Person;
 use crate::support::person::expect;
+use crate::test_server::SpaceFixture;
+use crate::test_server::TestServer;
+use crate::test_server::list;
+use crate::test_server::manual;
 
 const CHINESE: &str = "[data-language=zh-CN]";
 const ENGLISH: &str = "[data-language=en]";
@@ -42,7 +42,7 @@ const TOO_WIDE: &str = r#"[...document.querySelectorAll("body *")]
     .map((it) => it.outerHTML.slice(0, 120))"#;
 
 /// A room whose Ann reads Chinese.
-async fn chinese_room(house: &House, columns: Value, names: &[&str]) -> Room {
+async fn chinese_room(house: &TestServer, columns: Value, names: &[&str]) -> SpaceFixture {
     let room = house.room(columns, names).await;
     let wish = json!({"locale": "zh-CN"});
     expect(200, room.ann.patch("/api/users/me", wish).await);
@@ -86,10 +86,10 @@ async fn is_all_chinese(page: &Page, place: &str) {
 }
 
 #[tokio::test]
-async fn c82_a_language_chosen_inside_takes_effect_at_once_and_loses_nothing() {
-    let house = House::open().await;
+async fn a_language_change_applies_at_once_and_loses_nothing() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
-    room.say("Good evening.").await;
+    room.post("Good evening.").await;
     let page = room.page().await;
     speaks(&page, "en").await;
     page.see_text(".divider", "Today").await;
@@ -122,8 +122,8 @@ async fn c82_a_language_chosen_inside_takes_effect_at_once_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn c82_the_language_of_the_account_comes_along_to_another_device() {
-    let house = House::open().await;
+async fn the_account_language_applies_on_another_device() {
+    let house = TestServer::open().await;
     let room = chinese_room(&house, manual(), &["Mina"]).await;
 
     let other_device = room.page().await;
@@ -145,8 +145,8 @@ async fn c82_the_language_of_the_account_comes_along_to_another_device() {
 }
 
 #[tokio::test]
-async fn c82_the_first_account_is_made_in_the_language_of_its_browser() {
-    let house = House::demo().await;
+async fn the_first_account_is_made_in_the_language_of_its_browser() {
+    let house = TestServer::demo().await;
     let page = house.visitor().await;
     wishes(&page, "zh-CN,zh,en").await;
 
@@ -170,8 +170,8 @@ async fn c82_the_first_account_is_made_in_the_language_of_its_browser() {
 }
 
 #[tokio::test]
-async fn c82_a_language_chosen_at_the_door_keeps_what_was_typed_and_goes_in() {
-    let house = House::open().await;
+async fn a_language_change_on_the_sign_in_page_keeps_typed_text() {
+    let house = TestServer::open().await;
     let ann = Person::set_up(&house.server.url(), "ann").await;
     let page = house.visitor().await;
     page.go("/").await;
@@ -208,8 +208,8 @@ async fn c82_a_language_chosen_at_the_door_keeps_what_was_typed_and_goes_in() {
 }
 
 #[tokio::test]
-async fn c82_no_word_is_left_in_english() {
-    let house = House::open().await;
+async fn no_text_is_left_in_english() {
+    let house = TestServer::open().await;
     let room = chinese_room(&house, list(), &["Mina", "Rook"]).await;
     let page = room.page().await;
     page.say("你好").await;
@@ -264,10 +264,10 @@ async fn c82_no_word_is_left_in_english() {
 }
 
 #[tokio::test]
-async fn c82_chinese_fits_on_a_phone() {
-    let house = House::open().await;
+async fn chinese_fits_on_a_phone() {
+    let house = TestServer::open().await;
     let room = chinese_room(&house, list(), &["Mina", "Rook"]).await;
-    let page = room.page_on(Screen::Phone).await;
+    let page = room.page_on(Viewport::Phone).await;
     page.see_text(".queue", "轮到你了").await;
 
     fits(&page, "the room").await;
@@ -284,8 +284,8 @@ async fn c82_chinese_fits_on_a_phone() {
 }
 
 #[tokio::test]
-async fn c09_the_enter_that_takes_a_word_from_the_list_sends_nothing() {
-    let house = House::open().await;
+async fn the_enter_that_selects_an_ime_candidate_sends_nothing() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.see(FIELD).await;
@@ -332,8 +332,8 @@ async fn enter(page: &Page) {
 
 /// Safari ends the composition before it tells of the key that ended it, and marks the key instead.
 #[tokio::test]
-async fn c09_an_enter_that_safari_marks_as_part_of_a_composition_sends_nothing() {
-    let house = House::open().await;
+async fn an_enter_that_safari_marks_as_part_of_a_composition_sends_nothing() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.write(FIELD, "你好").await;

@@ -1,9 +1,9 @@
 //! Lorebooks: brought by a drop, tried on a sentence, changed in their editor.
 
-use crate::house::House;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
 use crate::support::person::expect;
+use crate::test_server::TestServer;
 use thirtyfour::Key;
 
 const WORLD: &str = r#"{"name": "The coast", "entries": {
@@ -13,10 +13,10 @@ const WORLD: &str = r#"{"name": "The coast", "entries": {
     "3": {"uid": 3, "key": ["/(/"], "keysecondary": [], "comment": "Broken", "content": "Never."}}}"#;
 
 #[tokio::test]
-async fn c71_trying_a_sentence_says_which_entries_fire_and_why_the_others_do_not() {
-    let house = House::open().await;
+async fn testing_a_text_shows_which_entries_activate_and_why_others_do_not() {
+    let house = TestServer::open().await;
     let room = house.room(serde_json::json!({}), &["Mina"]).await;
-    let page = room.page_on(Screen::Desktop).await;
+    let page = room.page_on(Viewport::Desktop).await;
     page.drop_file("coast.json", WORLD.as_bytes()).await;
     page.click("dialog button[type=submit]").await;
     page.gone("dialog").await;
@@ -61,12 +61,12 @@ async fn keep_picture(page: &Page, name: &str) {
 
 #[tokio::test]
 async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(serde_json::json!({}), &["Mina"]).await;
     let space = format!("/api/spaces/{}", room.cast[0]["space_id"]);
     let known = serde_json::json!({"settings": {"scenario_override": "Rain.", "world_info": {"made_up": 1, "max_steps": 2}}});
     expect(200, room.ann.patch(&space, known).await);
-    let page = room.page_on(Screen::Desktop).await;
+    let page = room.page_on(Viewport::Desktop).await;
     page.click("#panel-tab-lore").await;
     page.see(".world").await;
     page.run("document.querySelector('.world__summary').focus()")
@@ -112,12 +112,12 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
 
 #[tokio::test]
 async fn the_rules_by_which_lore_is_found_fit_on_a_phone_and_in_chinese() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(serde_json::json!({}), &["Mina"]).await;
     for (locale, title) in [("en", "How lore is found"), ("zh-CN", "如何查找世界书条目")] {
         let me = serde_json::json!({"locale": locale});
         expect(200, room.ann.patch("/api/users/me", me).await);
-        let page = room.page_on(Screen::Phone).await;
+        let page = room.page_on(Viewport::Phone).await;
         page.click("[data-id=panel]").await;
         page.click("#panel-tab-lore").await;
         page.click_text(".world__summary", title).await;
@@ -133,12 +133,12 @@ async fn the_rules_by_which_lore_is_found_fit_on_a_phone_and_in_chinese() {
 }
 
 #[tokio::test]
-async fn c78_what_was_saved_or_closed_leaves_the_focus_where_it_was() {
-    let house = House::open().await;
+async fn saving_or_closing_keeps_the_focus() {
+    let house = TestServer::open().await;
     let room = house.room(serde_json::json!({}), &["Mina"]).await;
     let book = serde_json::json!({"name": "The coast"});
     expect(201, room.ann.post("/api/lorebooks", book).await);
-    let page = room.page_on(Screen::Desktop).await;
+    let page = room.page_on(Viewport::Desktop).await;
     page.click("#panel-tab-lore").await;
 
     page.write("#panel textarea", "It rains.").await;

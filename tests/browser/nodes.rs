@@ -11,11 +11,10 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::task::JoinSet;
 
-use crate::company::Company;
-use crate::house::House;
 use crate::page::FIELD;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
+use crate::several_users::SeveralUsers;
 use crate::support::backends::TestBackend;
 use crate::support::person::Person;
 use crate::support::person::expect;
@@ -24,6 +23,7 @@ use crate::support::redis::RedisServer;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
+use crate::test_server::TestServer;
 
 const STREAMING: &str = ".message[data-state=streaming]";
 const FINAL: &str = ".message[data-state=final]";
@@ -37,7 +37,7 @@ const HEARTBEATS: [(&str, &str); 3] = [
 
 /// Ann's house is the first node; Bob comes by the second.
 struct Nodes {
-    company: Company,
+    company: SeveralUsers,
     redis: RedisServer,
 }
 
@@ -48,8 +48,8 @@ impl Nodes {
         let redis = RedisServer::start().await;
         let (model, bus) = (upstream.base_url(), redis.url());
         let env = settings(&model, &bus, &[("TROUPE_OPEN_REGISTRATION", "true")]);
-        let house = House::on(TestBackend::Postgres, upstream, &env).await;
-        let company = Company::of(house, "member").await;
+        let house = TestServer::on(TestBackend::Postgres, upstream, &env).await;
+        let company = SeveralUsers::of(house, "member").await;
         Nodes { company, redis }
     }
 
@@ -67,8 +67,8 @@ impl Nodes {
 
     /// A browser of theirs, at this address.
     async fn page(&self, base: &str, person: &Person) -> Page {
-        let page = Page::open(base, Screen::Desktop).await;
-        page.carry(person.cookie()).await;
+        let page = Page::open(base, Viewport::Desktop).await;
+        page.set_cookie(person.cookie()).await;
         page.go(&self.company.room.path()).await;
         page.see("#rail").await;
         page.see(FIELD).await;
@@ -100,7 +100,7 @@ fn settings<'a>(
 }
 
 #[tokio::test]
-async fn c27_what_is_said_and_written_on_one_node_is_seen_on_the_other() {
+async fn messages_and_replies_of_one_node_are_visible_on_the_other() {
     let nodes = Nodes::open().await;
     let second = nodes.second_that_serves().await;
     let gate = nodes.next_is_slow("Once upon a time");
@@ -125,7 +125,7 @@ async fn c27_what_is_said_and_written_on_one_node_is_seen_on_the_other() {
 }
 
 #[tokio::test]
-async fn c26_stop_on_one_node_ends_what_the_other_writes() {
+async fn stop_on_one_node_ends_a_reply_of_the_other() {
     let nodes = Nodes::open().await;
     let second = nodes.second_that_serves().await;
     let gate = nodes.next_is_slow("Once upon a time");
@@ -151,7 +151,7 @@ async fn c26_stop_on_one_node_ends_what_the_other_writes() {
 }
 
 #[tokio::test]
-async fn c75_who_types_is_here_or_is_removed_is_known_on_the_other_node() {
+async fn typing_presence_and_removal_are_visible_on_the_other_node() {
     let nodes = Nodes::open().await;
     let second = nodes.second_that_serves().await;
     let ann = nodes.company.room.page().await;
@@ -170,12 +170,12 @@ async fn c75_who_types_is_here_or_is_removed_is_known_on_the_other_node() {
 }
 
 #[tokio::test]
-async fn c88_a_round_goes_on_when_the_node_that_writes_it_is_killed() {
+async fn a_round_continues_when_its_node_is_killed() {
     let mut nodes = Nodes::open().await;
     let space = format!("/api/spaces/{}", nodes.company.space);
     let rules = json!({"reply_order": "list", "replies_per_turn": "activated"});
     expect(200, nodes.company.room.ann.patch(&space, rules).await);
-    let door = Door::to(&nodes.company.house.server).await;
+    let door = ProxyServer::start(&nodes.company.house.server).await;
     let ann = nodes.page(&door.url(), &nodes.company.room.ann).await;
     let begun = Script::stream().role().words("Once upon a time ").hang();
     nodes.company.house.upstream.next(begun);
@@ -187,7 +187,7 @@ async fn c88_a_round_goes_on_when_the_node_that_writes_it_is_killed() {
     bob.see_text(STREAMING, "Once upon a time").await;
     nodes.company.house.server.kill9();
     ann.see_text(".banner", "Reconnecting").await;
-    door.lead_to(&second);
+    door.set_target(&second);
 
     let shown = "[...document.querySelectorAll('.message[data-state=final] .message__body')].map((it) => it.innerText.trim())";
     for page in [&ann, &bob] {
@@ -201,19 +201,19 @@ async fn c88_a_round_goes_on_when_the_node_that_writes_it_is_killed() {
 }
 
 /// What stands before the nodes, as a proxy would: one address, and behind it the node that lives.
-struct Door {
+struct ProxyServer {
     address: String,
     behind: Arc<Mutex<String>>,
     letting_in: JoinHandle<()>,
 }
 
-impl Door {
-    async fn to(server: &Server) -> Door {
+impl ProxyServer {
+    async fn start(server: &Server) -> ProxyServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket");
         let behind = Arc::new(Mutex::new(place_of(server)));
-        let letting_in = tokio::spawn(let_in(listener, Arc::clone(&behind)));
-        Door {
+        let letting_in = tokio::spawn(accept(listener, Arc::clone(&behind)));
+        ProxyServer {
             address: address.to_string(),
             behind,
             letting_in,
@@ -225,12 +225,12 @@ impl Door {
     }
 
     /// Whoever comes from now on is led to this one.
-    fn lead_to(&self, server: &Server) {
+    fn set_target(&self, server: &Server) {
         *self.behind.lock() = place_of(server);
     }
 }
 
-impl Drop for Door {
+impl Drop for ProxyServer {
     fn drop(&mut self) {
         self.letting_in.abort();
     }
@@ -240,7 +240,7 @@ fn place_of(server: &Server) -> String {
     server.url().replace("http://", "")
 }
 
-async fn let_in(listener: TcpListener, behind: Arc<Mutex<String>>) {
+async fn accept(listener: TcpListener, behind: Arc<Mutex<String>>) {
     let mut visits = JoinSet::new();
     while let Ok((mut visitor, _)) = listener.accept().await {
         while visits.try_join_next().is_some() {}

@@ -34,7 +34,7 @@ pub const FIELD: &str = ".composer__field";
 
 /// What one holds in one's hands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Screen {
+pub enum Viewport {
     /// 1280×800, a pointer and a keyboard.
     Desktop,
     /// 390×844, fingers.
@@ -55,7 +55,7 @@ const AT_REST: &str = "!document.getAnimations().some((a) => a.playState === 'ru
 
 impl Page {
     /// Opens an empty page of a fresh browser.
-    pub async fn open(base: &str, screen: Screen) -> Page {
+    pub async fn open(base: &str, screen: Viewport) -> Page {
         let profile = tempfile::tempdir().expect("a temporary folder can be made");
         let (chromedriver, address) = start_chromedriver().await;
         let driver = WebDriver::builder(address.as_str(), capabilities(&profile))
@@ -68,14 +68,14 @@ impl Page {
             base: base.to_owned(),
             _profile: profile,
         };
-        page.hold(screen).await;
+        page.set_viewport(screen).await;
         page
     }
 
-    async fn hold(&self, screen: Screen) {
+    async fn set_viewport(&self, screen: Viewport) {
         match screen {
-            Screen::Desktop => self.resize(1280, 800, false).await,
-            Screen::Phone => {
+            Viewport::Desktop => self.resize(1280, 800, false).await,
+            Viewport::Phone => {
                 self.resize(390, 844, true).await;
                 self.cdp(
                     "Emulation.setTouchEmulationEnabled",
@@ -95,7 +95,7 @@ impl Page {
     }
 
     /// Brings a session along: `troupe_session=…`.
-    pub async fn carry(&self, cookie: &str) {
+    pub async fn set_cookie(&self, cookie: &str) {
         let (name, value) = cookie.split_once('=').expect("a cookie has a name");
         let cookie = json!({"name": name, "value": value, "url": self.base, "httpOnly": true});
         self.cdp("Network.setCookie", cookie).await;

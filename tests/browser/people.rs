@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::company::Company;
-use crate::company::page_of;
-use crate::house::manual;
+use crate::several_users::SeveralUsers;
+use crate::several_users::page_of;
 use crate::support::person::expect;
+use crate::test_server::manual;
 
 #[tokio::test]
-async fn c44_who_becomes_a_guest_loses_the_buttons_at_once() {
-    let company = Company::with("member").await;
+async fn a_member_that_becomes_a_guest_loses_the_buttons_at_once() {
+    let company = SeveralUsers::with("member").await;
     let page = company.bobs_page().await;
     page.see(".queue [aria-label='Let Mina speak']").await;
     page.see_text("#rail", "New conversation").await;
@@ -36,8 +36,8 @@ const FORBIDDEN_TO_GUESTS: &str = "[...document.querySelectorAll('button')]
     .filter((it) => /^(Let |Anyone|New conversation|Invite|Add a character|Pause|Resume|Skip|Retry|Stop|Save|Show|Mute|Remove|Move|Leave .* out|Add|Auto)/.test(it))";
 
 #[tokio::test]
-async fn c44_a_guest_stops_nobody_and_writes_their_own() {
-    let company = Company::with("guest").await;
+async fn a_guest_cannot_stop_replies_but_can_post() {
+    let company = SeveralUsers::with("guest").await;
     company.house.upstream.say("One two three four five.");
     let gate = company.house.upstream.gate();
     let page = company.bobs_page().await;
@@ -61,8 +61,8 @@ async fn c44_a_guest_stops_nobody_and_writes_their_own() {
 }
 
 #[tokio::test]
-async fn c75_who_is_removed_is_told_and_has_a_way_on() {
-    let company = Company::with("member").await;
+async fn a_removed_member_sees_a_notice_and_a_way_to_continue() {
+    let company = SeveralUsers::with("member").await;
     company.bob.create_space("Bob's Barn", manual()).await;
     let page = company.bobs_page().await;
     page.see_text("#rail", "Harbor Lights").await;
@@ -87,8 +87,8 @@ async fn c75_who_is_removed_is_told_and_has_a_way_on() {
 }
 
 #[tokio::test]
-async fn c75_a_removed_member_without_another_space_begins_anew() {
-    let company = Company::with("member").await;
+async fn a_removed_member_without_another_space_sees_the_start_page() {
+    let company = SeveralUsers::with("member").await;
     let page = company.bobs_page().await;
 
     let path = format!("/api/memberships/{}", company.seat);
@@ -100,8 +100,8 @@ async fn c75_a_removed_member_without_another_space_begins_anew() {
 }
 
 #[tokio::test]
-async fn c32_a_picture_from_elsewhere_is_a_link_that_loads_nothing() {
-    let company = Company::with("guest").await;
+async fn a_remote_image_is_a_link_that_loads_nothing() {
+    let company = SeveralUsers::with("guest").await;
     let page = company.room.page().await;
     let text = "Look ![a cat](https://pictures.example/cat.png)";
 
@@ -117,8 +117,8 @@ async fn c32_a_picture_from_elsewhere_is_a_link_that_loads_nothing() {
     assert_eq!(page.value(strangers).await, json!(0));
 }
 #[tokio::test]
-async fn c75_a_deleted_conversation_leaves_the_rail_of_others_and_its_page_says_so() {
-    let company = Company::with("member").await;
+async fn a_deleted_conversation_leaves_the_sidebar_of_others_and_its_page_says_so() {
+    let company = SeveralUsers::with("member").await;
     let side = company.conversation("Side stage").await;
     let there = page_of(&company.bob, &format!("/c/{side}")).await;
     let elsewhere = company.bobs_page().await;
@@ -140,8 +140,8 @@ async fn c75_a_deleted_conversation_leaves_the_rail_of_others_and_its_page_says_
 }
 
 #[tokio::test]
-async fn c75_a_deleted_space_leaves_the_rail_of_others_and_its_page_says_so() {
-    let company = Company::with("member").await;
+async fn a_deleted_space_leaves_the_sidebar_of_others_and_its_page_says_so() {
+    let company = SeveralUsers::with("member").await;
     company.bob.create_space("Bob's Barn", manual()).await;
     let page = company.bobs_page().await;
     page.see_text("#rail", "Harbor Lights").await;

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::house::House;
 use crate::support::upstream::script::Script;
+use crate::test_server::TestServer;
 
 /// The first eight bytes of every PNG.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -22,7 +22,7 @@ const WREN: &str = "*She turns the sheet around and taps an empty corner.* \"Her
 
 #[tokio::test]
 async fn the_picture_of_the_readme_can_be_taken() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     house.upstream.next(Script::say(MARLO));
     let page = house.visitor().await;
     page.go("/").await;

@@ -6,15 +6,15 @@ use std::time::Instant;
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::company::Company;
-use crate::company::page_of;
 use crate::page::FIELD;
 use crate::page::Page;
+use crate::several_users::SeveralUsers;
+use crate::several_users::page_of;
 use crate::support::ear::Ear;
 
 #[tokio::test]
-async fn c34_one_sees_who_types_and_that_they_stopped() {
-    let company = Company::with("member").await;
+async fn the_typing_indicator_appears_and_disappears() {
+    let company = SeveralUsers::with("member").await;
     let ann = company.room.page().await;
     let bob = company.bobs_page().await;
     ann.see(".present").await;
@@ -41,8 +41,8 @@ async fn c34_one_sees_who_types_and_that_they_stopped() {
 }
 
 #[tokio::test]
-async fn c34_of_many_who_type_one_is_told_that_they_are_several() {
-    let company = Company::with("member").await;
+async fn the_typing_indicator_summarizes_several_users() {
+    let company = SeveralUsers::with("member").await;
     let ann = company.room.page().await;
     let conversation = company.room.conversation;
     let mut ears = vec![Ear::on(&company.bob, conversation).await];
@@ -64,8 +64,8 @@ async fn c34_of_many_who_type_one_is_told_that_they_are_several() {
 }
 
 #[tokio::test]
-async fn c34_a_character_who_writes_is_named() {
-    let company = Company::with("guest").await;
+async fn the_typing_indicator_names_a_character() {
+    let company = SeveralUsers::with("guest").await;
     company.house.upstream.say("One two three four five.");
     let gate = company.house.upstream.gate();
     let page = company.bobs_page().await;
@@ -85,10 +85,10 @@ async fn c34_a_character_who_writes_is_named() {
 }
 
 #[tokio::test]
-async fn c62_what_came_meanwhile_is_marked_until_it_is_seen_in_every_window() {
-    let company = Company::with("member").await;
+async fn unread_messages_are_marked_until_seen_in_every_window() {
+    let company = SeveralUsers::with("member").await;
     let side = company.conversation("Side stage").await;
-    company.room.say("Before").await;
+    company.room.post("Before").await;
     let first = company.bobs_page().await;
     first.see_text(".message", "Before").await;
     first.click_text("#rail a", "Side stage").await;
@@ -97,7 +97,7 @@ async fn c62_what_came_meanwhile_is_marked_until_it_is_seen_in_every_window() {
     second.see_text(".stage__title", "Side stage").await;
 
     for text in ["one", "two"] {
-        company.room.say(text).await;
+        company.room.post(text).await;
     }
     for page in [&first, &second] {
         page.see_text(".place--unread .badge", "2").await;
@@ -123,15 +123,15 @@ async fn c62_what_came_meanwhile_is_marked_until_it_is_seen_in_every_window() {
 }
 
 #[tokio::test]
-async fn c62_what_comes_while_one_looks_elsewhere_waits_under_a_line() {
-    let company = Company::with("member").await;
-    company.room.say("Before").await;
+async fn messages_received_in_the_background_appear_below_a_divider() {
+    let company = SeveralUsers::with("member").await;
+    company.room.post("Before").await;
     let page = company.bobs_page().await;
     page.see_text(".message", "Before").await;
     page.gone(".badge").await;
     look(&page, false).await;
 
-    company.room.say("While you were away").await;
+    company.room.post("While you were away").await;
     page.see_text(".divider--unread", "New").await;
     page.truth("the title says it", "document.title.startsWith('(1) ')")
         .await;
@@ -142,8 +142,8 @@ async fn c62_what_comes_while_one_looks_elsewhere_waits_under_a_line() {
 }
 
 #[tokio::test]
-async fn c64_a_hidden_tab_is_away_and_a_closed_one_gone() {
-    let company = Company::with("member").await;
+async fn a_hidden_tab_is_away_and_a_closed_one_offline() {
+    let company = SeveralUsers::with("member").await;
     let ann = company.room.page().await;
     let bob = company.bobs_page().await;
     let row = format!("[data-membership-id='{}']", company.seat);

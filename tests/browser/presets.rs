@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::house::House;
-use crate::house::Room;
-use crate::house::manual;
 use crate::page::Page;
 use crate::support::person::expect;
+use crate::test_server::SpaceFixture;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 use thirtyfour::Key;
 
 const FILE: &str = r#"{
@@ -24,7 +24,7 @@ const FILE: &str = r#"{
 }"#;
 
 /// What would be sent: the place of the main prompt and that of what was said.
-async fn places(room: &Room) -> (Option<usize>, Option<usize>) {
+async fn places(room: &SpaceFixture) -> (Option<usize>, Option<usize>) {
     let path = format!("/api/conversations/{}/prompt", room.conversation);
     let prompt = expect(200, room.ann.get(&path).await);
     let messages: Vec<Value> = prompt["messages"].as_array().expect("messages").clone();
@@ -54,10 +54,10 @@ async fn choose(page: &Page, label: &str) {
 }
 
 #[tokio::test]
-async fn c73_a_preset_is_dropped_rearranged_and_chosen_and_the_prompt_follows() {
-    let house = House::open().await;
+async fn a_preset_is_dropped_rearranged_and_chosen_and_the_prompt_follows() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
-    room.say("Good evening.").await;
+    room.post("Good evening.").await;
     let page = room.page().await;
 
     page.drop_file("Sea.json", FILE.as_bytes()).await;

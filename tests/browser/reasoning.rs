@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::house::House;
-use crate::house::list;
 use crate::support::upstream::script::Script;
+use crate::test_server::TestServer;
+use crate::test_server::list;
 
 const THOUGHTS: &str = "<img src=x onerror=alert(1)> **Eve** greets me.\nSo do I.";
 
 #[tokio::test]
-async fn c33_what_a_model_thought_is_folded_labelled_and_plain() {
-    let house = House::open().await;
+async fn reasoning_is_collapsed_labelled_and_plain_text() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let thought =
         json!({ "choices": [{ "index": 0, "delta": { "reasoning_content": THOUGHTS } }] });

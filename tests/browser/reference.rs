@@ -4,7 +4,7 @@ use serde_json::json;
 use thirtyfour::Key;
 
 use crate::device::SMALL_TARGETS;
-use crate::house::House;
+use crate::test_server::TestServer;
 
 /// How much of the page there is, sideways.
 const WIDTH: &str =
@@ -12,7 +12,7 @@ const WIDTH: &str =
 
 #[tokio::test]
 async fn the_api_is_found_by_search_and_read_by_keyboard() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let page = house.visitor().await;
     page.go("/docs").await;
     page.see(".operation").await;
@@ -41,7 +41,7 @@ async fn the_api_is_found_by_search_and_read_by_keyboard() {
 
 #[tokio::test]
 async fn the_api_fits_a_phone_and_speaks_the_language_of_the_device() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let page = house.visitor().await;
     page.resize(390, 844, true).await;
     page.go("/docs").await;

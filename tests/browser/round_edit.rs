@@ -4,19 +4,19 @@ use serde_json::json;
 use thirtyfour::Key;
 
 use crate::cast::drag;
-use crate::company::Company;
-use crate::house::House;
 use crate::page::Page;
-use crate::rounds::everybody;
 use crate::rounds::have_spoken;
+use crate::rounds::list_order;
 use crate::rounds::next_waits;
 use crate::rounds::places;
+use crate::several_users::SeveralUsers;
 use crate::support::person::expect;
+use crate::test_server::TestServer;
 
 #[tokio::test]
-async fn c43_the_rest_of_a_round_is_rearranged_with_the_keyboard() {
-    let house = House::open().await;
-    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+async fn the_rest_of_a_round_is_rearranged_with_the_keyboard() {
+    let house = TestServer::open().await;
+    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
     let gate = next_waits(&house, "Mina here.");
     let page = room.page().await;
 
@@ -44,9 +44,9 @@ async fn c43_the_rest_of_a_round_is_rearranged_with_the_keyboard() {
 }
 
 #[tokio::test]
-async fn c43_the_rest_of_a_round_is_rearranged_with_the_mouse() {
-    let house = House::open().await;
-    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+async fn the_rest_of_a_round_is_rearranged_with_the_mouse() {
+    let house = TestServer::open().await;
+    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
     let gate = next_waits(&house, "Mina here.");
     let page = room.page().await;
 
@@ -78,9 +78,9 @@ async fn focus(page: &Page, css: &str) {
 }
 
 #[tokio::test]
-async fn c43_who_begins_to_speak_leaves_the_list_that_is_being_rearranged() {
-    let house = House::open().await;
-    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+async fn a_slot_that_starts_leaves_the_list_being_edited() {
+    let house = TestServer::open().await;
+    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
     let gates = ["Mina here.", "Rook here."].map(|it| next_waits(&house, it));
     let page = room.page().await;
 
@@ -98,9 +98,9 @@ async fn c43_who_begins_to_speak_leaves_the_list_that_is_being_rearranged() {
 }
 
 #[tokio::test]
-async fn c43_an_order_for_a_round_that_was_replaced_is_refused_in_plain_words() {
-    let house = House::open().await;
-    let room = house.room(everybody(), &["Mina", "Rook"]).await;
+async fn an_edit_of_a_replaced_round_is_rejected_with_an_explanation() {
+    let house = TestServer::open().await;
+    let room = house.room(list_order(), &["Mina", "Rook"]).await;
     let gate = house.upstream.gate();
     let page = room.page().await;
     // Somebody writes a message in the very moment in which the new order is sent.
@@ -141,10 +141,10 @@ async fn c43_an_order_for_a_round_that_was_replaced_is_refused_in_plain_words() 
 }
 
 #[tokio::test]
-async fn c44_a_guest_sees_the_round_and_changes_nothing_of_it() {
-    let company = Company::with("guest").await;
+async fn a_guest_sees_the_round_and_cannot_edit_it() {
+    let company = SeveralUsers::with("guest").await;
     let space = format!("/api/spaces/{}", company.space);
-    let mut rules = everybody();
+    let mut rules = list_order();
     rules["auto_mode_enabled"] = json!(true);
     expect(200, company.room.ann.patch(&space, rules).await);
     let gate = next_waits(&company.house, "Mina here.");

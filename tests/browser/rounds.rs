@@ -3,31 +3,31 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::house::House;
-use crate::house::Room;
 use crate::page::FIELD;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
 use crate::support::person::expect;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
+use crate::test_server::SpaceFixture;
+use crate::test_server::TestServer;
 
 /// Who said what is on the page, in order.
 const AUTHORS: &str = "[...document.querySelectorAll('.message:not(.message--own)')]
     .map((it) => it.querySelector('.message__author')?.innerText)";
 
 /// A room in which everybody answers, in the order of the cast.
-pub fn everybody() -> Value {
+pub fn list_order() -> Value {
     json!({"reply_order": "list", "replies_per_turn": "activated"})
 }
 
 /// A room in which who is named answers, and whoever else feels like it.
-fn whoever() -> Value {
+fn natural_order() -> Value {
     json!({"reply_order": "natural", "replies_per_turn": "activated"})
 }
 
 /// The next answer waits until its gate is opened.
-pub fn next_waits(house: &House, text: &str) -> Gate {
+pub fn next_waits(house: &TestServer, text: &str) -> Gate {
     let gate = Gate::closed();
     house.upstream.next(Script::say(text).gated(&gate));
     gate
@@ -55,7 +55,7 @@ pub async fn have_spoken(page: &Page, names: &[&str]) {
 }
 
 /// How readily a character joins in.
-async fn talkativeness(room: &Room, character: usize, value: f64) {
+async fn talkativeness(room: &SpaceFixture, character: usize, value: f64) {
     let path = format!("/api/memberships/{}", room.cast[character]["id"]);
     expect(
         200,
@@ -64,9 +64,9 @@ async fn talkativeness(room: &Room, character: usize, value: f64) {
 }
 
 #[tokio::test]
-async fn c36_in_a_round_of_three_they_answer_in_order_and_the_bar_shows_each_place() {
-    let house = House::open().await;
-    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+async fn in_a_round_of_three_the_bar_shows_each_slot_in_order() {
+    let house = TestServer::open().await;
+    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
     let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&house, it));
     let page = room.page().await;
 
@@ -86,9 +86,9 @@ async fn c36_in_a_round_of_three_they_answer_in_order_and_the_bar_shows_each_pla
 }
 
 #[tokio::test]
-async fn c37_in_a_round_who_is_named_answers_before_who_only_feels_like_it() {
-    let house = House::open().await;
-    let room = house.room(whoever(), &["Mina", "Rook", "Iris"]).await;
+async fn in_a_round_mentioned_speakers_come_before_talkative_ones() {
+    let house = TestServer::open().await;
+    let room = house.room(natural_order(), &["Mina", "Rook", "Iris"]).await;
     talkativeness(&room, 0, 1.0).await;
     talkativeness(&room, 1, 0.0).await;
     talkativeness(&room, 2, 0.0).await;
@@ -100,9 +100,9 @@ async fn c37_in_a_round_who_is_named_answers_before_who_only_feels_like_it() {
 }
 
 #[tokio::test]
-async fn c45_your_turn_is_a_cue_and_holds_nobody_back() {
-    let house = House::open().await;
-    let room = house.room(everybody(), &["Mina", "Rook"]).await;
+async fn your_turn_is_a_hint_and_blocks_no_speaker() {
+    let house = TestServer::open().await;
+    let room = house.room(list_order(), &["Mina", "Rook"]).await;
     let gate = next_waits(&house, "Mina here.");
     let page = room.page().await;
 
@@ -120,9 +120,9 @@ async fn c45_your_turn_is_a_cue_and_holds_nobody_back() {
 }
 
 #[tokio::test]
-async fn c46_each_place_says_why_it_was_chosen() {
-    let house = House::open().await;
-    let room = house.room(whoever(), &["Mina", "Rook"]).await;
+async fn each_slot_shows_why_it_was_chosen() {
+    let house = TestServer::open().await;
+    let room = house.room(natural_order(), &["Mina", "Rook"]).await;
     talkativeness(&room, 0, 1.0).await;
     let gate = next_waits(&house, "Rook here.");
     let page = room.page().await;
@@ -149,9 +149,9 @@ async fn c46_each_place_says_why_it_was_chosen() {
 }
 
 #[tokio::test]
-async fn c40_a_message_during_a_round_goes_first_and_the_bar_says_who_lost_a_turn() {
-    let house = House::open().await;
-    let room = house.room(whoever(), &["Mina", "Rook", "Iris"]).await;
+async fn a_message_during_a_round_comes_first_and_the_bar_names_dropped_speakers() {
+    let house = TestServer::open().await;
+    let room = house.room(natural_order(), &["Mina", "Rook", "Iris"]).await;
     for character in 0..3 {
         talkativeness(&room, character, 0.0).await;
     }
@@ -180,9 +180,9 @@ async fn c40_a_message_during_a_round_goes_first_and_the_bar_says_who_lost_a_tur
 }
 
 #[tokio::test]
-async fn c40_a_message_that_is_refused_says_why_in_the_language_of_the_page() {
-    let house = House::open().await;
-    let mut rules = everybody();
+async fn a_rejected_message_is_explained_in_the_language_of_the_page() {
+    let house = TestServer::open().await;
+    let mut rules = list_order();
     rules["during_generation_user_input_policy"] = json!("reject");
     let room = house.room(rules, &["Mina"]).await;
     let language = room
@@ -207,9 +207,9 @@ async fn c40_a_message_that_is_refused_says_why_in_the_language_of_the_page() {
 }
 
 #[tokio::test]
-async fn c42_when_all_are_muted_nobody_is_due_and_one_is_chosen() {
-    let house = House::open().await;
-    let room = house.room(whoever(), &["Mina", "Rook"]).await;
+async fn when_all_are_muted_no_speaker_is_due_and_one_can_be_chosen() {
+    let house = TestServer::open().await;
+    let room = house.room(natural_order(), &["Mina", "Rook"]).await;
     for seat in &room.cast {
         let path = format!("/api/memberships/{}", seat["id"]);
         expect(
@@ -231,9 +231,9 @@ async fn c42_when_all_are_muted_nobody_is_due_and_one_is_chosen() {
 }
 
 #[tokio::test]
-async fn c43_a_round_is_held_goes_on_and_passes_one_over() {
-    let house = House::open().await;
-    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+async fn a_round_can_be_paused_resumed_and_skip_a_speaker() {
+    let house = TestServer::open().await;
+    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
     let gates = ["Mina here.", "Rook here.", "Iris here."].map(|it| next_waits(&house, it));
     let page = room.page().await;
 
@@ -259,9 +259,9 @@ async fn c43_a_round_is_held_goes_on_and_passes_one_over() {
 }
 
 #[tokio::test]
-async fn c43_a_round_that_failed_in_the_middle_says_so_and_is_tried_again() {
-    let house = House::open().await;
-    let room = house.room(everybody(), &["Mina", "Rook", "Iris"]).await;
+async fn a_round_that_fails_midway_says_so_and_can_be_retried() {
+    let house = TestServer::open().await;
+    let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
     house.upstream.next(Script::say("Mina here."));
     house.upstream.next(Script::status(400));
     house.upstream.next(Script::status(400));
@@ -282,12 +282,12 @@ async fn c43_a_round_that_failed_in_the_middle_says_so_and_is_tried_again() {
 }
 
 #[tokio::test]
-async fn c76_on_a_phone_the_bar_of_a_round_leaves_room_to_write() {
-    let house = House::open().await;
+async fn on_a_phone_the_bar_of_a_round_leaves_room_to_write() {
+    let house = TestServer::open().await;
     let names = ["Mina", "Rook", "Iris", "Captain Barnaby", "Ottoline"];
-    let room = house.room(everybody(), &names).await;
+    let room = house.room(list_order(), &names).await;
     let gate = next_waits(&house, "Mina here.");
-    let page = room.page_on(Screen::Phone).await;
+    let page = room.page_on(Viewport::Phone).await;
 
     page.write(FIELD, "All of you").await;
     page.click("[aria-label=Send]").await;

@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::house::House;
-use crate::house::list;
-use crate::house::manual;
 use crate::page::FIELD;
 use crate::support::person::expect;
+use crate::test_server::TestServer;
+use crate::test_server::list;
+use crate::test_server::manual;
 
 #[tokio::test]
-async fn c73_the_panel_shows_the_runs_and_what_would_be_sent() {
-    let house = House::open().await;
+async fn the_panel_shows_the_runs_and_what_would_be_sent() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.say("What do you know about lighthouses?").await;
@@ -27,8 +27,8 @@ async fn c73_the_panel_shows_the_runs_and_what_would_be_sent() {
 }
 
 #[tokio::test]
-async fn c73_the_runs_name_who_spoke_however_late_the_cast_comes() {
-    let house = House::open().await;
+async fn the_runs_name_their_speaker_even_if_members_load_late() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.say("Good evening.").await;
@@ -43,8 +43,8 @@ async fn c73_the_runs_name_who_spoke_however_late_the_cast_comes() {
 }
 
 #[tokio::test]
-async fn c68_a_pasted_card_is_shown_before_it_is_stored() {
-    let house = House::open().await;
+async fn a_pasted_card_is_shown_before_it_is_stored() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &[]).await;
     let page = room.page().await;
     let card = json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
@@ -67,8 +67,8 @@ async fn c68_a_pasted_card_is_shown_before_it_is_stored() {
 }
 
 #[tokio::test]
-async fn c87_a_session_that_ended_asks_to_sign_in_and_keeps_the_draft() {
-    let house = House::open().await;
+async fn a_session_that_ended_asks_to_sign_in_and_keeps_the_draft() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.write(FIELD, "half a thought").await;

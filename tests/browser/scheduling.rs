@@ -3,14 +3,14 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::house::House;
-use crate::house::list;
-use crate::house::manual;
 use crate::support::upstream::script::Script;
+use crate::test_server::TestServer;
+use crate::test_server::list;
+use crate::test_server::manual;
 
 #[tokio::test]
-async fn c35_in_manual_order_nobody_answers_until_one_is_asked() {
-    let house = House::open().await;
+async fn in_manual_order_no_speaker_answers_unless_asked() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina", "Rook"]).await;
     let page = room.page().await;
 
@@ -27,8 +27,8 @@ async fn c35_in_manual_order_nobody_answers_until_one_is_asked() {
 }
 
 #[tokio::test]
-async fn c36_in_list_order_they_answer_one_after_the_other() {
-    let house = House::open().await;
+async fn in_list_order_speakers_answer_in_turn() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina", "Rook", "Iris"]).await;
     let page = room.page().await;
 
@@ -50,8 +50,8 @@ async fn c36_in_list_order_they_answer_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn c36_the_queue_bar_says_who_speaks_and_why() {
-    let house = House::open().await;
+async fn the_queue_bar_shows_the_speaker_and_the_reason() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let gate = house.upstream.gate();
     let page = room.page().await;
@@ -74,8 +74,8 @@ async fn c36_the_queue_bar_says_who_speaks_and_why() {
 }
 
 #[tokio::test]
-async fn c37_in_natural_order_who_is_named_answers() {
-    let house = House::open().await;
+async fn in_natural_order_the_mentioned_speaker_answers() {
+    let house = TestServer::open().await;
     let room = house
         .room(json!({"reply_order": "natural"}), &["Mina", "Rook"])
         .await;
@@ -94,8 +94,8 @@ async fn c37_in_natural_order_who_is_named_answers() {
 }
 
 #[tokio::test]
-async fn c38_in_pooled_order_one_message_wakes_exactly_one() {
-    let house = House::open().await;
+async fn in_pooled_order_one_message_selects_exactly_one_speaker() {
+    let house = TestServer::open().await;
     let room = house
         .room(json!({"reply_order": "pooled"}), &["Mina", "Rook"])
         .await;
@@ -118,8 +118,8 @@ async fn c38_in_pooled_order_one_message_wakes_exactly_one() {
 }
 
 #[tokio::test]
-async fn c39_a_muted_character_is_passed_over_and_can_still_be_asked() {
-    let house = House::open().await;
+async fn a_muted_character_is_skipped_and_can_still_be_asked() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina", "Rook"]).await;
     let page = room.page().await;
 
@@ -135,8 +135,8 @@ async fn c39_a_muted_character_is_passed_over_and_can_still_be_asked() {
 }
 
 #[tokio::test]
-async fn c43_a_stopped_round_waits_and_is_resumed() {
-    let house = House::open().await;
+async fn a_stopped_round_waits_and_is_resumed() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let gate = house.upstream.gate();
     let page = room.page().await;
@@ -152,8 +152,8 @@ async fn c43_a_stopped_round_waits_and_is_resumed() {
 }
 
 #[tokio::test]
-async fn c43_a_failed_round_is_retried_or_skipped() {
-    let house = House::open().await;
+async fn a_failed_round_is_retried_or_skipped() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.next(Script::status(400));
     house.upstream.next(Script::status(400));

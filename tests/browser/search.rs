@@ -4,20 +4,20 @@ use serde_json::Value;
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::house::House;
-use crate::house::Room;
-use crate::house::manual;
 use crate::page::FIELD;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
 use crate::support::chat_files::bring;
 use crate::support::person::expect;
 use crate::support::person::id;
 use crate::support::wait;
+use crate::test_server::SpaceFixture;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 use std::time::Duration;
 
 /// A room with a chat of `n` lines that came out of a file, the one at `found` about a heron.
-async fn long_room(house: &House, n: usize, found: usize) -> Room {
+async fn long_room(house: &TestServer, n: usize, found: usize) -> SpaceFixture {
     let mut room = house.room(manual(), &["Ada"]).await;
     let line = |i: usize| {
         let about = if i == found { "a heron" } else { "the tide" };
@@ -41,7 +41,7 @@ async fn long_room(house: &House, n: usize, found: usize) -> Room {
 }
 
 /// Ada says hello.
-async fn answer(room: &Room) {
+async fn answer(room: &SpaceFixture) {
     let ada = room.cast[0]["id"].as_i64();
     expect(202, room.ann.generate(room.conversation, ada).await);
 }
@@ -85,8 +85,8 @@ fn calls(part: &str) -> String {
 }
 
 #[tokio::test]
-async fn c57_who_has_jumped_far_back_reads_on_to_the_newest_without_a_hole() {
-    let house = House::open().await;
+async fn after_a_jump_back_scrolling_reaches_the_newest_without_a_gap() {
+    let house = TestServer::open().await;
     let room = long_room(&house, 400, 60).await;
     let page = room.page().await;
     page.see_text(".message", "Line 400 ").await;
@@ -118,17 +118,17 @@ async fn c57_who_has_jumped_far_back_reads_on_to_the_newest_without_a_hole() {
         "(document.querySelector('.timeline').scrollTop += 1500, document.querySelector('.jump').hidden)",
     )
     .await;
-    room.say("It is me again.").await;
+    room.post("It is me again.").await;
     page.see_text(".message:last-child", "It is me again.")
         .await;
     assert_whole(&places(&page).await);
 }
 
 #[tokio::test]
-async fn c57_the_way_back_from_a_jump_is_one_button_and_what_came_meanwhile_is_there_once() {
-    let house = House::open().await;
+async fn one_button_returns_from_a_jump_and_shows_new_messages_once() {
+    let house = TestServer::open().await;
     let room = long_room(&house, 400, 60).await;
-    let page = room.page_on(Screen::Phone).await;
+    let page = room.page_on(Viewport::Phone).await;
     page.go(&room.path()).await;
     page.see_text(".message", "Line 400 ").await;
     let hit = expect(200, room.ann.get("/api/search?q=heron").await)["data"][0].clone();
@@ -158,8 +158,8 @@ async fn c57_the_way_back_from_a_jump_is_one_button_and_what_came_meanwhile_is_t
 }
 
 #[tokio::test]
-async fn c65_in_ten_thousand_messages_a_jump_is_one_page_and_few_nodes() {
-    let house = House::open().await;
+async fn in_ten_thousand_messages_a_jump_is_one_page_and_few_nodes() {
+    let house = TestServer::open().await;
     let room = long_room(&house, 10_000, 17).await;
     let page = room.page().await;
     page.see_text(".message", "Line 10000 ").await;

@@ -3,14 +3,14 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::house::House;
-use crate::house::manual;
 use crate::page::FIELD;
-use crate::page::Screen;
+use crate::page::Viewport;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 
 #[tokio::test]
-async fn c09_enter_sends_and_shift_enter_begins_a_line() {
-    let house = House::open().await;
+async fn enter_sends_and_shift_enter_begins_a_line() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
 
@@ -24,8 +24,8 @@ async fn c09_enter_sends_and_shift_enter_begins_a_line() {
 }
 
 #[tokio::test]
-async fn c09_enter_that_ends_a_composition_sends_nothing() {
-    let house = House::open().await;
+async fn enter_that_ends_a_composition_sends_nothing() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.write(FIELD, "ni hao").await;
@@ -46,10 +46,10 @@ async fn c09_enter_that_ends_a_composition_sends_nothing() {
 }
 
 #[tokio::test]
-async fn c09_on_a_phone_enter_begins_a_line() {
-    let house = House::open().await;
+async fn on_a_phone_enter_begins_a_line() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
-    let page = room.page_on(Screen::Phone).await;
+    let page = room.page_on(Viewport::Phone).await;
 
     page.write(FIELD, "one").await;
     page.write(FIELD, Key::Enter).await;
@@ -61,8 +61,8 @@ async fn c09_on_a_phone_enter_begins_a_line() {
 }
 
 #[tokio::test]
-async fn c10_a_message_is_there_at_once_and_becomes_final_in_the_same_node() {
-    let house = House::open().await;
+async fn a_message_is_there_at_once_and_becomes_final_in_the_same_node() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.run(WATCH_FOR_PENDING).await;
@@ -95,8 +95,8 @@ const WATCH_FOR_PENDING: &str = "
 ";
 
 #[tokio::test]
-async fn c11_a_message_that_failed_is_sent_again_as_the_same_one() {
-    let mut house = House::open().await;
+async fn a_message_that_failed_is_sent_again_as_the_same_one() {
+    let mut house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
 
@@ -117,8 +117,8 @@ async fn c11_a_message_that_failed_is_sent_again_as_the_same_one() {
 }
 
 #[tokio::test]
-async fn c11_a_message_that_failed_can_be_discarded() {
-    let mut house = House::open().await;
+async fn a_message_that_failed_can_be_discarded() {
+    let mut house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
 
@@ -131,8 +131,8 @@ async fn c11_a_message_that_failed_can_be_discarded() {
 }
 
 #[tokio::test]
-async fn c12_a_draft_survives_a_reload_and_ends_with_sending() {
-    let house = House::open().await;
+async fn a_draft_survives_a_reload_and_ends_with_sending() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     let field = format!("document.querySelector('{FIELD}')?.value");

@@ -1,12 +1,12 @@
 //! Whole spaces in files, and addresses of messages.
 
-use crate::house::House;
-use crate::house::manual;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::root_of;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 use serde_json::Value;
 use serde_json::json;
 
@@ -43,11 +43,11 @@ async fn give_files(page: &Page, name: &str, packed: &str) {
 }
 
 #[tokio::test]
-async fn c89_a_space_that_was_exported_is_the_same_in_an_empty_house() {
-    let old = House::open().await;
+async fn an_exported_space_is_the_same_on_an_empty_installation() {
+    let old = TestServer::open().await;
     let room = old.room(manual(), &["Mina", "Otto"]).await;
     for text in ["Good evening.", "The tide is low.", "We wait."] {
-        room.say(text).await;
+        room.post(text).await;
     }
     let book =
         json!({"name": "The coast", "entries": [{"keys": ["tide"], "content": "Twice a day."}]});
@@ -61,13 +61,13 @@ async fn c89_a_space_that_was_exported_is_the_same_in_an_empty_house() {
             .await,
     );
     let before = room.texts().await;
-    let page = room.page_on(Screen::Desktop).await;
+    let page = room.page_on(Viewport::Desktop).await;
     let packed = exported(&page, space).await;
 
-    let new = House::open().await;
+    let new = TestServer::open().await;
     let ann = Person::set_up(&new.server.url(), "ann").await;
     let page = new.visitor().await;
-    page.carry(ann.cookie()).await;
+    page.set_cookie(ann.cookie()).await;
     page.go("/").await;
     page.see(".rail__me").await;
     give_files(&page, "harbor.troupe.zip", &packed).await;
@@ -92,14 +92,14 @@ async fn c89_a_space_that_was_exported_is_the_same_in_an_empty_house() {
 }
 
 #[tokio::test]
-async fn c57_an_address_of_a_message_opens_around_it() {
-    let house = House::open().await;
+async fn an_address_of_a_message_opens_around_it() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     for n in 0..120 {
-        room.say(&format!("Line {n}.")).await;
+        room.post(&format!("Line {n}.")).await;
     }
     let third = room.ann.messages(room.conversation).await[3]["id"].clone();
-    let page = room.page_on(Screen::Phone).await;
+    let page = room.page_on(Viewport::Phone).await;
     page.see_text(".message", "Line 119.").await;
 
     page.go("/").await;

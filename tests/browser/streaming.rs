@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::house::House;
-use crate::house::list;
-use crate::house::manual;
 use crate::page::Page;
 use crate::support::person::expect;
 use crate::support::upstream::script::Script;
+use crate::test_server::TestServer;
+use crate::test_server::list;
+use crate::test_server::manual;
 
 const TEXT: &str = "Well now, that is a question one does not hear every evening.";
 const STREAMING: &str = ".message[data-state=streaming]";
@@ -25,8 +25,8 @@ async fn grown_past(page: &Page, n: usize) -> String {
 }
 
 #[tokio::test]
-async fn c22_text_grows_and_earlier_messages_keep_their_distance() {
-    let house = House::open().await;
+async fn text_grows_and_earlier_messages_keep_their_distance() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.say(TEXT);
     let page = room.page().await;
@@ -54,8 +54,8 @@ async fn c22_text_grows_and_earlier_messages_keep_their_distance() {
 }
 
 #[tokio::test]
-async fn c22_the_text_that_was_written_becomes_the_message_in_the_same_node() {
-    let house = House::open().await;
+async fn the_text_that_was_written_becomes_the_message_in_the_same_node() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.say(TEXT);
     let gate = house.upstream.gate();
@@ -76,8 +76,8 @@ async fn c22_the_text_that_was_written_becomes_the_message_in_the_same_node() {
 }
 
 #[tokio::test]
-async fn c23_a_reload_in_the_middle_finds_the_text_so_far() {
-    let house = House::open().await;
+async fn a_reload_in_the_middle_finds_the_text_so_far() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.say(TEXT);
     let gate = house.upstream.gate();
@@ -100,8 +100,8 @@ async fn c23_a_reload_in_the_middle_finds_the_text_so_far() {
 }
 
 #[tokio::test]
-async fn c24_a_reply_is_finished_while_nobody_looks() {
-    let house = House::open().await;
+async fn a_reply_finishes_without_a_viewer() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.say(TEXT);
     let gate = house.upstream.gate();
@@ -119,8 +119,8 @@ async fn c24_a_reply_is_finished_while_nobody_looks() {
 }
 
 #[tokio::test]
-async fn c25_a_break_in_the_middle_leaves_no_gap_and_no_double() {
-    let house = House::open().await;
+async fn a_lost_connection_leaves_no_gap_and_no_duplicate() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.say(TEXT);
     let gate = house.upstream.gate();
@@ -144,8 +144,8 @@ async fn c25_a_break_in_the_middle_leaves_no_gap_and_no_double() {
 }
 
 #[tokio::test]
-async fn c26_stop_keeps_the_text_so_far_and_others_see_it() {
-    let house = House::open().await;
+async fn stop_keeps_the_text_so_far_and_others_see_it() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.say(TEXT);
     let gate = house.upstream.gate();
@@ -169,8 +169,8 @@ async fn c26_stop_keeps_the_text_so_far_and_others_see_it() {
 }
 
 #[tokio::test]
-async fn c28_a_failed_reply_is_a_card_and_one_can_go_on() {
-    let house = House::open().await;
+async fn a_failed_reply_is_a_card_and_posting_still_works() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.next(Script::status(400));
     let page = room.page().await;
@@ -193,8 +193,8 @@ async fn c28_a_failed_reply_is_a_card_and_one_can_go_on() {
 }
 
 #[tokio::test]
-async fn c28_the_card_is_there_for_whoever_comes_later() {
-    let house = House::open().await;
+async fn the_failure_card_is_shown_to_later_visitors() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house.upstream.next(Script::status(400));
     let page = room.page().await;
@@ -208,8 +208,8 @@ async fn c28_the_card_is_there_for_whoever_comes_later() {
 }
 
 #[tokio::test]
-async fn c28_a_failed_generate_in_manual_order_is_seen_after_a_reload_and_tried_again() {
-    let house = House::open().await;
+async fn a_failed_generate_in_manual_order_is_seen_after_a_reload_and_tried_again() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     house.upstream.next(Script::status(400));
@@ -227,8 +227,8 @@ async fn c28_a_failed_generate_in_manual_order_is_seen_after_a_reload_and_tried_
 }
 
 #[tokio::test]
-async fn c29_a_server_that_died_in_the_middle_leaves_nothing_generating() {
-    let mut house = House::open().await;
+async fn a_server_that_died_in_the_middle_leaves_nothing_generating() {
+    let mut house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     house
         .upstream

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::house::House;
-use crate::house::Room;
-use crate::house::manual;
+use crate::test_server::SpaceFixture;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 
-async fn fill(room: &Room, n: usize) {
+async fn fill(room: &SpaceFixture, n: usize) {
     for i in 0..n {
-        room.say(&format!(
+        room.post(&format!(
             "Line number {i}, and a few more words to fill it."
         ))
         .await;
@@ -16,8 +16,8 @@ async fn fill(room: &Room, n: usize) {
 }
 
 #[tokio::test]
-async fn c60_a_long_conversation_keeps_few_nodes_and_a_stable_place() {
-    let house = House::open().await;
+async fn a_long_conversation_keeps_few_nodes_and_a_stable_place() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     fill(&room, 400).await;
     let page = room.page().await;
@@ -65,8 +65,8 @@ const MEASURE_SHIFT: &str = "
 ";
 
 #[tokio::test]
-async fn c61_who_reads_above_is_not_moved_but_told() {
-    let house = House::open().await;
+async fn a_reader_further_up_is_notified_and_not_scrolled() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     fill(&room, 60).await;
     let page = room.page().await;
@@ -89,8 +89,8 @@ async fn c61_who_reads_above_is_not_moved_but_told() {
 }
 
 #[tokio::test]
-async fn c63_messages_of_one_author_stand_under_one_name_and_a_day_begins_with_a_line() {
-    let house = House::open().await;
+async fn messages_of_one_author_are_grouped_and_days_are_separated() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     fill(&room, 3).await;
     let page = room.page().await;

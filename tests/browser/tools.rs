@@ -3,21 +3,21 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::house::House;
-use crate::house::list;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::token_of;
 use crate::support::upstream::script::Script;
+use crate::test_server::TestServer;
+use crate::test_server::list;
 
 const ROLL: &[(&str, &str, &str)] = &[("c1", "troupe_dice", "{\"roll\":\"3d1+4\"}")];
 const CARD: &str = ".approvals [data-approval]";
 
 #[tokio::test]
-async fn a_moderator_allows_a_tool_in_the_room_and_the_message_tells_of_it() {
-    let house = House::open().await;
+async fn a_moderator_approves_a_tool_call_and_the_message_shows_it() {
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.click("#panel-tab-settings").await;
@@ -37,8 +37,8 @@ async fn a_moderator_allows_a_tool_in_the_room_and_the_message_tells_of_it() {
     assert_eq!(kept["settings"]["tools"], json!({"dice": "with_approval"}));
     let invite = room.ann.invite(space, json!({"role": "guest"})).await;
     let (guest, _) = Person::by_link(room.ann.base(), token_of(&invite), "Bob").await;
-    let theirs = Page::open(room.ann.base(), Screen::Phone).await;
-    theirs.carry(guest.cookie()).await;
+    let theirs = Page::open(room.ann.base(), Viewport::Phone).await;
+    theirs.set_cookie(guest.cookie()).await;
     theirs.go(&format!("/c/{}", room.conversation)).await;
     theirs.see(".composer textarea").await;
     house.upstream.next(Script::calls(ROLL));
@@ -64,7 +64,7 @@ async fn a_moderator_allows_a_tool_in_the_room_and_the_message_tells_of_it() {
 
 #[tokio::test]
 async fn a_server_of_tools_is_named_in_the_settings_and_taken_away_again() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
     let servers = async || -> Value {

@@ -3,14 +3,14 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::house::House;
-use crate::house::Room;
-use crate::house::manual;
 use crate::page::Page;
-use crate::page::Screen;
+use crate::page::Viewport;
 use crate::support::person::expect;
 use crate::support::person::root_of;
 use crate::support::upstream::script::Script;
+use crate::test_server::SpaceFixture;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
 
 /// The text of the newest message, once it says so and is finished.
 async fn tail_says(page: &Page, text: &str) {
@@ -23,9 +23,9 @@ async fn tail_says(page: &Page, text: &str) {
 }
 
 /// Ann has spoken, and Mina has answered "Hello."
-async fn answered(house: &House, screen: Screen) -> (Room, Page) {
+async fn answered(house: &TestServer, screen: Viewport) -> (SpaceFixture, Page) {
     let room = house.room(manual(), &["Mina"]).await;
-    room.say("Good evening.").await;
+    room.post("Good evening.").await;
     let mina = room.cast[0]["id"].as_i64();
     expect(202, room.ann.generate(room.conversation, mina).await);
     let page = room.page_on(screen).await;
@@ -42,9 +42,9 @@ async fn press_tool(page: &Page, css: &str, label: &str) {
 const TAIL: &str = ".message:last-child .message__body";
 
 #[tokio::test]
-async fn c50_the_newest_message_gets_another_version_and_everybody_sees_the_choice() {
-    let house = House::open().await;
-    let (room, page) = answered(&house, Screen::Desktop).await;
+async fn the_newest_message_gets_a_swipe_and_every_user_sees_the_selection() {
+    let house = TestServer::open().await;
+    let (room, page) = answered(&house, Viewport::Desktop).await;
     let other = room.page().await;
     house.upstream.next(Script::say("Good day to you."));
     let gate = house.upstream.gate();
@@ -80,9 +80,9 @@ async fn c50_the_newest_message_gets_another_version_and_everybody_sees_the_choi
 }
 
 #[tokio::test]
-async fn c50_a_finger_draws_from_version_to_version() {
-    let house = House::open().await;
-    let (_room, page) = answered(&house, Screen::Phone).await;
+async fn a_touch_gesture_moves_between_swipes() {
+    let house = TestServer::open().await;
+    let (_room, page) = answered(&house, Viewport::Phone).await;
     house.upstream.next(Script::say("Good day to you."));
 
     draw(&page, -160).await;
@@ -115,9 +115,9 @@ async fn draw(page: &Page, by: i64) {
 }
 
 #[tokio::test]
-async fn c50_the_old_text_is_back_when_another_version_fails_or_is_stopped() {
-    let house = House::open().await;
-    let (room, page) = answered(&house, Screen::Desktop).await;
+async fn the_old_text_returns_when_a_swipe_fails_or_is_stopped() {
+    let house = TestServer::open().await;
+    let (room, page) = answered(&house, Viewport::Desktop).await;
     house.upstream.next(Script::status(400));
 
     press_tool(&page, TAIL, "Write another version").await;
@@ -136,9 +136,9 @@ async fn c50_the_old_text_is_back_when_another_version_fails_or_is_stopped() {
 }
 
 #[tokio::test]
-async fn c51_an_earlier_message_is_written_anew_in_a_branch() {
-    let house = House::open().await;
-    let (room, page) = answered(&house, Screen::Desktop).await;
+async fn an_earlier_message_is_regenerated_in_a_branch() {
+    let house = TestServer::open().await;
+    let (room, page) = answered(&house, Viewport::Desktop).await;
     page.say("And then?").await;
     tail_says(&page, "And then?").await;
     house.upstream.next(Script::say("Good day to you."));
@@ -168,8 +168,8 @@ async fn c51_an_earlier_message_is_written_anew_in_a_branch() {
 }
 
 #[tokio::test]
-async fn c52_the_greetings_of_a_character_go_round_and_nothing_is_written() {
-    let house = House::open().await;
+async fn the_greetings_of_a_character_rotate_without_generating() {
+    let house = TestServer::open().await;
     let room = house.room(manual(), &[]).await;
     let card = json!({"name": "Mina", "first_mes": "Welcome.", "alternate_greetings": ["Come in.", "Who is there?"]});
     let mina = expect(201, room.ann.post("/api/characters", card).await);
@@ -196,9 +196,9 @@ async fn c52_the_greetings_of_a_character_go_round_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn c53_a_branch_has_the_same_beginning_and_a_way_back() {
-    let house = House::open().await;
-    let (room, page) = answered(&house, Screen::Desktop).await;
+async fn a_branch_has_the_same_beginning_and_a_way_back() {
+    let house = TestServer::open().await;
+    let (room, page) = answered(&house, Viewport::Desktop).await;
 
     press_tool(&page, TAIL, "Branch from here").await;
     page.see_text(".stage__title", "Branch").await;

@@ -6,28 +6,28 @@
 #![allow(clippy::unwrap_used)]
 
 mod checks;
-mod faults;
-mod ghosts;
-mod house;
+mod fault_injectors;
 mod model;
 mod node;
-mod people;
+mod silent_clients;
+mod spaces;
+mod user_actions;
 // Some of it is only read by whoever looks at the evidence of a broken rule.
+mod cpu_starvation;
 #[allow(dead_code)]
 mod record;
 mod redis_faults;
 mod report;
+mod run_phases;
 mod settings;
 mod sqlite;
 mod sqlite_faults;
-mod stage;
-mod starved;
 // A workbench shared with the other tests: none of them uses all of it.
 #[allow(dead_code, unused_imports)]
 mod support;
+mod swipe_actions;
 mod tabs;
 mod triggers;
-mod wishes;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_or_doubled_whatever_breaks() {
@@ -42,7 +42,7 @@ async fn on_sqlite_nothing_is_lost_or_doubled_whatever_breaks() {
     if is_wanted() {
         let settings = settings::Settings::read();
         eprintln!("CHAOS_SEED={}", settings.seed);
-        let verdict = sqlite::play(&settings).await;
+        let verdict = sqlite::run(&settings).await;
         eprintln!("{verdict}");
         assert!(verdict.holds(), "broken with CHAOS_SEED={}", settings.seed);
     }
@@ -55,8 +55,10 @@ async fn an_upgrade_of_one_node_after_another_loses_and_doubles_nothing_and_fail
         let evidence = judge(&settings::Settings::of_an_upgrade()).await;
         let taken_for_dead = |it: &&record::Move| it.error == "stale_running_run";
         let replaced = evidence.faults.iter();
-        let n_replaced = replaced.filter(|it| it.kind == faults::REPLACED).count();
-        assert!(n_replaced >= faults::ROUNDS * settings::N_NODES);
+        let n_replaced = replaced
+            .filter(|it| it.kind == fault_injectors::REPLACED)
+            .count();
+        assert!(n_replaced >= fault_injectors::ROUNDS * settings::N_NODES);
         assert_eq!(
             evidence.moves.iter().find(taken_for_dead).map(|it| &it.run),
             None
@@ -80,7 +82,7 @@ fn is_wanted() -> bool {
 async fn judge(settings: &settings::Settings) -> record::Evidence {
     eprintln!("CHAOS_SEED={}", settings.seed);
 
-    let evidence = stage::play(settings).await;
+    let evidence = run_phases::run(settings).await;
 
     let report = report::Report::of(&evidence);
     eprintln!("{report}");

@@ -16,16 +16,16 @@ use crate::support::upstream::script::text_event;
 use crate::support::upstream::server::Upstream;
 
 /// So many of a hundred answers are spoilt.
-const SPOILT: u32 = 20;
+const FAULT_PERCENT: u32 = 20;
 
 /// The provider, and what it said whole.
 pub struct Model {
     pub upstream: Upstream,
-    said: Arc<Mutex<Said>>,
+    said: Arc<Mutex<RepliesSent>>,
 }
 
 #[derive(Default)]
-struct Said {
+struct RepliesSent {
     texts: Vec<String>,
     n_faults: usize,
 }
@@ -34,13 +34,13 @@ impl Model {
     /// Listens, and answers by dice.
     pub async fn start(seed: u64) -> Model {
         let upstream = Upstream::start().await;
-        let said = Arc::<Mutex<Said>>::default();
+        let said = Arc::<Mutex<RepliesSent>>::default();
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         let mut n = 0;
         let note = Arc::clone(&said);
         upstream.answer_with(move |_| {
             n += 1;
-            if dice.random_range(0..100) < SPOILT {
+            if dice.random_range(0..100) < FAULT_PERCENT {
                 note.lock().n_faults += 1;
                 return spoilt(&mut dice, n);
             }

@@ -23,7 +23,7 @@ use crate::support::person::http_client;
 use crate::support::ports::lasting_port;
 
 /// A start that takes longer is none.
-const START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One server. Dropping it kills it.
 pub struct Node {
@@ -33,12 +33,12 @@ pub struct Node {
     env: Vec<(String, String)>,
     http: Client,
     process: Mutex<Option<Child>>,
-    heard: Arc<Mutex<Said>>,
+    heard: Arc<Mutex<Output>>,
 }
 
 /// What it said, as far as it matters.
 #[derive(Default)]
-struct Said {
+struct Output {
     worker: String,
     lines: Vec<String>,
     panics: Vec<String>,
@@ -65,7 +65,7 @@ impl Node {
 
     /// Starts it, again and again while what it stands on is away; says whether it is ready at last.
     pub async fn start(&self) -> bool {
-        let end = Instant::now() + START;
+        let end = Instant::now() + START_TIMEOUT;
         while Instant::now() < end {
             if self.is_gone() {
                 self.spawn();
@@ -193,7 +193,7 @@ impl Drop for Node {
     }
 }
 
-fn follow(said: &Arc<Mutex<Said>>, stream: Option<impl Read + Send + 'static>) {
+fn follow(said: &Arc<Mutex<Output>>, stream: Option<impl Read + Send + 'static>) {
     let (said, stream) = (Arc::clone(said), stream.expect("its output is ours"));
     thread::spawn(move || {
         let mut panicked = false;
@@ -243,7 +243,7 @@ mod tests {
     use super::worker_in;
 
     #[test]
-    fn a_node_tells_its_name_where_it_listens() {
+    fn the_worker_name_is_read_from_the_log() {
         let line =
             "INFO troupe: listening on http://127.0.0.1:1 \u{1b}[3mnode.id\u{1b}[0m=\"node-01a1b\"";
 

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 /// An instant.
-pub type Us = i64;
+pub type Micros = i64;
 
 /// Now.
-pub fn now() -> Us {
+pub fn now() -> Micros {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.expect("this is after 1970").as_micros() as Us
+    since.expect("this is after 1970").as_micros() as Micros
 }
 
 /// One change of a run, as a trigger saw it. `n` orders what happened in one conversation, since
@@ -19,7 +19,7 @@ pub fn now() -> Us {
 #[derive(Clone, Debug, Default)]
 pub struct Move {
     pub n: i64,
-    pub at: Us,
+    pub at: Micros,
     pub tx: i64,
     pub conversation: i64,
     pub run: String,
@@ -56,7 +56,7 @@ pub struct Move {
 #[derive(Clone, Debug, Default)]
 pub struct Writing {
     pub n: i64,
-    pub at: Us,
+    pub at: Micros,
     pub tx: i64,
     pub conversation: i64,
     pub message: i64,
@@ -110,15 +110,15 @@ pub struct Post {
     pub content: String,
     /// Somebody has to answer it.
     pub asks: bool,
-    pub tries: Vec<Try>,
+    pub tries: Vec<PostAttempt>,
 }
 
 /// One request.
 #[derive(Clone, Debug, Default)]
-pub struct Try {
+pub struct PostAttempt {
     pub node: usize,
-    pub at: Us,
-    pub answered_at: Us,
+    pub at: Micros,
+    pub answered_at: Micros,
     /// 0: no answer came.
     pub status: u16,
     /// The code of the error.
@@ -129,7 +129,7 @@ pub struct Try {
 
 impl Post {
     /// The first answer that promised that it is stored.
-    pub fn acknowledged(&self) -> Option<&Try> {
+    pub fn acknowledged(&self) -> Option<&PostAttempt> {
         self.tries
             .iter()
             .find(|it| (200..300).contains(&it.status) && it.message != 0)
@@ -137,7 +137,7 @@ impl Post {
 
     /// Every request was answered, each time with a refusal that stores nothing.
     pub fn refused(&self) -> bool {
-        let is_refusal = |it: &Try| (400..500).contains(&it.status);
+        let is_refusal = |it: &PostAttempt| (400..500).contains(&it.status);
         !self.tries.is_empty() && self.tries.iter().all(is_refusal)
     }
 }
@@ -153,7 +153,7 @@ pub struct ReadBack {
 
 /// Another text or a branch that somebody asked for and was promised.
 #[derive(Clone, Debug, Default)]
-pub struct Wish {
+pub struct PromisedText {
     pub what: &'static str,
     /// The run that is to write it, empty for none.
     pub run: String,
@@ -163,11 +163,11 @@ pub struct Wish {
 
 /// Somebody whose connection stayed open and who never said a word again.
 #[derive(Clone, Debug, Default)]
-pub struct Ghost {
+pub struct SilentClient {
     pub node: usize,
-    pub silent_at: Us,
+    pub silent_at: Micros,
     /// When the server hung up; 0: it did not.
-    pub closed_at: Us,
+    pub closed_at: Micros,
     /// Others were told that they are there when they were gone.
     pub is_shown: bool,
 }
@@ -176,23 +176,23 @@ pub struct Ghost {
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     pub conversation: i64,
-    pub asked_at: Us,
-    pub at: Us,
+    pub asked_at: Micros,
+    pub at: Micros,
 }
 
 /// What a tab heard about one conversation.
 #[derive(Clone, Debug)]
 pub struct Note {
-    pub at: Us,
-    pub heard: Heard,
+    pub at: Micros,
+    pub heard: ReceivedEvent,
 }
 
 #[derive(Clone, Debug)]
-pub enum Heard {
+pub enum ReceivedEvent {
     /// A new connection, to this node.
     Connected(usize),
     Snapshot {
-        asked_at: Us,
+        asked_at: Micros,
         after: Option<i64>,
         rev: i64,
         reset: bool,
@@ -230,7 +230,7 @@ pub type Line = (i64, String, String);
 
 /// All that one tab heard about one conversation, and what it shows in the end.
 #[derive(Clone, Debug, Default)]
-pub struct Ear {
+pub struct ClientLog {
     pub client: usize,
     pub conversation: i64,
     /// As whom.
@@ -252,16 +252,16 @@ pub struct Fault {
     pub node: Option<usize>,
     /// The name under which that node held its runs.
     pub worker: String,
-    pub at: Us,
+    pub at: Micros,
     /// When whatever was hit went on, or was started again.
-    pub until: Us,
+    pub until: Micros,
     pub healed: bool,
 }
 
 /// All timelines at one instant: how many messages each has, and the greatest `seq` among them, both
 /// counted from the fork point.
 #[derive(Clone, Debug, Default)]
-pub struct Look {
+pub struct DatabaseSample {
     pub counts: Vec<(i64, i64, i64)>,
 }
 
@@ -281,15 +281,15 @@ pub struct Evidence {
     pub versions: Vec<Version>,
     pub seats: Vec<SeatMove>,
     pub posts: Vec<Post>,
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<PromisedText>,
     /// How many candidates were asked for.
     pub n_candidates: usize,
-    pub ghosts: Vec<Ghost>,
+    pub ghosts: Vec<SilentClient>,
     pub read_backs: Vec<ReadBack>,
     pub stops: Vec<Stop>,
-    pub ears: Vec<Ear>,
+    pub ears: Vec<ClientLog>,
     pub faults: Vec<Fault>,
-    pub looks: Vec<Look>,
+    pub looks: Vec<DatabaseSample>,
     pub rules: BTreeMap<i64, Rules>,
     /// What the database shows of each conversation in the end.
     pub timelines: BTreeMap<i64, Vec<Line>>,

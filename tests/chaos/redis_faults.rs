@@ -8,7 +8,7 @@ use rand::rngs::ChaCha8Rng;
 use tokio::time::Instant;
 use tokio::time::sleep;
 
-use crate::faults::Done;
+use crate::fault_injectors::FaultLog;
 use crate::record::Fault;
 use crate::record::now;
 use crate::support::redis::RedisServer;
@@ -33,14 +33,19 @@ impl Redis {
     }
 
     /// Hits it until the end; gives it back in good order.
-    pub async fn torment(mut self, mut dice: ChaCha8Rng, end: Instant, done: Done) -> Redis {
+    pub async fn inject_faults(
+        mut self,
+        mut dice: ChaCha8Rng,
+        end: Instant,
+        done: FaultLog,
+    ) -> Redis {
         loop {
             sleep(Duration::from_millis(dice.random_range(800..4_000))).await;
             if Instant::now() >= end {
                 return self;
             }
             let at = now();
-            let kind = self.hit(&mut dice).await;
+            let kind = self.inject_fault(&mut dice).await;
             let healed = self.server.ask(&["PING"]).await.is_ok();
             done.lock().push(Fault {
                 kind,
@@ -54,7 +59,7 @@ impl Redis {
     }
 
     /// Does one fault, and takes it back.
-    async fn hit(&mut self, dice: &mut ChaCha8Rng) -> String {
+    async fn inject_fault(&mut self, dice: &mut ChaCha8Rng) -> String {
         let lasts = Duration::from_millis(dice.random_range(200..3_000));
         let one = dice.random_range(0..self.lines.len());
         match dice.random_range(0..10) {

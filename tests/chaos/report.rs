@@ -3,69 +3,69 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::checks::canceled_streams;
 use crate::checks::check::Check;
 use crate::checks::copilot;
-use crate::checks::forms;
+use crate::checks::message_versions;
 use crate::checks::progress;
-use crate::checks::promises;
+use crate::checks::replies;
 use crate::checks::runs;
-use crate::checks::silence;
 use crate::checks::sockets;
 use crate::checks::streams;
 use crate::checks::texts;
 use crate::checks::timelines;
 use crate::checks::versions;
+use crate::cpu_starvation;
+use crate::cpu_starvation::STARVED;
 use crate::record::Evidence;
-use crate::starved;
-use crate::starved::STARVED;
 
 /// Everything that must hold.
 const CHECKS: &[fn(&Evidence) -> Check] = &[
-    runs::s1_one_runs,
-    runs::s2_one_is_queued,
-    runs::s3_only_legal_moves,
-    runs::s4_every_run_ends,
-    runs::s5_a_claim_raises_the_lease,
-    runs::s6_the_fence_holds,
-    runs::s7_debounce,
-    promises::s8_no_lost_input,
-    promises::s9_a_planned_run_sees_its_message,
-    promises::s10_no_answer_twice,
-    progress::s11_what_is_due_begins,
-    runs::s12_no_false_reaps,
-    runs::s13_running_is_owned,
-    texts::c1_one_text_a_run,
-    texts::c2_success_is_a_text,
-    texts::c3_what_a_canceled_run_leaves,
-    texts::c4_nothing_is_lost,
-    texts::c5_no_phantoms,
-    texts::c6_once,
-    texts::c7_calls_are_bounded,
-    texts::c8_replies_are_said_once,
-    timelines::t1_numbers_without_gaps,
-    timelines::t2_no_late_arrivals,
-    timelines::t3_tabs_show_what_is_stored,
-    timelines::t4_resuming_is_honest,
-    timelines::t5_a_rev_is_one_event,
-    timelines::t6_everybody_reads_what_was_written,
-    forms::t7_a_newer_form_wins,
-    timelines::t8_nobody_is_far_behind,
-    sockets::t9_nothing_falls_between,
-    sockets::t10_the_dead_are_gone,
-    sockets::t11_the_future_is_not_believed,
-    streams::d1_deltas_are_the_text,
-    streams::d2_nothing_of_the_dead,
-    streams::d3_typing_ends_once,
-    silence::d4_a_canceled_run_is_silent,
-    streams::d5_deltas_are_gathered,
-    promises::a1_auto_mode_ends,
-    promises::a3_a_stop_is_a_stop,
-    promises::a4_a_message_goes_first,
-    copilot::a7_a_copilot_ends,
-    versions::v1_texts_are_numbered,
-    versions::v2_a_branch_begins_with_what_was_there,
-    versions::v3_what_was_promised_is_there,
-    sockets::x2_a_suggestion_is_for_one,
+    runs::at_most_one_run_is_running,
+    runs::at_most_one_run_is_queued,
+    runs::only_legal_transitions,
+    runs::every_run_ends,
+    runs::a_claim_raises_the_lease,
+    runs::a_lost_lease_writes_nothing,
+    runs::debounce_is_respected,
+    replies::no_input_is_lost,
+    replies::a_planned_run_sees_its_message,
+    replies::no_message_is_answered_twice,
+    progress::due_runs_begin,
+    runs::only_stale_runs_are_recovered,
+    runs::a_running_run_has_an_owner,
+    texts::one_text_per_run,
+    texts::a_success_has_a_text,
+    texts::what_a_canceled_run_leaves,
+    texts::acknowledged_messages_are_stored,
+    texts::no_phantom_messages,
+    texts::messages_are_stored_once,
+    texts::calls_are_bounded,
+    texts::replies_are_stored_once,
+    timelines::numbers_without_gaps,
+    timelines::no_late_arrivals,
+    timelines::tabs_show_what_is_stored,
+    timelines::resuming_is_honest,
+    timelines::a_rev_is_one_event,
+    timelines::every_reader_sees_what_was_written,
+    message_versions::a_newer_version_wins,
+    timelines::no_reader_is_far_behind,
+    sockets::no_event_is_lost_after_a_snapshot,
+    sockets::dead_sockets_are_closed,
+    sockets::future_positions_are_rejected,
+    streams::deltas_equal_the_text,
+    streams::ended_runs_send_no_deltas,
+    streams::typing_ends_once,
+    canceled_streams::a_canceled_run_is_silent,
+    streams::deltas_are_batched,
+    replies::auto_mode_ends,
+    replies::nothing_follows_a_stop,
+    replies::a_message_comes_before_auto_mode,
+    copilot::a_copilot_ends,
+    versions::swipes_are_numbered,
+    versions::a_branch_begins_with_what_was_there,
+    versions::promised_texts_exist,
+    sockets::a_suggestion_reaches_one_user,
     nothing_panics,
 ];
 
@@ -106,7 +106,7 @@ impl Report {
             n_acknowledged: acknowledged.count(),
             n_spoilt: evidence.n_spoilt,
             n_succeeded: succeeded.count(),
-            starved: starved::told(evidence),
+            starved: cpu_starvation::describe(evidence),
             checks: CHECKS.iter().map(|check| check(evidence)).collect(),
         }
     }

@@ -12,18 +12,15 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio::time::sleep;
 
-use crate::faults::Done;
-use crate::house;
+use crate::fault_injectors::FaultLog;
 use crate::model::Model;
 use crate::node::Node;
-use crate::people::Deeds;
-use crate::people::Visitor;
-use crate::people::dice_of;
 use crate::record::Post;
 use crate::settings;
 use crate::settings::Settings;
+use crate::spaces;
 use crate::sqlite_faults;
-use crate::sqlite_faults::Ground;
+use crate::sqlite_faults::SqliteFaults;
 use crate::support::backends::TestDatabase;
 use crate::support::facts::Facts;
 use crate::support::invariants;
@@ -31,9 +28,12 @@ use crate::support::person::http_client;
 use crate::support::small_disk::SmallDisk;
 use crate::support::transitions;
 use crate::tabs::Tab;
+use crate::user_actions::ActionLog;
+use crate::user_actions::SimulatedUser;
+use crate::user_actions::rng_for;
 
 /// How long what is left may take once everything is healed.
-const RESTS: Duration = Duration::from_secs(90);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// What came of it.
 pub struct Verdict {
@@ -81,7 +81,7 @@ impl fmt::Display for Verdict {
 }
 
 /// Plays it and reads the file.
-pub async fn play(settings: &Settings) -> Verdict {
+pub async fn run(settings: &Settings) -> Verdict {
     let disk = SmallDisk::mount(settings::DISK_MIB).map(Arc::new);
     let spare = tempfile::tempdir().expect("a temporary folder can be made");
     let folder = disk.as_ref().map_or(spare.path(), |it| it.path());
@@ -99,17 +99,17 @@ pub async fn play(settings: &Settings) -> Verdict {
     assert!(node.start().await, "{}", node.tail(40));
     transitions::record(&mut Facts::open(&database).await).await;
 
-    let ground = Ground {
+    let ground = SqliteFaults {
         node: Arc::clone(&node),
         file: folder.join("troupe.db"),
         disk: disk.clone(),
     };
-    let done = Done::default();
-    let posts = live(settings, ground, &done).await;
+    let done = FaultLog::default();
+    let posts = run_load(settings, ground, &done).await;
     node.signal("CONT");
     node.limit_files(None);
     let is_ready = node.start().await;
-    let stuck = rest(&database).await;
+    let stuck = wait_until_idle(&database).await;
     // Only what the file itself holds counts.
     node.kill();
     let mut verdict = judge(&database, &posts).await;
@@ -131,31 +131,31 @@ pub async fn play(settings: &Settings) -> Verdict {
     verdict
 }
 
-async fn live(settings: &Settings, ground: Ground, done: &Done) -> Vec<Post> {
+async fn run_load(settings: &Settings, ground: SqliteFaults, done: &FaultLog) -> Vec<Post> {
     let urls = vec![ground.node.url.clone()];
-    let house = house::furnish(&urls[0], settings.n_clients, settings.seed).await;
+    let house = spaces::create_spaces(&urls[0], settings.n_clients, settings.seed).await;
     let end = Instant::now() + settings.lasts;
-    let (deeds, http) = (Arc::<Mutex<Deeds>>::default(), http_client());
+    let (deeds, http) = (Arc::<Mutex<ActionLog>>::default(), http_client());
     let cut = watch::Sender::new(0);
     let mut all = JoinSet::new();
-    for guest in &house.guests {
-        let dice = dice_of(settings.seed, 1_000 + guest.index);
-        let visitor = Visitor {
+    for guest in &house.users {
+        let dice = rng_for(settings.seed, 1_000 + guest.index);
+        let visitor = SimulatedUser {
             at: 0,
             guest: guest.clone(),
             nodes: urls.clone(),
             tab: Tab::open(guest, urls.clone(), dice, cut.subscribe()),
             http: http.clone(),
-            dice: dice_of(settings.seed, guest.index),
+            dice: rng_for(settings.seed, guest.index),
             think: settings.think,
             last: None,
-            deeds: Arc::clone(&deeds),
+            actions: Arc::clone(&deeds),
         };
-        all.spawn(visitor.live(end));
+        all.spawn(visitor.run(end));
     }
-    let dice = dice_of(settings.seed, 2_000);
+    let dice = rng_for(settings.seed, 2_000);
     let (peace, done) = (settings.peace, Arc::clone(done));
-    all.spawn(sqlite_faults::torment(ground, dice, peace, end, done));
+    all.spawn(sqlite_faults::inject_faults(ground, dice, peace, end, done));
     while let Some(ended) = all.join_next().await {
         ended.expect("the harness itself does not break");
     }
@@ -163,8 +163,8 @@ async fn live(settings: &Settings, ground: Ground, done: &Done) -> Vec<Post> {
 }
 
 /// Waits until nothing is queued or running; what still is afterwards.
-async fn rest(database: &TestDatabase) -> Vec<String> {
-    let end = Instant::now() + RESTS;
+async fn wait_until_idle(database: &TestDatabase) -> Vec<String> {
+    let end = Instant::now() + IDLE_TIMEOUT;
     let mut facts = Facts::open(database).await;
     let sql = format!(
         "SELECT 'run ' || {} || ' is ' || status FROM conversation_runs WHERE status IN ('queued', 'running')",

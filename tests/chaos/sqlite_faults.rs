@@ -15,20 +15,20 @@ use tokio::time::Instant;
 use tokio::time::sleep;
 use tokio::time::timeout;
 
-use crate::faults;
-use crate::faults::Done;
+use crate::fault_injectors;
+use crate::fault_injectors::FaultLog;
 use crate::node::Node;
 use crate::record::Fault;
 use crate::record::now;
 use crate::support::small_disk::SmallDisk;
 
 /// Longer than the node may take to be ready again: a write probe is written every 5 s.
-const HEALS: Duration = Duration::from_secs(60);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longer than a start takes to refuse a file.
-const REFUSES: Duration = Duration::from_secs(30);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The node and its file.
-pub struct Ground {
+pub struct SqliteFaults {
     pub node: Arc<Node>,
     pub file: PathBuf,
     /// `None` where none can be mounted.
@@ -36,26 +36,28 @@ pub struct Ground {
 }
 
 /// One fault after another until the end; the node is ready between them.
-pub async fn torment(
-    ground: Ground,
+pub async fn inject_faults(
+    ground: SqliteFaults,
     mut dice: ChaCha8Rng,
     peace: Duration,
     end: Instant,
-    done: Done,
+    done: FaultLog,
 ) {
     while Instant::now() < end {
         let longest = peace.as_millis() as u64 * 2;
         sleep(Duration::from_millis(dice.random_range(0..=longest))).await;
         let (at, worker) = (now(), ground.node.worker());
-        let outcome = match faults::fell_late(&ground.node) {
+        let outcome = match fault_injectors::exited_at_fail_point(&ground.node) {
             Some(kind) => Some((kind, true)),
-            None => hit(&ground, &mut dice).await,
+            None => inject_fault(&ground, &mut dice).await,
         };
         let Some((kind, is_right)) = outcome else {
             continue;
         };
         let until = now();
-        let healed = timeout(HEALS, ground.node.start()).await.unwrap_or(false);
+        let healed = timeout(RECOVERY_TIMEOUT, ground.node.start())
+            .await
+            .unwrap_or(false);
         done.lock().push(Fault {
             kind,
             node: Some(0),
@@ -68,7 +70,7 @@ pub async fn torment(
 }
 
 /// Does one fault; says what it was, and whether the node did what it must meanwhile.
-async fn hit(ground: &Ground, dice: &mut ChaCha8Rng) -> Option<(String, bool)> {
+async fn inject_fault(ground: &SqliteFaults, dice: &mut ChaCha8Rng) -> Option<(String, bool)> {
     let lasts = Duration::from_millis(dice.random_range(300..2_500));
     match dice.random_range(0..10) {
         0 | 1 => {
@@ -91,14 +93,17 @@ async fn hit(ground: &Ground, dice: &mut ChaCha8Rng) -> Option<(String, bool)> {
             let refused = damage(ground, dice).await.unwrap_or(false);
             Some(("file damaged while stopped".to_owned(), refused))
         }
-        4 => Some((faults::fail_commits(&ground.node).await, true)),
-        _ => Some((faults::hit(&ground.node, dice).await?, true)),
+        4 => Some((fault_injectors::fail_commits(&ground.node).await, true)),
+        _ => Some((
+            fault_injectors::inject_fault(&ground.node, dice).await?,
+            true,
+        )),
     }
 }
 
 /// Damages a page that is in use; whether the node refuses the file and leaves it as it is. Then the
 /// page is put back, as from a backup.
-async fn damage(ground: &Ground, dice: &mut ChaCha8Rng) -> Result<bool, sqlx::Error> {
+async fn damage(ground: &SqliteFaults, dice: &mut ChaCha8Rng) -> Result<bool, sqlx::Error> {
     ground.node.kill();
     let roots = roots(&ground.file).await?;
     let root = roots[dice.random_range(0..roots.len())] as usize;
@@ -109,7 +114,7 @@ async fn damage(ground: &Ground, dice: &mut ChaCha8Rng) -> Result<bool, sqlx::Er
     fs::write(&ground.file, &damaged)?;
 
     ground.node.spawn();
-    let ended = faults::comes_true(REFUSES, || ground.node.is_gone()).await;
+    let ended = fault_injectors::wait_until(REFUSAL_TIMEOUT, || ground.node.is_gone()).await;
     let refused = ended && ground.node.tail(5).contains("is damaged");
     let kept = fs::read(&ground.file)? == damaged;
     ground.node.kill();

@@ -25,12 +25,12 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 
-use crate::house::Guest;
-use crate::record::Ear;
-use crate::record::Heard;
+use crate::record::ClientLog;
+use crate::record::Micros;
 use crate::record::Note;
-use crate::record::Us;
+use crate::record::ReceivedEvent;
 use crate::record::now;
+use crate::spaces::SignedInUser;
 use crate::support::timeline::Then;
 use crate::support::timeline::Timeline;
 
@@ -38,19 +38,19 @@ use crate::support::timeline::Timeline;
 pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// How long a node may take to let somebody in.
-const PATIENCE: Duration = Duration::from_secs(3);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Some tabs claim now and then to have seen so many events more than there were.
 const AHEAD: i64 = 1_000_000;
 /// One tab in so many does.
-const DREAMERS: usize = 10;
+const N_AHEAD_CLIENTS: usize = 10;
 
 /// Between two connections of one tab.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3);
 
 /// One conversation in a tab.
-struct Room {
+struct TabConversation {
     conversation: i64,
     seat: i64,
     timeline: Timeline,
@@ -64,7 +64,7 @@ struct Room {
 /// A subscribe: its id, when it was sent, and with which `rev`.
 struct Asked {
     id: i64,
-    at: Us,
+    at: Micros,
     after: Option<i64>,
 }
 
@@ -79,86 +79,86 @@ enum Answer {
 /// What a tab holds, for whoever looks at it from outside.
 pub struct Tab {
     client: usize,
-    rooms: Mutex<Vec<Room>>,
+    rooms: Mutex<Vec<TabConversation>>,
 }
 
 impl Tab {
     /// Opens one; `cut` breaks its connection each time it changes.
     pub fn open(
-        guest: &Guest,
+        guest: &SignedInUser,
         nodes: Vec<String>,
         dice: ChaCha8Rng,
         cut: watch::Receiver<u64>,
     ) -> Arc<Tab> {
-        let rooms = guest.rooms.iter().map(Room::of);
+        let rooms = guest.conversations.iter().map(TabConversation::of);
         let tab = Arc::new(Tab {
             client: guest.index,
             rooms: Mutex::new(rooms.collect()),
         });
         let cookie = guest.cookie.clone();
-        tokio::spawn(live(Arc::clone(&tab), cookie, nodes, dice, cut));
+        tokio::spawn(run(Arc::clone(&tab), cookie, nodes, dice, cut));
         tab
     }
 
     /// From its next connection on it shows one conversation more.
-    pub fn enter(&self, room: &crate::house::Room) {
-        let room = Room {
+    pub fn enter(&self, room: &crate::spaces::SpaceConversation) {
+        let room = TabConversation {
             is_late: true,
-            ..Room::of(room)
+            ..TabConversation::of(room)
         };
         self.rooms.lock().push(room);
     }
 
     /// What it shows of each conversation.
-    pub fn shown(&self) -> Vec<Ear> {
+    pub fn shown(&self) -> Vec<ClientLog> {
         let rooms = self.rooms.lock();
         // One that was entered a moment ago shows nothing yet.
         let open = rooms.iter().filter(|it| it.timeline.rev().is_some());
-        open.map(|it| it.ear(self.client)).collect()
+        open.map(|it| it.client_log(self.client)).collect()
     }
 
     /// All that it heard.
-    pub fn ears(&self) -> Vec<Ear> {
+    pub fn client_logs(&self) -> Vec<ClientLog> {
         let rooms = self.rooms.lock();
         let open = rooms.iter().filter(|it| it.timeline.rev().is_some());
-        open.map(|it| Ear {
+        open.map(|it| ClientLog {
             notes: it.notes.clone(),
-            ..it.ear(self.client)
+            ..it.client_log(self.client)
         })
         .collect()
     }
 
     /// What to send when a connection is there.
-    fn greet(&self, node: usize, next_id: &mut i64, dreams: bool) -> Vec<Value> {
+    fn subscribe_all(&self, node: usize, next_id: &mut i64, dreams: bool) -> Vec<Value> {
         let mut rooms = self.rooms.lock();
-        let greeting = |room: &mut Room| {
-            room.note(Heard::Connected(node));
+        let greeting = |room: &mut TabConversation| {
+            room.note(ReceivedEvent::Connected(node));
             room.subscribe(next_id, if dreams { AHEAD } else { 0 })
         };
         rooms.iter_mut().map(greeting).collect()
     }
 
     /// Takes a frame; answers what to send.
-    fn take(&self, frame: &Value, next_id: &mut i64) -> Answer {
+    fn apply(&self, frame: &Value, next_id: &mut i64) -> Answer {
         let mut rooms = self.rooms.lock();
         if frame["type"] == "copilot_candidate" {
             // It names a seat and no conversation. One for a stranger is noted all the same.
             let seat = frame["membership_id"].as_i64().unwrap_or(0);
             let at = rooms.iter().position(|it| it.seat == seat);
-            rooms[at.unwrap_or(0)].note(Heard::Candidate(seat));
+            rooms[at.unwrap_or(0)].note(ReceivedEvent::Candidate(seat));
             return Answer::Nothing;
         }
         let room = rooms.iter_mut().find(|room| match frame["re"].as_i64() {
             Some(re) => room.asked.as_ref().is_some_and(|it| it.id == re),
             None => frame["conversation_id"] == room.conversation,
         });
-        room.map_or(Answer::Nothing, |room| room.take(frame, next_id))
+        room.map_or(Answer::Nothing, |room| room.apply(frame, next_id))
     }
 }
 
-impl Room {
-    fn of(room: &crate::house::Room) -> Room {
-        Room {
+impl TabConversation {
+    fn of(room: &crate::spaces::SpaceConversation) -> TabConversation {
+        TabConversation {
             conversation: room.conversation,
             seat: room.seat,
             timeline: Timeline::default(),
@@ -169,13 +169,13 @@ impl Room {
     }
 
     /// What it shows.
-    fn ear(&self, client: usize) -> Ear {
+    fn client_log(&self, client: usize) -> ClientLog {
         let number = |it: &Value| it.as_i64().unwrap_or(0);
         let messages = self.timeline.messages();
         let revs = messages
             .iter()
             .map(|it| (number(&it["id"]), number(&it["rev"])));
-        Ear {
+        ClientLog {
             client,
             conversation: self.conversation,
             seat: self.seat,
@@ -187,7 +187,7 @@ impl Room {
         }
     }
 
-    fn note(&mut self, heard: Heard) {
+    fn note(&mut self, heard: ReceivedEvent) {
         self.notes.push(Note { at: now(), heard });
     }
 
@@ -207,7 +207,7 @@ impl Room {
         frame
     }
 
-    fn take(&mut self, frame: &Value, next_id: &mut i64) -> Answer {
+    fn apply(&mut self, frame: &Value, next_id: &mut i64) -> Answer {
         if let Some(asked) = self.asked.take_if(|_| frame.get("re").is_some()) {
             if frame["ok"] != true {
                 return Answer::Leave;
@@ -228,7 +228,7 @@ impl Room {
     }
 }
 
-async fn live(
+async fn run(
     tab: Arc<Tab>,
     cookie: String,
     nodes: Vec<String>,
@@ -241,9 +241,9 @@ async fn live(
     loop {
         let began = Instant::now();
         let node = dice.random_range(0..nodes.len());
-        if let Ok(Some(socket)) = timeout(PATIENCE, connect(&nodes[node], &cookie)).await {
+        if let Ok(Some(socket)) = timeout(REPLY_TIMEOUT, connect(&nodes[node], &cookie)).await {
             let tired = Duration::from_secs(dice.random_range(5..60));
-            let dreams = tab.client % DREAMERS == 3 && dice.random_range(0..4) == 0;
+            let dreams = tab.client % N_AHEAD_CLIENTS == 3 && dice.random_range(0..4) == 0;
             tokio::select! {
                 _ = listen(&tab, socket, node, &mut next_id, dreams) => {}
                 changed = cut.changed() => if changed.is_err() { return },
@@ -268,7 +268,7 @@ async fn listen(
     next_id: &mut i64,
     dreams: bool,
 ) -> Option<()> {
-    for frame in tab.greet(node, next_id, dreams) {
+    for frame in tab.subscribe_all(node, next_id, dreams) {
         socket.send(Message::text(frame.to_string())).await.ok()?;
     }
     loop {
@@ -278,7 +278,7 @@ async fn listen(
             continue;
         };
         let frame: Value = serde_json::from_str(&text).expect("frames are JSON");
-        match tab.take(&frame, next_id) {
+        match tab.apply(&frame, next_id) {
             Answer::Nothing => {}
             Answer::Send(frame) => socket.send(Message::text(frame.to_string())).await.ok()?,
             Answer::Leave => return None,
@@ -317,12 +317,12 @@ fn strip(message: &mut Value) {
     }
 }
 
-fn snapshot(frame: &Value, asked: &Asked) -> Heard {
+fn snapshot(frame: &Value, asked: &Asked) -> ReceivedEvent {
     let it = &frame["snapshot"];
     let number = |it: &Value| it.as_i64().unwrap_or(0);
     let messages = it["messages"].as_array().into_iter().flatten();
     let stream = &it["stream"];
-    Heard::Snapshot {
+    ReceivedEvent::Snapshot {
         asked_at: asked.at,
         after: asked.after,
         rev: number(&frame["rev"]),
@@ -336,7 +336,7 @@ fn snapshot(frame: &Value, asked: &Asked) -> Heard {
     }
 }
 
-fn heard(frame: &Value) -> Option<Heard> {
+fn heard(frame: &Value) -> Option<ReceivedEvent> {
     let run = || text(&frame["run_id"]);
     let kind = frame["type"].as_str()?;
     if let Some(rev) = frame["rev"].as_i64() {
@@ -349,7 +349,7 @@ fn heard(frame: &Value) -> Option<Heard> {
         let message = told.and_then(|it| Some((it["id"].as_i64()?, it["rev"].as_i64()?)));
         let mut hasher = DefaultHasher::new();
         frame.to_string().hash(&mut hasher);
-        return Some(Heard::Durable {
+        return Some(ReceivedEvent::Durable {
             rev,
             kind: kind.to_owned(),
             digest: hasher.finish(),
@@ -358,16 +358,16 @@ fn heard(frame: &Value) -> Option<Heard> {
         });
     }
     match kind {
-        "typing_start" => Some(Heard::TypingStart(run())),
-        "stream_chunk" => Some(Heard::Chunk {
+        "typing_start" => Some(ReceivedEvent::TypingStart(run())),
+        "stream_chunk" => Some(ReceivedEvent::Chunk {
             run: run(),
             offset: frame["offset"].as_u64().unwrap_or(0) as usize,
             delta: text(&frame["delta"]),
         }),
-        "stream_reset" => Some(Heard::Reset(run(), text(&frame["text"]))),
-        "stream_complete" => Some(Heard::Complete(run())),
-        "typing_stop" => Some(Heard::TypingStop(run())),
-        "resync" => Some(Heard::Resync),
+        "stream_reset" => Some(ReceivedEvent::Reset(run(), text(&frame["text"]))),
+        "stream_complete" => Some(ReceivedEvent::Complete(run())),
+        "typing_stop" => Some(ReceivedEvent::TypingStop(run())),
+        "resync" => Some(ReceivedEvent::Resync),
         _ => None,
     }
 }

@@ -7,8 +7,8 @@ use sqlx::Row;
 use sqlx::postgres::PgConnection;
 use sqlx::postgres::PgRow;
 
+use crate::record::DatabaseSample;
 use crate::record::Evidence;
-use crate::record::Look;
 use crate::record::Move;
 use crate::record::Rules;
 use crate::record::SeatMove;
@@ -81,7 +81,12 @@ pub async fn record(url: &str) -> Result<(), sqlx::Error> {
 pub async fn read(url: &str, evidence: &mut Evidence) -> Result<(), sqlx::Error> {
     let mut db = PgConnection::connect(url).await?;
     let moves = sqlx::query("SELECT * FROM chk_moves ORDER BY n");
-    evidence.moves = moves.fetch_all(&mut db).await?.iter().map(a_move).collect();
+    evidence.moves = moves
+        .fetch_all(&mut db)
+        .await?
+        .iter()
+        .map(move_from_row)
+        .collect();
     let writings = sqlx::query("SELECT * FROM chk_writings ORDER BY n");
     let writings = writings.fetch_all(&mut db).await?;
     evidence.writings = writings.iter().map(writing).collect();
@@ -130,19 +135,19 @@ pub async fn stuck(url: &str) -> Result<Vec<String>, sqlx::Error> {
 }
 
 /// All timelines at this instant.
-pub async fn look(db: &mut PgConnection) -> Result<Look, sqlx::Error> {
+pub async fn sample(db: &mut PgConnection) -> Result<DatabaseSample, sqlx::Error> {
     // A branch begins with clones, without those that were hidden.
     let sql = "SELECT conversation_id, count(*) FILTER (WHERE origin_message_id IS NULL), \
         max(seq) - coalesce(max(seq) FILTER (WHERE origin_message_id IS NOT NULL), 0) \
         FROM messages GROUP BY conversation_id";
     let rows = sqlx::query(sql).fetch_all(db).await?;
     let count = |row: &PgRow| (row.get(0), row.get(1), row.get(2));
-    Ok(Look {
+    Ok(DatabaseSample {
         counts: rows.iter().map(count).collect(),
     })
 }
 
-fn a_move(row: &PgRow) -> Move {
+fn move_from_row(row: &PgRow) -> Move {
     Move {
         n: row.get("n"),
         at: row.get("at"),

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::house_rules::check;
+use crate::support::shape_rules::check;
 
 /// Every file of these folders that a person reads, with its path from the root.
 fn files(folders: &[&str]) -> Vec<(String, String)> {
@@ -41,7 +41,7 @@ fn files(folders: &[&str]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_house_keeps_its_shape() {
+fn the_repository_follows_the_shape_rules() {
     let files = files(&["src", "migration", "static", "tests", "benches"]);
 
     let found: Vec<String> = files
@@ -71,14 +71,14 @@ fn broken(path: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_room_may_name_what_stands_below_it() {
+fn a_module_may_use_lower_layers() {
     let text = "//! Doc.\nuse crate::conversations::message;\nuse crate::runs::queue;\nfn f() { crate::clock::now(); super::run::g(); }\n";
 
     assert_eq!(broken("src/runs/engine.rs", text), Vec::<String>::new());
 }
 
 #[test]
-fn a_room_may_not_name_what_stands_above_it() {
+fn a_module_may_not_use_higher_layers() {
     let found = broken(
         "src/conversations/message.rs",
         "//! Doc.\nuse crate::ids::RunId;\nuse crate::runs::run;\n",
@@ -102,7 +102,7 @@ fn a_full_path_counts_like_an_import() {
 }
 
 #[test]
-fn neighbors_do_not_know_each_other() {
+fn modules_of_one_layer_do_not_use_each_other() {
     let found = broken(
         "src/lore/engine.rs",
         "//! Doc.\nuse crate::memory::recall;\n",
@@ -115,7 +115,7 @@ fn neighbors_do_not_know_each_other() {
 }
 
 #[test]
-fn climbing_out_with_super_counts_too() {
+fn paths_with_super_count_too() {
     let found = broken(
         "src/prompt/builder.rs",
         "//! Doc.\nuse super::super::runs::run;\nuse super::sections;\n",
@@ -135,7 +135,7 @@ fn comments_strings_and_tests_do_not_count() {
 }
 
 #[test]
-fn a_grouped_import_and_an_unknown_room_are_refused() {
+fn a_grouped_import_and_an_unknown_module_are_rejected() {
     assert!(
         broken("src/runs/engine.rs", "//! Doc.\nuse crate::{ids, clock};\n")[0]
             .contains("one `use` a line")
@@ -144,7 +144,7 @@ fn a_grouped_import_and_an_unknown_room_are_refused() {
 }
 
 #[test]
-fn a_door_holds_no_code() {
+fn a_mod_file_holds_no_code() {
     let found = broken(
         "src/runs/mod.rs",
         "//! Doc.\n\npub mod queue;\npub use queue::claim;\nmod hidden;\n",
@@ -157,7 +157,7 @@ fn a_door_holds_no_code() {
 }
 
 #[test]
-fn a_file_says_what_it_is_for_and_ends_in_time() {
+fn a_file_has_a_doc_comment_and_at_most_400_lines() {
     assert!(broken("src/clock.rs", "use std::fmt;\n")[0].contains("opens with `//!`"));
     assert!(broken("static/js/store.js", &"x()\n".repeat(401))[0].contains("at most 400 lines"));
     assert_eq!(
@@ -167,7 +167,7 @@ fn a_file_says_what_it_is_for_and_ends_in_time() {
 }
 
 #[test]
-fn transactions_time_and_tasks_have_one_place() {
+fn transactions_time_and_tasks_are_used_in_one_place() {
     let text = "//! Doc.\nasync fn f() {\n    db.begin().await;\n    Utc::now();\n    tokio::spawn(g());\n}\n";
 
     assert_eq!(broken("src/socket/session.rs", text).len(), 3);
@@ -189,7 +189,7 @@ fn transactions_time_and_tasks_have_one_place() {
 }
 
 #[test]
-fn the_clock_of_the_database_is_asked_in_one_place() {
+fn the_database_clock_is_read_in_one_place() {
     let sql = "//! Doc.\nconst A: &str = \"SELECT 1 WHERE at < now()\";\nconst B: &str = \"CURRENT_TIMESTAMP\";\nfn f() { clock.now(); }\n";
 
     assert_eq!(broken("src/accounts/session.rs", sql).len(), 2);
@@ -197,7 +197,7 @@ fn the_clock_of_the_database_is_asked_in_one_place() {
 }
 
 #[test]
-fn calls_have_one_way_out() {
+fn http_clients_are_built_in_one_place() {
     let text = "//! Doc.\nfn f() {\n    let client = reqwest::Client::new();\n    reqwest::Client::builder();\n}\n";
 
     assert_eq!(broken("src/runs/executor.rs", text).len(), 2);
@@ -208,7 +208,7 @@ fn calls_have_one_way_out() {
 }
 
 #[test]
-fn a_run_moves_in_one_file() {
+fn run_status_changes_in_one_file() {
     let update =
         "//! Doc.\nfn f() { run::Entity::update_many().col_expr(run::Column::Status, x); }\n";
     let sql = "//! Doc.\nconst A: &str = \"UPDATE \\\n    conversation_runs SET status = 'failed'\";\nconst B: &str = \"SELECT 1 FROM conversation_runs\";\n";

@@ -72,7 +72,7 @@ fn the_example_as_it_is_can_be_read_as_a_file() {
 }
 
 #[test]
-fn a_wrong_setting_is_named_with_what_it_got_and_what_it_takes() {
+fn an_invalid_setting_is_named_with_its_value_and_the_allowed_values() {
     let wrong = [
         ("TROUPE_BIND", "nowhere"),
         ("TROUPE_PUBLIC_URL", "troupe.example"),
@@ -98,7 +98,7 @@ fn a_wrong_setting_is_named_with_what_it_got_and_what_it_takes() {
 }
 
 #[test]
-fn what_a_refused_setting_held_in_secret_is_not_told() {
+fn the_value_of_a_rejected_secret_setting_is_not_shown() {
     let of = |name: &'static str, value: &'static str| {
         Config::read(|it| (it == name).then(|| value.to_owned()))
             .unwrap_err()

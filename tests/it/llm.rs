@@ -95,7 +95,8 @@ async fn an_answer_read_to_its_end_leaves_its_connection_to_the_next() {
     let provider = provider(&upstream);
 
     for _ in 0..3 {
-        let (outcome, _) = model_call::speak_aloud(&*provider, model_call::patient()).await;
+        let (outcome, _) =
+            model_call::call_model_with_deltas(&*provider, model_call::patient_watches()).await;
         assert_eq!(model_call::text(&outcome), "Hello.");
     }
 
@@ -103,7 +104,7 @@ async fn an_answer_read_to_its_end_leaves_its_connection_to_the_next() {
 }
 
 #[tokio::test]
-async fn who_does_not_speak_tls_is_not_spoken_to_in_the_clear() {
+async fn a_server_without_tls_is_not_called_in_plain_text() {
     let upstream = Upstream::start().await;
     let spec = model_call::spec(&upstream.base_url().replace("http:", "https:"));
 
@@ -171,7 +172,7 @@ async fn absurd_headers_and_endless_reasons_are_not_swallowed() {
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_sent_is_told_without_asking() {
+async fn an_unsendable_key_is_reported_without_a_request() {
     let upstream = Upstream::start().await;
     let mut spec = model_call::spec(&upstream.base_url());
     spec.api_key = Some(troupe::llm::secret::Secret::new("line\nbreak"));
@@ -197,7 +198,7 @@ async fn an_endpoint_lists_its_models() {
 }
 
 #[tokio::test]
-async fn a_probe_asks_for_a_word_and_tells_what_is_wrong() {
+async fn a_probe_requests_one_word_and_reports_errors() {
     let upstream = Upstream::start().await;
     upstream.next(Script::say("Hello."));
     upstream.next(Script::status(404));

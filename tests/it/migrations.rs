@@ -17,7 +17,7 @@ use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
-use crate::support::blueprint::connect;
+use crate::support::engine_test_builder::connect;
 use crate::support::facts::Facts;
 use crate::support::facts::word;
 
@@ -117,7 +117,7 @@ on_both! {
 
     // K12. When it falls is a matter of time; wherever that is, the next start finds or makes a
     // whole database.
-    async fn who_is_killed_while_it_brings_the_tables_up_to_date_leaves_whole_steps(backend) {
+    async fn a_killed_migration_leaves_complete_steps(backend) {
         let whole = fresh_database(&backend).await;
         let begun = Instant::now();
         finish(migrates(&whole));

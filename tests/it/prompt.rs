@@ -17,12 +17,12 @@ use troupe::runs::preparation;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::statements::Statements;
 
 /// Writes so many short messages, past the engine.
-async fn write_history(room: &EngineRoom, n_messages: i64) {
-    let (id, seat, now) = (room.conversation, room.human.seat, room.clock.now());
+async fn write_history(room: &EngineTest, n_messages: i64) {
+    let (id, seat, now) = (room.conversation, room.user.membership, room.clock.now());
     let written: Result<(), DbErr> = room
         .db
         .write(move |tx| {
@@ -48,8 +48,8 @@ async fn write_history(room: &EngineRoom, n_messages: i64) {
 
 on_both! {
     async fn the_history_reaches_back_as_far_as_the_window_and_no_further(backend) {
-        let room = EngineRoom::on(backend).open().await;
-        let ada = room.seat("Ada").await.id;
+        let room = EngineTest::builder(backend).open().await;
+        let ada = room.membership("Ada").await.id;
         write_history(&room, 1_800).await;
 
         let preview = preparation::preview(room.engine.context(), room.conversation, ada, None);
@@ -66,9 +66,9 @@ on_both! {
 }
 
 /// Writes so many messages of a hundred tokens at once, in a conversation of their own.
-async fn long_conversation(room: &EngineRoom, n_messages: i64) -> ConversationId {
+async fn long_conversation(room: &EngineTest, n_messages: i64) -> ConversationId {
     let id = room.another_conversation().await;
-    let (seat, now) = (room.human.seat, room.clock.now());
+    let (seat, now) = (room.user.membership, room.clock.now());
     let said = "Rain. ".repeat(90);
     let sql = format!(
         "WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < {n_messages}) \
@@ -102,11 +102,11 @@ async fn long_conversation(room: &EngineRoom, n_messages: i64) -> ConversationId
 /// What it costs to make a prompt: the statements, the rows of its history and their bytes, and the
 /// time of the fastest of some.
 async fn cost_of_prompt(
-    room: &EngineRoom,
+    room: &EngineTest,
     id: ConversationId,
-    take: &impl Fn(&EngineRoom) -> Vec<String>,
+    take: &impl Fn(&EngineTest) -> Vec<String>,
 ) -> (usize, usize, usize, Duration) {
-    let ada = room.seat("Ada").await.id;
+    let ada = room.membership("Ada").await.id;
     let make = async || {
         let preview = preparation::preview(room.engine.context(), id, ada, None);
         preview.await.unwrap().unwrap().1.unwrap()
@@ -133,9 +133,12 @@ async fn cost_of_prompt(
 
 async fn a_long_conversation_costs_what_a_short_one_costs(
     backend: TestBackend,
-    take: impl Fn(&EngineRoom) -> Vec<String>,
+    take: impl Fn(&EngineTest) -> Vec<String>,
 ) {
-    let room = EngineRoom::on(backend).wired().open().await;
+    let room = EngineTest::builder(backend)
+        .with_postgres_proxy()
+        .open()
+        .await;
     let short = long_conversation(&room, 100).await;
     let long = long_conversation(&room, 100_000).await;
 
@@ -171,7 +174,10 @@ async fn on_postgres_a_prompt_of_100_000_messages_costs_what_one_of_100_costs() 
         return;
     }
     a_long_conversation_costs_what_a_short_one_costs(TestBackend::Postgres, |room| {
-        room.wire.as_ref().expect("a wired room").take()
+        room.postgres_proxy
+            .as_ref()
+            .expect("a wired room")
+            .take_statements()
     })
     .await;
 }

@@ -18,9 +18,9 @@ use troupe::runs::run;
 use troupe::runs::run::RunStatus;
 
 use crate::support::backends::on_both;
-use crate::support::queue_bench::Bench;
-use crate::support::queue_bench::NODE;
-use crate::support::queue_bench::broken;
+use crate::support::queue_fixture::NODE;
+use crate::support::queue_fixture::QueueFixture;
+use crate::support::queue_fixture::run_error;
 
 const MINUTE: i64 = 60_000;
 
@@ -48,14 +48,14 @@ const EVERY_MOVE: [(&str, RunStatus); 9] = [
 
 on_both! {
     async fn each_move_wins_only_from_the_state_it_expects(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
 
         for (verb, expected) in EVERY_MOVE {
             for status in EVERY_STATUS {
                 let run = bench.in_status(status);
                 bench.insert(&run).await;
 
-                let won = bench.tries(verb, &run, run.lease).await;
+                let won = bench.try_transition(verb, &run, run.lease).await;
 
                 let after = bench.row(run.id).await;
                 assert_eq!(won, status == expected, "{verb} from {status:?}");
@@ -66,23 +66,23 @@ on_both! {
     }
 
     async fn an_end_wins_only_under_the_lease_that_runs(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
         let run = bench.in_status(RunStatus::Running);
         bench.insert(&run).await;
 
         for verb in ["finish", "fail", "expire", "hand_back"] {
             for lease in [run.lease - 1, run.lease + 1] {
-                assert!(!bench.tries(verb, &run, lease).await, "{verb} {lease}");
+                assert!(!bench.try_transition(verb, &run, lease).await, "{verb} {lease}");
             }
         }
 
         assert_eq!(bench.row(run.id).await, run);
-        assert!(bench.tries("finish", &run, run.lease).await);
+        assert!(bench.try_transition("finish", &run, run.lease).await);
     }
 
     async fn a_claim_raises_the_lease_and_names_its_node(backend) {
-        let bench = Bench::on(backend).await;
-        let run = bench.blank();
+        let bench = QueueFixture::new(backend).await;
+        let run = bench.new_run();
         bench.insert(&run).await;
         let claim = || queue::claim(bench.db(), run.id, NODE, bench.now(), bench.dialect());
 
@@ -100,39 +100,39 @@ on_both! {
     }
 
     async fn the_second_run_of_a_conversation_is_not_claimed(backend) {
-        let bench = Bench::on(backend).await;
-        let (running, waiting) = (bench.in_status(RunStatus::Running), bench.blank());
+        let bench = QueueFixture::new(backend).await;
+        let (running, waiting) = (bench.in_status(RunStatus::Running), bench.new_run());
         bench.insert(&running).await;
         bench.insert(&waiting).await;
 
-        assert!(!bench.tries("claim", &waiting, 0).await);
+        assert!(!bench.try_transition("claim", &waiting, 0).await);
 
         assert_eq!(bench.row(waiting.id).await, waiting);
-        assert!(bench.tries("finish", &running, running.lease).await);
-        assert!(bench.tries("claim", &waiting, 0).await);
+        assert!(bench.try_transition("finish", &running, running.lease).await);
+        assert!(bench.try_transition("claim", &waiting, 0).await);
     }
 
     async fn a_run_given_back_keeps_nothing_of_its_claim(backend) {
-        let bench = Bench::on(backend).await;
-        let run = bench.blank();
+        let bench = QueueFixture::new(backend).await;
+        let run = bench.new_run();
         bench.insert(&run).await;
-        assert!(bench.tries("claim", &run, 0).await);
+        assert!(bench.try_transition("claim", &run, 0).await);
         queue::set_cutoff(bench.db(), run.id).await.unwrap();
 
-        assert!(bench.tries("hand_back", &run, 1).await);
+        assert!(bench.try_transition("hand_back", &run, 1).await);
 
         assert_eq!(bench.row(run.id).await, run::Model { lease: 1, ..run });
     }
 
-    async fn a_newer_plan_takes_the_queued_place_and_keeps_the_row(backend) {
-        let bench = Bench::on(backend).await;
+    async fn a_newer_plan_replaces_the_queued_run_and_keeps_its_row(backend) {
+        let bench = QueueFixture::new(backend).await;
         let round = bench.past_round();
         bench.insert_round(&round).await.unwrap();
-        let first = queue::enqueue(bench.db(), bench.blank()).await.unwrap();
+        let first = queue::enqueue(bench.db(), bench.new_run()).await.unwrap();
 
         // On PostgreSQL a statement is planned anew for its first five executions.
         for n in 1..=12 {
-            bench.room.clock.advance_ms(10);
+            bench.engine_test.clock.advance_ms(10);
             let newer = run::Model {
                 kind: run::RunKind::ForceTalk,
                 reason: run::RunReason::Generate,
@@ -144,7 +144,7 @@ on_both! {
                     trigger_message_id: Some(MessageId(n)),
                     ..run::RunDebug::default()
                 },
-                ..bench.blank()
+                ..bench.new_run()
             };
 
             let queued = queue::enqueue(bench.db(), newer.clone()).await.unwrap();
@@ -162,35 +162,35 @@ on_both! {
     }
 
     async fn the_queued_place_is_found_by_a_plan_for_any_value_too(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
         if bench.dialect() == Backend::Postgres {
             // What the server does by itself from the sixth execution on, unless told not to.
             let generic = "SET plan_cache_mode = force_generic_plan";
             bench.db().execute_unprepared(generic).await.unwrap();
         }
 
-        let first = queue::enqueue(bench.db(), bench.blank()).await.unwrap();
-        let second = queue::enqueue(bench.db(), bench.blank()).await.unwrap();
+        let first = queue::enqueue(bench.db(), bench.new_run()).await.unwrap();
+        let second = queue::enqueue(bench.db(), bench.new_run()).await.unwrap();
 
         assert_eq!(first.id, second.id);
     }
 
     async fn a_queued_run_leaves_the_running_one_alone(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
         let running = bench.in_status(RunStatus::Running);
         bench.insert(&running).await;
 
-        let queued = queue::enqueue(bench.db(), bench.blank()).await.unwrap();
+        let queued = queue::enqueue(bench.db(), bench.new_run()).await.unwrap();
 
         assert_ne!(queued.id, running.id);
         assert_eq!(bench.row(running.id).await, running);
     }
 
     async fn the_cutoff_is_the_newest_message_of_the_conversation(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
         let run = bench.in_status(RunStatus::Running);
         bench.insert(&run).await;
-        let row = bench.room.row().await;
+        let row = bench.engine_test.row().await;
         let row = conversation::Model { last_seq: 42, ..row };
         row.into_active_model().reset_all().update(bench.db()).await.unwrap();
 
@@ -199,7 +199,7 @@ on_both! {
     }
 
     async fn an_end_writes_its_story(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
         let usage = run::RunUsage {
             prompt_tokens: 7,
             completion_tokens: 5,
@@ -209,26 +209,26 @@ on_both! {
         bench.insert(&run).await;
         run.usage = Some(usage);
         run.debug.chosen_because = Some("next in rotation".to_owned());
-        bench.room.clock.advance_ms(10);
+        bench.engine_test.clock.advance_ms(10);
 
-        assert!(bench.tries("fail", &run, run.lease).await);
+        assert!(bench.try_transition("fail", &run, run.lease).await);
 
         let expected = run::Model {
             status: RunStatus::Failed,
             finished_at: Some(bench.now()),
-            error: Some(broken()),
+            error: Some(run_error()),
             ..run
         };
         assert_eq!(bench.row(expected.id).await, expected);
     }
 
     async fn a_canceled_run_says_when_that_was_asked(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
         let asked_before = bench.in_status(RunStatus::Running);
         bench.insert(&asked_before).await;
-        assert!(bench.tries("request_cancel", &asked_before, 0).await);
+        assert!(bench.try_transition("request_cancel", &asked_before, 0).await);
         let asked = bench.row(asked_before.id).await;
-        bench.room.clock.advance_ms(10);
+        bench.engine_test.clock.advance_ms(10);
 
         let (db, now) = (bench.db(), bench.now());
         let won = queue::finish(db, &asked, asked.lease, &RunEnd::Canceled, now).await;
@@ -240,18 +240,18 @@ on_both! {
     }
 
     async fn a_beat_renews_what_is_ours_and_brings_it_back(backend) {
-        let bench = Bench::on(backend).await;
-        let there = bench.room.another_conversation().await;
+        let bench = QueueFixture::new(backend).await;
+        let there = bench.engine_test.another_conversation().await;
         let ours = bench.in_status(RunStatus::Running);
         let done = bench.in_status(RunStatus::Succeeded);
-        let queued = bench.blank();
+        let queued = bench.new_run();
         let mut theirs = bench.in_status(RunStatus::Running);
         theirs.conversation_id = there;
         theirs.worker_id = Some("node-b".to_owned());
         for run in [&ours, &done, &queued, &theirs] {
             bench.insert(run).await;
         }
-        assert!(bench.tries("request_cancel", &ours, 0).await);
+        assert!(bench.try_transition("request_cancel", &ours, 0).await);
 
         let held = [&ours, &done, &queued, &theirs].map(|it| it.id);
         let alive = queue::heartbeat(bench.db(), NODE, &held, bench.now(), bench.dialect()).await.unwrap();
@@ -266,7 +266,7 @@ on_both! {
     }
 
     async fn only_a_silent_run_is_expired(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
         let mut run = bench.in_status(RunStatus::Running);
         run.heartbeat_at = Some(bench.now().plus_ms(-10 * MINUTE));
         bench.insert(&run).await;
@@ -276,18 +276,18 @@ on_both! {
         };
 
         assert!(expired().await.is_empty());
-        assert!(!bench.tries("expire", &run, run.lease).await);
+        assert!(!bench.try_transition("expire", &run, run.lease).await);
 
         bench.clear().await;
         run.heartbeat_at = Some(bench.now().plus_ms(-30 * MINUTE));
         bench.insert(&run).await;
         assert_eq!(expired().await, [run.id]);
         queue::heartbeat(bench.db(), NODE, &[run.id], bench.now(), bench.dialect()).await.unwrap();
-        assert!(!bench.tries("expire", &run, run.lease).await, "it beats again");
+        assert!(!bench.try_transition("expire", &run, run.lease).await, "it beats again");
     }
 
-    async fn who_is_stale_is_judged_by_one_clock(backend) {
-        let bench = Bench::on(backend).await;
+    async fn staleness_is_judged_by_one_clock(backend) {
+        let bench = QueueFixture::new(backend).await;
         let mut run = bench.in_status(RunStatus::Running);
         run.heartbeat_at = Some(bench.now());
         bench.insert(&run).await;
@@ -301,7 +301,7 @@ on_both! {
     }
 
     async fn a_conversation_has_one_queued_and_one_running_run(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
 
         for status in EVERY_STATUS {
             bench.insert(&bench.in_status(status)).await;
@@ -314,7 +314,7 @@ on_both! {
     }
 
     async fn a_conversation_has_one_active_round(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
         let insert = async |status| {
             let past = bench.past_round();
             bench.insert_round(&round::Model { status, ..past }).await
@@ -329,7 +329,7 @@ on_both! {
     }
 
     async fn the_newest_run_is_the_one_with_the_greatest_number(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
         let (early_id, late_id) = (RunId::new(), RunId::new());
         let first = run::Model { id: late_id, ..bench.in_status(RunStatus::Failed) };
         let second = run::Model { id: early_id, ..bench.in_status(RunStatus::Failed) };
@@ -344,15 +344,15 @@ on_both! {
     }
 
     async fn the_dispatcher_sees_the_soonest_runs_of_free_conversations(backend) {
-        let bench = Bench::on(backend).await;
-        let mut later = bench.blank();
+        let bench = QueueFixture::new(backend).await;
+        let mut later = bench.new_run();
         later.run_after = Some(bench.now().plus_ms(500));
-        let mut sooner = bench.blank_in(bench.room.another_conversation().await);
+        let mut sooner = bench.new_run_in(bench.engine_test.another_conversation().await);
         sooner.run_after = Some(bench.now().plus_ms(-500));
-        let busy = bench.room.another_conversation().await;
+        let busy = bench.engine_test.another_conversation().await;
         let mut running = bench.in_status(RunStatus::Running);
         running.conversation_id = busy;
-        let blocked = bench.blank_in(busy);
+        let blocked = bench.new_run_in(busy);
         for run in [&later, &sooner, &running, &blocked] {
             bench.insert(run).await;
         }

@@ -29,7 +29,7 @@ use troupe::spaces::membership::MembershipRole;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::queue_bench::Bench;
+use crate::support::queue_fixture::QueueFixture;
 
 /// How a node takes a run.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ enum Claim {
     LookThenTake,
 }
 
-async fn claim(db: &Db, id: RunId, how: Claim, bench: &Bench) -> bool {
+async fn claim(db: &Db, id: RunId, how: Claim, bench: &QueueFixture) -> bool {
     let (now, dialect) = (bench.now(), bench.dialect());
     let claimed = db.write(move |tx| {
         Box::pin(async move {
@@ -48,14 +48,14 @@ async fn claim(db: &Db, id: RunId, how: Claim, bench: &Bench) -> bool {
                 Claim::Right => queue::claim(tx, id, "racer", now, dialect)
                     .await
                     .map(|it| it.is_some()),
-                Claim::LookThenTake => look_then_take(tx, id, now).await,
+                Claim::LookThenTake => read_then_claim(tx, id, now).await,
             }
         })
     });
     claimed.await.unwrap_or_else(|it: DbErr| panic!("{it}"))
 }
 
-async fn look_then_take(
+async fn read_then_claim(
     tx: &DatabaseTransaction,
     id: RunId,
     now: Timestamp,
@@ -77,14 +77,14 @@ async fn look_then_take(
 }
 
 /// Lets four nodes take the same run at once, so often; counts the claims beside the first.
-async fn double_claims(bench: &Bench, n_rounds: usize, how: Claim) -> usize {
+async fn double_claims(bench: &QueueFixture, n_rounds: usize, how: Claim) -> usize {
     let mut nodes = Vec::new();
     for _ in 0..4 {
-        nodes.push(bench.room.another_db().await);
+        nodes.push(bench.engine_test.another_db().await);
     }
     let mut n_double = 0;
     for _ in 0..n_rounds {
-        let run = bench.blank();
+        let run = bench.new_run();
         bench.insert(&run).await;
         let barrier = Barrier::new(nodes.len());
         let racers = nodes.iter().map(async |db| {
@@ -113,8 +113,8 @@ enum Cutoff {
 }
 
 /// What a post does to the schedule: the next number, and the queued place. Gives both.
-async fn post(bench: &Bench, db: &Db) -> (RunId, i64) {
-    let plan = bench.blank();
+async fn post(bench: &QueueFixture, db: &Db) -> (RunId, i64) {
+    let plan = bench.new_run();
     let posted = db.write(move |tx| {
         Box::pin(async move {
             let row = conversation::Entity::update_many()
@@ -133,7 +133,7 @@ async fn post(bench: &Bench, db: &Db) -> (RunId, i64) {
 }
 
 /// Takes whatever is queued, and ends it at once.
-async fn take_queued(bench: &Bench, db: &Db, order: Cutoff) {
+async fn claim_queued(bench: &QueueFixture, db: &Db, order: Cutoff) {
     let queued = run::Entity::find()
         .filter(run::Column::Status.eq(RunStatus::Queued))
         .one(db.reader())
@@ -169,8 +169,11 @@ async fn newest(tx: &DatabaseTransaction, id: ConversationId) -> Result<i64, DbE
 /// Races posts against claims; counts the messages that were planned into a run which does not
 /// have them in sight.
 async fn lost_messages(backend: TestBackend, n_posts: usize, order: Cutoff) -> usize {
-    let bench = Bench::on(backend).await;
-    let (posting, taking) = (bench.room.another_db().await, bench.room.another_db().await);
+    let bench = QueueFixture::new(backend).await;
+    let (posting, taking) = (
+        bench.engine_test.another_db().await,
+        bench.engine_test.another_db().await,
+    );
     let mut planned = Vec::new();
     for _ in 0..n_posts {
         let barrier = Arc::new(Barrier::new(2));
@@ -181,12 +184,12 @@ async fn lost_messages(backend: TestBackend, n_posts: usize, order: Cutoff) -> u
             },
             async {
                 barrier.wait().await;
-                take_queued(&bench, &taking, order).await;
+                claim_queued(&bench, &taking, order).await;
             }
         );
         planned.push(posted);
     }
-    take_queued(&bench, &taking, order).await;
+    claim_queued(&bench, &taking, order).await;
     let mut n_lost = 0;
     for (id, seq) in planned {
         let cutoff = bench.row(id).await.cutoff_seq.expect("every run was taken");
@@ -206,7 +209,7 @@ enum Use {
     LookThenTake,
 }
 
-async fn take_use(db: &Db, id: InviteId, how: Use, now: Timestamp) -> bool {
+async fn claim_use(db: &Db, id: InviteId, how: Use, now: Timestamp) -> bool {
     let taken = db.write(move |tx| {
         Box::pin(async move {
             if let Use::Right = how {
@@ -230,26 +233,26 @@ async fn take_use(db: &Db, id: InviteId, how: Use, now: Timestamp) -> bool {
 
 /// Lets four nodes want the last use of an invite at once, so often; counts the uses beside the
 /// last. Nothing else keeps them apart: no lock of the space is held here.
-async fn uses_too_many(bench: &Bench, n_rounds: usize, how: Use) -> usize {
+async fn uses_too_many(bench: &QueueFixture, n_rounds: usize, how: Use) -> usize {
     let mut nodes = Vec::new();
     for _ in 0..4 {
-        nodes.push(bench.room.another_db().await);
+        nodes.push(bench.engine_test.another_db().await);
     }
     let mut n_too_many = 0;
     for _ in 0..n_rounds {
         let new = NewInvite {
-            space: bench.room.space,
+            space: bench.engine_test.space,
             role: MembershipRole::Guest,
             max_uses: Some(1),
             expires_at: bench.now().plus_ms(1),
             created_by: UserId(1),
         };
-        let made = invite::create(&bench.room.db, new, bench.now()).await;
+        let made = invite::create(&bench.engine_test.db, new, bench.now()).await;
         let (made, _) = made.expect("an invite can be made");
         let barrier = Barrier::new(nodes.len());
         let racers = nodes.iter().map(async |db| {
             barrier.wait().await;
-            take_use(db, made.id, how, bench.now()).await
+            claim_use(db, made.id, how, bench.now()).await
         });
         let won = join_all(racers).await;
         let n_winners = won.iter().filter(|it| **it).count();
@@ -264,24 +267,24 @@ async fn uses_too_many(bench: &Bench, n_rounds: usize, how: Use) -> usize {
 
 on_both! {
     async fn the_last_use_of_an_invite_is_taken_once(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
 
         assert_eq!(uses_too_many(&bench, 50, Use::Right).await, 0);
     }
 
     async fn a_run_is_claimed_once_however_many_want_it(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
 
         assert_eq!(double_claims(&bench, 100, Claim::Right).await, 0);
     }
 
     async fn two_runs_of_a_conversation_are_never_claimed_at_once(backend) {
-        let bench = Bench::on(backend).await;
-        let (one, two) = (bench.room.another_db().await, bench.room.another_db().await);
+        let bench = QueueFixture::new(backend).await;
+        let (one, two) = (bench.engine_test.another_db().await, bench.engine_test.another_db().await);
 
         for _ in 0..50 {
             // The second run can be queued as soon as the first is taken, not before.
-            let first = bench.blank();
+            let first = bench.new_run();
             bench.insert(&first).await;
             let (_, second) = tokio::join!(
                 claim(&one, first.id, Claim::Right, &bench),
@@ -314,7 +317,7 @@ async fn a_claim_that_looks_first_is_seen_to_claim_twice() {
     if !TestBackend::Postgres.is_given() {
         return;
     }
-    let bench = Bench::on(TestBackend::Postgres).await;
+    let bench = QueueFixture::new(TestBackend::Postgres).await;
 
     assert!(double_claims(&bench, 100, Claim::LookThenTake).await > 0);
 }
@@ -335,7 +338,7 @@ async fn a_use_that_is_looked_at_first_is_seen_to_be_taken_twice() {
     if !TestBackend::Postgres.is_given() {
         return;
     }
-    let bench = Bench::on(TestBackend::Postgres).await;
+    let bench = QueueFixture::new(TestBackend::Postgres).await;
 
     assert!(uses_too_many(&bench, 50, Use::LookThenTake).await > 0);
 }

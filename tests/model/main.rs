@@ -23,9 +23,9 @@
 // What a model has to say is how many states it went through.
 #![allow(clippy::print_stdout)]
 
-mod choices;
-mod laws;
+mod invariants;
 mod nodes;
+mod possible_steps;
 mod steps;
 mod transactions;
 mod world;
@@ -33,9 +33,9 @@ mod world;
 use stateright::Checker;
 use stateright::HasDiscoveries;
 use stateright::Model;
+use steps::FaultBudget;
 use steps::Flaw;
 use steps::Schedule;
-use steps::Trouble;
 use world::Policy;
 
 /// One speaker for a message, then auto mode with a budget of one.
@@ -46,7 +46,7 @@ fn one_speaker(policy: Policy) -> Schedule {
         auto_budget: 1,
         policy,
         flaw: Flaw::None,
-        trouble: Trouble {
+        trouble: FaultBudget {
             posts: 2,
             crashes: 1,
             sleeps: 1,
@@ -125,21 +125,25 @@ fn commits_whose_answer_is_lost_keep_every_law() {
 
 #[test]
 fn an_end_by_the_id_alone_is_caught() {
-    is_caught(Flaw::FinishById, laws::FENCED, one_speaker(Policy::Queue));
+    is_caught(
+        Flaw::FinishById,
+        invariants::FENCED,
+        one_speaker(Policy::Queue),
+    );
 }
 
 #[test]
 fn an_end_without_the_lease_is_caught() {
     let mut model = one_speaker(Policy::Queue);
     model.trouble.unheard = 1;
-    is_caught(Flaw::FinishByState, laws::FENCED, model);
+    is_caught(Flaw::FinishByState, invariants::FENCED, model);
 }
 
 #[test]
-fn a_lease_looked_at_in_an_earlier_transaction_is_caught() {
+fn a_lease_read_in_an_earlier_transaction_is_caught() {
     is_caught(
         Flaw::LeaseSeenBefore,
-        laws::FENCED,
+        invariants::FENCED,
         one_speaker(Policy::Queue),
     );
 }
@@ -148,47 +152,55 @@ fn a_lease_looked_at_in_an_earlier_transaction_is_caught() {
 fn a_cutoff_read_before_the_claim_is_caught() {
     is_caught(
         Flaw::CutoffFirst,
-        laws::NOTHING_LOST,
+        invariants::NOTHING_LOST,
         one_speaker(Policy::Queue),
     );
 }
 
 #[test]
 fn a_claim_by_the_id_alone_is_caught() {
-    is_caught(Flaw::ClaimById, laws::ENDS_ONCE, one_speaker(Policy::Queue));
+    is_caught(
+        Flaw::ClaimById,
+        invariants::ENDS_ONCE,
+        one_speaker(Policy::Queue),
+    );
 }
 
 #[test]
 fn a_heartbeat_for_whatever_names_the_node_is_caught() {
     let mut model = one_speaker(Policy::Queue);
     model.trouble.unheard = 1;
-    is_caught(Flaw::BeatByName, laws::NEVER_WEDGES, model);
+    is_caught(Flaw::BeatByName, invariants::NEVER_WEDGES, model);
 }
 
 #[test]
 fn a_reaper_that_puts_the_row_back_is_caught() {
     is_caught(
         Flaw::NaiveRequeue,
-        laws::NEVER_WEDGES,
+        invariants::NEVER_WEDGES,
         one_speaker(Policy::Queue),
     );
 }
 
 #[test]
 fn a_reaper_that_does_not_compare_is_caught() {
-    is_caught(Flaw::ReapById, laws::ENDS_ONCE, one_speaker(Policy::Queue));
+    is_caught(
+        Flaw::ReapById,
+        invariants::ENDS_ONCE,
+        one_speaker(Policy::Queue),
+    );
 }
 
 #[test]
 fn a_follow_up_in_another_transaction_is_caught() {
     is_caught(
         Flaw::FollowUpApart,
-        laws::ROUNDS_MOVE,
+        invariants::ROUNDS_MOVE,
         two_speakers(Policy::Queue),
     );
     is_caught(
         Flaw::FollowUpApart,
-        laws::NO_TURN_LOST,
+        invariants::NO_TURN_LOST,
         two_speakers(Policy::Queue),
     );
 }
@@ -197,26 +209,34 @@ fn a_follow_up_in_another_transaction_is_caught() {
 fn a_plan_apart_from_its_post_is_caught() {
     is_caught(
         Flaw::PlanApart,
-        laws::NEVER_WEDGES,
+        invariants::NEVER_WEDGES,
         one_speaker(Policy::Queue),
     );
 }
 
 #[test]
 fn a_stop_that_only_asks_is_caught() {
-    is_caught(Flaw::StopOnlyAsks, laws::SILENT, one_speaker(Policy::Queue));
+    is_caught(
+        Flaw::StopOnlyAsks,
+        invariants::SILENT,
+        one_speaker(Policy::Queue),
+    );
 }
 
 #[test]
-fn a_follow_up_that_is_deaf_to_a_stop_is_caught() {
+fn a_follow_up_that_ignores_a_stop_is_caught() {
     is_caught(
         Flaw::DeafToStop,
-        laws::STOP_HOLDS,
+        invariants::STOP_HOLDS,
         one_speaker(Policy::Queue),
     );
 }
 
 #[test]
 fn an_auto_mode_without_a_budget_is_caught() {
-    is_caught(Flaw::NoBudget, laws::BUDGET, one_speaker(Policy::Queue));
+    is_caught(
+        Flaw::NoBudget,
+        invariants::BUDGET,
+        one_speaker(Policy::Queue),
+    );
 }

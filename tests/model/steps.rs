@@ -4,7 +4,7 @@ use crate::nodes::Held;
 use crate::nodes::Life;
 use crate::nodes::Node;
 use crate::nodes::Stage;
-use crate::transactions::Room;
+use crate::transactions::SpaceRules;
 use crate::world::Policy;
 use crate::world::Rows;
 use crate::world::Status;
@@ -45,7 +45,7 @@ pub enum Flaw {
 
 /// How often something may come from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Trouble {
+pub struct FaultBudget {
     pub posts: u8,
     pub crashes: u8,
     pub sleeps: u8,
@@ -65,7 +65,7 @@ pub struct Schedule {
     pub auto_budget: u8,
     pub policy: Policy,
     pub flaw: Flaw,
-    pub trouble: Trouble,
+    pub trouble: FaultBudget,
 }
 
 /// The rows, the nodes, and what may still come from outside.
@@ -74,7 +74,7 @@ pub struct World {
     pub rows: Rows,
     /// In order of what they hold: nodes that hold the same are the same.
     pub nodes: Vec<Node>,
-    pub left: Trouble,
+    pub left: FaultBudget,
 }
 
 /// One step. A number is the node that takes it.
@@ -107,8 +107,8 @@ pub enum Step {
 }
 
 impl Schedule {
-    fn room(&self) -> Room {
-        Room {
+    fn room(&self) -> SpaceRules {
+        SpaceRules {
             n_slots: self.n_slots,
             auto_budget: (self.flaw != Flaw::NoBudget).then_some(self.auto_budget),
             policy: self.policy,
@@ -247,7 +247,7 @@ impl Schedule {
             return;
         };
         if rows.is_out_of_date(run) {
-            return rows.pass_over(run, &self.room());
+            return rows.skip(run, &self.room());
         }
         let lease = rows.claim(run, cutoff);
         if self.flaw == Flaw::BeatByName {
@@ -339,7 +339,7 @@ impl Model for Schedule {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        crate::laws::all(self)
+        crate::invariants::all(self)
     }
 
     /// Only a flawed model gets there.

@@ -10,11 +10,11 @@ use crate::world::Status;
 use crate::world::Text;
 
 /// A run is planned again at most so often, the first time included.
-const MOST_ATTEMPTS: u8 = 2;
+const MAX_ATTEMPTS: u8 = 2;
 
 /// What the room is set to.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct SpaceRules {
     pub n_slots: u8,
     pub auto_budget: Option<u8>,
     pub policy: Policy,
@@ -22,7 +22,7 @@ pub struct Room {
 
 impl Rows {
     /// A person's message is stored. Gives its `seq`.
-    pub fn append_post(&mut self, room: &Room) -> u8 {
+    pub fn append_post(&mut self, room: &SpaceRules) -> u8 {
         self.texts.push(Text::OfAPerson);
         self.is_stopped = false;
         if room.policy == Policy::Restart
@@ -93,7 +93,7 @@ impl Rows {
         expected != 0 && expected != self.tail()
     }
 
-    pub fn pass_over(&mut self, id: u8, room: &Room) {
+    pub fn skip(&mut self, id: u8, room: &SpaceRules) {
         self.end(id, Status::Skipped);
         if self.is_current_turn(id) {
             self.advance(id, room);
@@ -118,7 +118,7 @@ impl Rows {
 
     /// What follows from a text: the next slot, or what auto mode makes of the end of the round.
     /// `heeds`: whether a stop or a round that rests is looked at.
-    pub fn follow(&mut self, id: u8, heeds: bool, room: &Room) {
+    pub fn follow(&mut self, id: u8, heeds: bool, room: &SpaceRules) {
         if !self.is_current_turn(id) {
             return;
         }
@@ -126,7 +126,7 @@ impl Rows {
         let was_asked = heeds && self.run(id).was_asked;
         self.advance(id, room);
         if self.round.is_none() && !was_asked {
-            self.go_on_by_itself(rests, room);
+            self.continue_auto_mode(rests, room);
         }
     }
 
@@ -162,7 +162,7 @@ impl Rows {
             return;
         }
         let (kind, attempt) = (self.run(id).kind, self.run(id).attempt);
-        if attempt < MOST_ATTEMPTS && self.is_going_on() {
+        if attempt < MAX_ATTEMPTS && self.is_going_on() {
             self.enqueue(kind, attempt + 1, 0);
         } else {
             self.set_state(State::Failed);
@@ -185,7 +185,7 @@ impl Rows {
     }
 
     /// The next slot, or the end of the round.
-    fn advance(&mut self, id: u8, room: &Room) {
+    fn advance(&mut self, id: u8, room: &SpaceRules) {
         let kind = self.run(id).kind;
         let expected = self.tail();
         let may_take_a_turn = kind == Kind::UserTurn || self.has_turns_left(room);
@@ -201,7 +201,7 @@ impl Rows {
     }
 
     /// A turn of auto mode, if there is one left. What follows a round that rests, rests.
-    fn go_on_by_itself(&mut self, rests: bool, room: &Room) {
+    fn continue_auto_mode(&mut self, rests: bool, room: &SpaceRules) {
         if !self.has_turns_left(room) || self.in_status(Status::Queued).is_some() {
             return;
         }
@@ -212,7 +212,7 @@ impl Rows {
         }
     }
 
-    fn has_turns_left(&self, room: &Room) -> bool {
+    fn has_turns_left(&self, room: &SpaceRules) -> bool {
         let spent = self.n_auto_turns(self.epoch());
         room.auto_budget.is_none_or(|it| spent < it)
     }

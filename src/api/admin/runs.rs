@@ -35,7 +35,7 @@ use utoipa::ToSchema;
 /// Which runs; the code of an error is read beside it.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Filter {
+pub struct AdminRunFilter {
     #[param(inline)]
     status: Option<run::RunStatus>,
     #[param(inline)]
@@ -50,7 +50,7 @@ pub struct Filter {
 /// A run as an admin reads it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AdminRun)]
-pub struct View {
+pub struct AdminRunView {
     #[serde(flatten)]
     run: run::RunView,
     space_id: SpaceId,
@@ -62,13 +62,13 @@ pub struct View {
     /// How long ago its node was last heard of; null when it does not run.
     heartbeat_age_ms: Option<i64>,
     /// What it has written so far; null when it does not run on the node that answers.
-    live: Option<Live>,
+    live: Option<StreamProgress>,
 }
 
 /// How far a text has grown.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LiveText)]
-pub struct Live {
+pub struct StreamProgress {
     chars: usize,
 }
 
@@ -79,19 +79,19 @@ pub struct Live {
     tag = "admin",
     operation_id = "list_runs",
     params(
-        Filter,
+        AdminRunFilter,
         ("error_code" = Option<String>, Query, description = "Why it failed, as `upstream_timeout`."),
         PageQuery<RunId>
     ),
-    responses((status = 200, body = PageOf<View>), (status = 403))
+    responses((status = 200, body = PageOf<AdminRunView>), (status = 403))
 )]
 pub async fn list(
     app: Data<App>,
     _admin: Admin,
     request: HttpRequest,
-    filter: Query<Filter>,
+    filter: Query<AdminRunFilter>,
     page: PageQuery<RunId>,
-) -> ApiResult<Json<PageOf<View>>> {
+) -> ApiResult<Json<PageOf<AdminRunView>>> {
     let wanted = RunQuery {
         conversation: filter.conversation_id,
         space: filter.space_id,
@@ -103,7 +103,7 @@ pub async fn list(
     let found = page
         .load_newest_first(runs, run::Column::Id, app.db.reader())
         .await?;
-    let names = Names::of(&app, &found.data).await?;
+    let names = RunLabels::load(&app, &found.data).await?;
     let now = app.clock.now();
     let views = found.data.iter().filter_map(|it| names.view(&app, it, now));
     Ok(Json(PageOf {
@@ -114,14 +114,14 @@ pub async fn list(
 }
 
 /// What the places and speakers of some runs are called.
-struct Names {
+struct RunLabels {
     conversations: HashMap<ConversationId, conversation::Model>,
     spaces: HashMap<SpaceId, String>,
     speakers: HashMap<MembershipId, String>,
 }
 
-impl Names {
-    async fn of(app: &App, runs: &[run::Model]) -> ApiResult<Self> {
+impl RunLabels {
+    async fn load(app: &App, runs: &[run::Model]) -> ApiResult<Self> {
         let db = app.db.reader();
         let ids: HashSet<_> = runs.iter().map(|it| it.conversation_id).collect();
         let conversations = conversation::Entity::find()
@@ -153,12 +153,12 @@ impl Names {
     }
 
     /// `None`: the conversation was deleted meanwhile, and its runs with it.
-    fn view(&self, app: &App, run: &run::Model, now: Timestamp) -> Option<View> {
+    fn view(&self, app: &App, run: &run::Model, now: Timestamp) -> Option<AdminRunView> {
         let conversation = self.conversations.get(&run.conversation_id)?;
         let speaker = self.speakers.get(&run.speaker_space_membership_id);
         let is_running = run.status == run::RunStatus::Running;
         let beat = run.heartbeat_at.filter(|_| is_running);
-        Some(View {
+        Some(AdminRunView {
             run: run.view(),
             space_id: conversation.space_id,
             space_name: self.spaces.get(&conversation.space_id)?.clone(),
@@ -167,14 +167,14 @@ impl Names {
             worker_id: run.worker_id.clone(),
             // The clocks of two machines may differ a little.
             heartbeat_age_ms: beat.map(|at| now.ms_since(at).max(0)),
-            live: live(app, run),
+            live: stream_progress(app, run),
         })
     }
 }
 
-fn live(app: &App, run: &run::Model) -> Option<Live> {
+fn stream_progress(app: &App, run: &run::Model) -> Option<StreamProgress> {
     let written = app.engine.live_text(run.conversation_id)?;
-    (written.run_id == run.id).then(|| Live {
+    (written.run_id == run.id).then(|| StreamProgress {
         chars: written.text.chars().count(),
     })
 }

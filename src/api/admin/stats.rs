@@ -29,27 +29,27 @@ use std::collections::HashSet;
 use utoipa::ToSchema;
 
 const DEFAULT_DAYS: i64 = 30;
-const MOST_DAYS: i64 = 90;
+const MAX_DAYS: i64 = 90;
 
 /// Spaces that are told one by one; those that spent less are told together.
-const MOST_SPACES: usize = 50;
+const MAX_SPACES: usize = 50;
 
 /// The figures of a server.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Stats)]
-pub struct View {
+pub struct ServerStats {
     version: &'static str,
     database: &'static str,
     started_at: Timestamp,
     uptime_ms: i64,
-    totals: Totals,
+    totals: ServerTotals,
     token_use: TokenUse,
 }
 
 /// How much of everything there is now.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StatsTotals)]
-pub struct Totals {
+pub struct ServerTotals {
     users: u64,
     /// Those of them without a password.
     guests: u64,
@@ -73,32 +73,32 @@ pub struct TokenUse {
     to: String,
     /// One for each space and day on which something ended; the newest day first, in it the space
     /// that spent most.
-    data: Vec<Row>,
+    data: Vec<DailySpaceUsage>,
 }
 
 /// What one space came to on one day.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TokenUseRow)]
-pub struct Row {
+pub struct DailySpaceUsage {
     /// Null: all further spaces together.
     space_id: Option<SpaceId>,
     space_name: Option<String>,
     day: String,
     #[serde(flatten)]
-    sum: Sum,
+    sum: UsageSum,
 }
 
 /// What some runs came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = TokenUseSum)]
-pub struct Sum {
+pub struct UsageSum {
     prompt_tokens: i64,
     completion_tokens: i64,
     runs: i64,
     failed: i64,
 }
 
-impl Sum {
+impl UsageSum {
     fn add(&mut self, spent: &DailyUsage) {
         self.prompt_tokens += spent.prompt_tokens;
         self.completion_tokens += spent.completion_tokens;
@@ -106,7 +106,7 @@ impl Sum {
         self.failed += spent.n_failed;
     }
 
-    fn tokens(&self) -> i64 {
+    fn total_tokens(&self) -> i64 {
         self.prompt_tokens + self.completion_tokens
     }
 }
@@ -118,19 +118,23 @@ impl Sum {
     tag = "admin",
     operation_id = "show_stats",
     params(("days" = Option<i64>, Query, minimum = 1, maximum = 90, description = "How far back the use of tokens is told; 30 unless said.")),
-    responses((status = 200, body = View), (status = 403))
+    responses((status = 200, body = ServerStats), (status = 403))
 )]
-pub async fn show(app: Data<App>, _admin: Admin, request: HttpRequest) -> ApiResult<Json<View>> {
+pub async fn show(
+    app: Data<App>,
+    _admin: Admin,
+    request: HttpRequest,
+) -> ApiResult<Json<ServerStats>> {
     let days = match pagination::parse_value(request.query_string(), "days")? {
         None => DEFAULT_DAYS,
-        Some(days @ 1..=MOST_DAYS) => days,
+        Some(days @ 1..=MAX_DAYS) => days,
         Some(_) => {
-            let message = format!("This takes a number from 1 to {MOST_DAYS}.");
+            let message = format!("This takes a number from 1 to {MAX_DAYS}.");
             return Err(ApiError::new(400, "invalid_value", message).with_param("days"));
         }
     };
     let now = app.clock.now();
-    Ok(Json(View {
+    Ok(Json(ServerStats {
         version: env!("CARGO_PKG_VERSION"),
         database: match app.db.backend() {
             Backend::Sqlite => "sqlite",
@@ -138,12 +142,12 @@ pub async fn show(app: Data<App>, _admin: Admin, request: HttpRequest) -> ApiRes
         },
         started_at: app.started_at,
         uptime_ms: now.ms_since(app.started_at),
-        totals: totals(&app, now).await?,
-        token_use: token_use(&app, now, days).await?,
+        totals: load_totals(&app, now).await?,
+        token_use: load_token_use(&app, now, days).await?,
     }))
 }
 
-async fn totals(app: &App, now: Timestamp) -> ApiResult<Totals> {
+async fn load_totals(app: &App, now: Timestamp) -> ApiResult<ServerTotals> {
     let db = app.db.reader();
     let guests = user::Entity::find().filter(user::Column::PasswordHash.is_null());
     let signed_in = session::Entity::find().filter(session::Column::ExpiresAt.gt(now));
@@ -154,7 +158,7 @@ async fn totals(app: &App, now: Timestamp) -> ApiResult<Totals> {
     let hidden = conversation::hidden_ids();
     let messages =
         message::Entity::find().filter(message::Column::ConversationId.not_in_subquery(hidden));
-    Ok(Totals {
+    Ok(ServerTotals {
         users: user::Entity::find().count(db).await?,
         guests: guests.count(db).await?,
         active_sessions: signed_in.count(db).await?,
@@ -168,69 +172,72 @@ async fn totals(app: &App, now: Timestamp) -> ApiResult<Totals> {
     })
 }
 
-async fn token_use(app: &App, now: Timestamp, days: i64) -> ApiResult<TokenUse> {
+async fn load_token_use(app: &App, now: Timestamp, days: i64) -> ApiResult<TokenUse> {
     let db = app.db.reader();
     let today = now.0.div_euclid(DAY_MS);
     let first = today - days + 1;
     let from = Timestamp(first * DAY_MS);
     let spent = history::daily_usage_since(db, app.db.backend(), from).await?;
-    let told = those_who_spent_most(&spent);
+    let listed = top_spaces(&spent);
     let names = space::Entity::find()
-        .filter(space::Column::Id.is_in(told.iter().copied()))
+        .filter(space::Column::Id.is_in(listed.iter().copied()))
         .all(db)
         .await?;
     let names: HashMap<SpaceId, String> = names.into_iter().map(|it| (it.id, it.name)).collect();
-    let row = |((day, space_id), sum): ((i64, Option<SpaceId>), Sum)| Row {
+    let row = |((day, space_id), sum): ((i64, Option<SpaceId>), UsageSum)| DailySpaceUsage {
         space_id,
         space_name: space_id.and_then(|it| names.get(&it).cloned()),
-        day: date(day),
+        day: format_date(day),
         sum,
     };
     Ok(TokenUse {
         days,
-        from: date(first),
-        to: date(today),
-        data: by_day(&spent, &told).into_iter().map(row).collect(),
+        from: format_date(first),
+        to: format_date(today),
+        data: sum_by_day(&spent, &listed).into_iter().map(row).collect(),
     })
 }
 
 /// The spaces that are told one by one.
-fn those_who_spent_most(spent: &[DailyUsage]) -> HashSet<SpaceId> {
-    let mut sums: HashMap<SpaceId, Sum> = HashMap::new();
+fn top_spaces(spent: &[DailyUsage]) -> HashSet<SpaceId> {
+    let mut sums: HashMap<SpaceId, UsageSum> = HashMap::new();
     for it in spent {
         sums.entry(it.space_id).or_default().add(it);
     }
-    let mut order: Vec<(SpaceId, Sum)> = sums.into_iter().collect();
-    order.sort_by_key(|(id, sum)| (-sum.tokens(), -sum.runs, *id));
-    order.into_iter().take(MOST_SPACES).map(|it| it.0).collect()
+    let mut order: Vec<(SpaceId, UsageSum)> = sums.into_iter().collect();
+    order.sort_by_key(|(id, sum)| (-sum.total_tokens(), -sum.runs, *id));
+    order.into_iter().take(MAX_SPACES).map(|it| it.0).collect()
 }
 
 /// What was spent, by day and by told space, in the order in which it is told.
-fn by_day(spent: &[DailyUsage], told: &HashSet<SpaceId>) -> Vec<((i64, Option<SpaceId>), Sum)> {
-    let mut sums: HashMap<(i64, Option<SpaceId>), Sum> = HashMap::new();
+fn sum_by_day(
+    spent: &[DailyUsage],
+    listed: &HashSet<SpaceId>,
+) -> Vec<((i64, Option<SpaceId>), UsageSum)> {
+    let mut sums: HashMap<(i64, Option<SpaceId>), UsageSum> = HashMap::new();
     for it in spent {
-        let space = told.contains(&it.space_id).then_some(it.space_id);
+        let space = listed.contains(&it.space_id).then_some(it.space_id);
         sums.entry((it.day, space)).or_default().add(it);
     }
     let mut rows: Vec<_> = sums.into_iter().collect();
     rows.sort_by_key(|((day, space), sum)| {
         let is_rest = space.is_none();
-        (-day, is_rest, -sum.tokens(), -sum.runs, *space)
+        (-day, is_rest, -sum.total_tokens(), -sum.runs, *space)
     });
     rows
 }
 
-fn date(day: i64) -> String {
+fn format_date(day: i64) -> String {
     let at = Timestamp(day * DAY_MS).to_utc();
     at.format("%Y-%m-%d").to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::MOST_SPACES;
-    use super::by_day;
-    use super::date;
-    use super::those_who_spent_most;
+    use super::MAX_SPACES;
+    use super::format_date;
+    use super::sum_by_day;
+    use super::top_spaces;
     use crate::ids::SpaceId;
     use crate::runs::history::DailyUsage;
 
@@ -246,10 +253,10 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_day_comes_first_and_in_it_who_spent_most() {
+    fn the_newest_day_comes_first_and_the_largest_usage_within_it() {
         let spent = [spent(1, 8, 5), spent(2, 9, 5), spent(1, 9, 7)];
 
-        let rows = by_day(&spent, &those_who_spent_most(&spent));
+        let rows = sum_by_day(&spent, &top_spaces(&spent));
 
         let order: Vec<_> = rows
             .iter()
@@ -259,21 +266,21 @@ mod tests {
     }
 
     #[test]
-    fn however_many_spaces_there_are_the_sums_are_whole() {
-        let n = MOST_SPACES as i64 + 3;
+    fn the_usage_beyond_the_listed_spaces_is_one_row() {
+        let n = MAX_SPACES as i64 + 3;
         let spent: Vec<_> = (1..=n).map(|it| spent(it, 3, it * 10)).collect();
 
-        let rows = by_day(&spent, &those_who_spent_most(&spent));
+        let rows = sum_by_day(&spent, &top_spaces(&spent));
 
-        assert_eq!(rows.len(), MOST_SPACES + 1);
-        let ((_, rest), sum) = rows[MOST_SPACES];
+        assert_eq!(rows.len(), MAX_SPACES + 1);
+        let ((_, rest), sum) = rows[MAX_SPACES];
         assert_eq!((rest, sum.prompt_tokens), (None, 10 + 20 + 30));
         assert_eq!((sum.completion_tokens, sum.runs, sum.failed), (3, 6, 3));
     }
 
     #[test]
     fn a_day_is_a_date() {
-        assert_eq!(date(0), "1970-01-01");
-        assert_eq!(date(20_778), "2026-11-21");
+        assert_eq!(format_date(0), "1970-01-01");
+        assert_eq!(format_date(20_778), "2026-11-21");
     }
 }

@@ -43,7 +43,7 @@ use utoipa::ToSchema;
 /// Which accounts; the text is read beside it.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Filter {
+pub struct UserFilter {
     #[param(inline)]
     status: Option<UserStatus>,
 }
@@ -51,7 +51,7 @@ pub struct Filter {
 /// An account as an admin reads it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AdminUser)]
-pub struct View {
+pub struct AdminUserView {
     #[serde(flatten)]
     user: user::UserView,
     /// Browsers that are signed in.
@@ -67,7 +67,7 @@ pub struct View {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ChangeUser)]
-pub struct ChangeUser {
+pub struct UpdateUser {
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     role: Option<UserRole>,
@@ -88,21 +88,21 @@ pub struct ChangeUser {
     path = "/api/admin/users",
     tag = "admin",
     operation_id = "list_users",
-    params(("q" = Option<String>, Query, description = "Looks into both names."), Filter, PageQuery),
-    responses((status = 200, body = PageOf<View>), (status = 403))
+    params(("q" = Option<String>, Query, description = "Looks into both names."), UserFilter, PageQuery),
+    responses((status = 200, body = PageOf<AdminUserView>), (status = 403))
 )]
 pub async fn list(
     app: Data<App>,
     _admin: Admin,
     request: HttpRequest,
-    filter: Query<Filter>,
+    filter: Query<UserFilter>,
     page: PageQuery,
-) -> ApiResult<Json<PageOf<View>>> {
+) -> ApiResult<Json<PageOf<AdminUserView>>> {
     let text = pagination::parse_text(request.query_string(), "q")?;
     let found = user_directory::search(text.as_deref(), filter.status);
     let found = page.load(found, user::Column::Id, app.db.reader()).await?;
     Ok(Json(PageOf {
-        data: views(&app, found.data).await?,
+        data: load_views(&app, found.data).await?,
         has_more: found.has_more,
         cursor: found.cursor,
     }))
@@ -114,14 +114,18 @@ pub async fn list(
     path = "/api/admin/users/{user_id}",
     tag = "admin",
     operation_id = "show_user",
-    responses((status = 200, body = View), (status = 403))
+    responses((status = 200, body = AdminUserView), (status = 403))
 )]
-pub async fn show(app: Data<App>, _admin: Admin, id: Path<UserId>) -> ApiResult<Json<View>> {
+pub async fn show(
+    app: Data<App>,
+    _admin: Admin,
+    id: Path<UserId>,
+) -> ApiResult<Json<AdminUserView>> {
     let found = user::Entity::find_by_id(id.into_inner())
         .one(app.db.reader())
         .await?;
     let user = found.ok_or_else(ApiError::not_found)?;
-    view(&app, user).await.map(Json)
+    load_view(&app, user).await.map(Json)
 }
 
 /// Changes somebody's account.
@@ -133,37 +137,39 @@ pub async fn show(app: Data<App>, _admin: Admin, id: Path<UserId>) -> ApiResult<
     path = "/api/admin/users/{user_id}",
     tag = "admin",
     operation_id = "change_user",
-    request_body = ChangeUser,
-    responses((status = 200, body = View), (status = 409, description = "`last_admin`; `name_taken_here`."))
+    request_body = UpdateUser,
+    responses((status = 200, body = AdminUserView), (status = 409, description = "`last_admin`; `name_taken_here`."))
 )]
-pub async fn change(
+pub async fn update(
     app: Data<App>,
     admin: Admin,
     id: Path<UserId>,
-    body: JsonBody<ChangeUser>,
-) -> ApiResult<Json<View>> {
+    body: JsonBody<UpdateUser>,
+) -> ApiResult<Json<AdminUserView>> {
     let body = body.read().await?;
     let name = body.display_name.as_deref();
     let change = AdminUserChange {
         role: body.role,
         status: body.status,
-        display_name: name.map(users::display_name_of).transpose()?,
+        display_name: name.map(users::parse_display_name).transpose()?,
         password_hash: match body.password.as_deref() {
-            Some(password) => Some(users::hash(&app, users::password_of(password)?).await?),
+            Some(password) => {
+                Some(users::hash_password(&app, users::parse_password(password)?).await?)
+            }
             None => None,
         },
     };
     let (by, id) = (admin.0.id(), id.into_inner());
     let (changed, seats) = app
         .db
-        .write(move |tx| Box::pin(async move { apply(tx, by, id, change).await }))
+        .write(move |tx| Box::pin(async move { apply_change(tx, by, id, change).await }))
         .await?;
-    tell(&app, &changed, &seats);
-    view(&app, changed.after).await.map(Json)
+    announce_user_change(&app, &changed, &seats);
+    load_view(&app, changed.after).await.map(Json)
 }
 
 /// Changes the account, and its seats with its name.
-async fn apply(
+async fn apply_change(
     tx: &impl ConnectionTrait,
     by: UserId,
     id: UserId,
@@ -174,18 +180,18 @@ async fn apply(
         return Ok((changed, Vec::new()));
     }
     let seats = membership_changes::rename_user(tx, id, &changed.after.display_name).await?;
-    Ok((changed, seats.ok_or_else(users::name_taken_here)?))
+    Ok((changed, seats.ok_or_else(users::name_taken_error)?))
 }
 
 /// Tells whom it concerns: the rooms that know the old name, and the sockets that heard too much.
-fn tell(app: &App, changed: &UserChange, seats: &[membership::Model]) {
+fn announce_user_change(app: &App, changed: &UserChange, seats: &[membership::Model]) {
     let UserChange {
         before,
         after,
         revoked_sessions: ended,
     } = changed;
     for session in ended {
-        session::tell_ended(app, after.id, *session);
+        session::announce_ended(app, after.id, *session);
     }
     if (before.status, after.status) == (UserStatus::Active, UserStatus::Disabled) {
         app.hub
@@ -200,12 +206,12 @@ fn tell(app: &App, changed: &UserChange, seats: &[membership::Model]) {
     }
 }
 
-async fn view(app: &App, user: user::Model) -> ApiResult<View> {
-    let view = views(app, vec![user]).await?.pop();
+async fn load_view(app: &App, user: user::Model) -> ApiResult<AdminUserView> {
+    let view = load_views(app, vec![user]).await?.pop();
     view.ok_or_else(ApiError::not_found)
 }
 
-async fn views(app: &App, users: Vec<user::Model>) -> ApiResult<Vec<View>> {
+async fn load_views(app: &App, users: Vec<user::Model>) -> ApiResult<Vec<AdminUserView>> {
     let db = app.db.reader();
     let ids: Vec<UserId> = users.iter().map(|it| it.id).collect();
     let visits = user_directory::load_sign_in_summaries(db, &ids, app.clock.now()).await?;
@@ -215,7 +221,7 @@ async fn views(app: &App, users: Vec<user::Model>) -> ApiResult<Vec<View>> {
             n_sessions,
             last_seen_at,
         } = visits.get(&user.id).copied().unwrap_or_default();
-        View {
+        AdminUserView {
             user: user.view(),
             n_sessions,
             n_spaces: n_spaces.get(&user.id).copied().unwrap_or_default(),

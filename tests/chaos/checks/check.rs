@@ -29,7 +29,7 @@ impl Check {
     }
 
     /// One more thing was looked at.
-    pub fn look(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+    pub fn expect(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
         self.n += 1;
         if !holds {
             self.broken.push(otherwise());
@@ -127,8 +127,8 @@ pub mod example {
     use crate::record::Fault;
     use crate::record::Move;
     use crate::record::Post;
+    use crate::record::PostAttempt;
     use crate::record::Rules;
-    use crate::record::Try;
     use crate::record::Writing;
 
     /// A step of the run `r1` of conversation 1.
@@ -201,11 +201,11 @@ pub mod example {
                 key: "c0-1".to_owned(),
                 content: "c0-1 hello".to_owned(),
                 asks: true,
-                tries: vec![Try {
+                tries: vec![PostAttempt {
                     status: 201,
                     message: 11,
                     seq: 1,
-                    ..Try::default()
+                    ..PostAttempt::default()
                 }],
                 ..Post::default()
             }],

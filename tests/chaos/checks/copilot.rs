@@ -12,7 +12,7 @@ enum Happened<'a> {
     Spoke(&'a Writing),
 }
 
-pub fn a7_a_copilot_ends(evidence: &Evidence) -> Check {
+pub fn a_copilot_ends(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "A7",
         "a copilot writes no more texts than it has steps, and each spends one",
@@ -31,7 +31,7 @@ pub fn a7_a_copilot_ends(evidence: &Evidence) -> Check {
             Happened::Spoke(text) => {
                 left.steps -= 1;
                 let paid = spent.get(&(text.tx, seat)) == Some(&left.steps);
-                check.look(left.steps >= 0 && (paid || !left.is_on), || {
+                check.expect(left.steps >= 0 && (paid || !left.is_on), || {
                     format!(
                         "seat {seat} has {} steps left after message {}, paid: {paid}",
                         left.steps, text.message
@@ -100,7 +100,7 @@ mod tests {
         let mut evidence = good();
         evidence.seats = seats;
         evidence.writings.extend(texts);
-        a7_a_copilot_ends(&evidence).broken.len()
+        a_copilot_ends(&evidence).broken.len()
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_turned_it_on_does_not_speak_by_it() {
+    fn a_text_of_a_copilot_that_was_never_on_is_detected() {
         assert_eq!(broken(vec![], vec![text(11, 11)]), 1);
     }
 }

@@ -1,12 +1,12 @@
 //! What must hold, each a pure function over what was written down, with a test that sees it fail.
 
+pub mod canceled_streams;
 pub mod check;
 pub mod copilot;
-pub mod forms;
+pub mod message_versions;
 pub mod progress;
-pub mod promises;
+pub mod replies;
 pub mod runs;
-pub mod silence;
 pub mod sockets;
 pub mod streams;
 pub mod texts;

@@ -4,30 +4,30 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 
 use crate::checks::check::Check;
+use crate::cpu_starvation::STARVED;
 use crate::record::Evidence;
-use crate::record::Us;
-use crate::starved::STARVED;
+use crate::record::Micros;
 
 /// A due run begins within this, ninety-nine times of a hundred.
-const SOON: Us = 2_000_000;
+const MAX_WAIT: Micros = 2_000_000;
 /// And within this, where the node that was to ring for it fell, or its ring was lost: the others
 /// look by themselves every two seconds.
-const UNHEARD: Us = 4_000_000;
+const MAX_WAIT_WITHOUT_REDIS: Micros = 4_000_000;
 /// To begin a run is as much work as so many posts.
-const SLACK: Us = 3;
+const SLACK: Micros = 3;
 /// So many times what all wait on average may one space wait.
-const FAIR: i64 = 5;
+const FAIRNESS_FACTOR: i64 = 5;
 
 /// How long a due run waited in a conversation that was free.
 struct Wait {
     conversation: i64,
     run: String,
-    took: Us,
+    took: Micros,
     /// Something was broken meanwhile.
     in_trouble: bool,
 }
 
-pub fn s11_what_is_due_begins(evidence: &Evidence) -> Check {
+pub fn due_runs_begin(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "S11",
         "of a hundred due runs 99 begin in two seconds (four in trouble), and no space waits for the others",
@@ -38,15 +38,15 @@ pub fn s11_what_is_due_begins(evidence: &Evidence) -> Check {
         return check;
     }
     let slack = SLACK * latency(evidence);
-    for (in_trouble, bound) in [(false, SOON), (true, UNHEARD)] {
+    for (in_trouble, bound) in [(false, MAX_WAIT), (true, MAX_WAIT_WITHOUT_REDIS)] {
         let these = waits.iter().filter(|it| it.in_trouble == in_trouble);
         check
             .broken
             .extend(too_long(these.collect(), bound + slack));
     }
-    let mean = waits.iter().map(|it| it.took).sum::<Us>() / waits.len() as Us;
+    let mean = waits.iter().map(|it| it.took).sum::<Micros>() / waits.len() as Micros;
     for (space, (sum, n)) in by_space(evidence, &waits) {
-        if sum / n > slack + SOON.max(FAIR * mean) {
+        if sum / n > slack + MAX_WAIT.max(FAIRNESS_FACTOR * mean) {
             let (its, all) = (sum / n / 1_000, mean / 1_000);
             check.broken.push(format!(
                 "space {space} waits {its} ms, all of them {all} ms"
@@ -58,22 +58,22 @@ pub fn s11_what_is_due_begins(evidence: &Evidence) -> Check {
 
 /// How long a post waits for its answer, nineteen times of twenty: what the machine itself makes
 /// everybody wait.
-fn latency(evidence: &Evidence) -> Us {
+fn latency(evidence: &Evidence) -> Micros {
     let tries = evidence.posts.iter().flat_map(|it| &it.tries);
     let answered = tries.filter(|it| it.status == 201);
-    let mut took: Vec<Us> = answered.map(|it| it.answered_at - it.at).collect();
+    let mut took: Vec<Micros> = answered.map(|it| it.answered_at - it.at).collect();
     took.sort_unstable();
     let at = (took.len() * 95).div_ceil(100).checked_sub(1);
     at.map_or(0, |at| took[at])
 }
 
-fn too_long(mut waits: Vec<&Wait>, bound: Us) -> Option<String> {
+fn too_long(mut waits: Vec<&Wait>, bound: Micros) -> Option<String> {
     waits.sort_by_key(|it| it.took);
     let last = (waits.len() * 99).div_ceil(100).checked_sub(1)?;
     if waits[last].took <= bound {
         return None;
     }
-    let worst: Vec<String> = waits.iter().rev().take(5).map(|it| told(it)).collect();
+    let worst: Vec<String> = waits.iter().rev().take(5).map(|it| describe(it)).collect();
     Some(format!(
         "of {} waits the 99th of a hundred took {} ms; the longest: {}",
         waits.len(),
@@ -82,7 +82,7 @@ fn too_long(mut waits: Vec<&Wait>, bound: Us) -> Option<String> {
     ))
 }
 
-fn told(wait: &Wait) -> String {
+fn describe(wait: &Wait) -> String {
     format!(
         "run {} of {}: {} ms",
         wait.run,
@@ -91,8 +91,8 @@ fn told(wait: &Wait) -> String {
     )
 }
 
-fn by_space(evidence: &Evidence, waits: &[Wait]) -> BTreeMap<i64, (Us, Us)> {
-    let mut spaces: BTreeMap<i64, (Us, Us)> = BTreeMap::new();
+fn by_space(evidence: &Evidence, waits: &[Wait]) -> BTreeMap<i64, (Micros, Micros)> {
+    let mut spaces: BTreeMap<i64, (Micros, Micros)> = BTreeMap::new();
     for wait in waits {
         let space = evidence.rules.get(&wait.conversation).map(|it| it.space);
         let sum = spaces.entry(space.unwrap_or_default()).or_default();
@@ -103,8 +103,8 @@ fn by_space(evidence: &Evidence, waits: &[Wait]) -> BTreeMap<i64, (Us, Us)> {
 
 /// From when a run was planned, due, and alone in its conversation, until somebody took it.
 fn waits(evidence: &Evidence) -> Vec<Wait> {
-    let mut planned: HashMap<&str, Us> = HashMap::new();
-    let mut free: HashMap<i64, Us> = HashMap::new();
+    let mut planned: HashMap<&str, Micros> = HashMap::new();
+    let mut free: HashMap<i64, Micros> = HashMap::new();
     let mut waits = Vec::new();
     for step in &evidence.moves {
         if step.was == "running" && step.became != "running" {
@@ -124,7 +124,7 @@ fn waits(evidence: &Evidence) -> Vec<Wait> {
                     conversation: step.conversation,
                     run: step.run.clone(),
                     took: step.at - from,
-                    in_trouble: was_hit(evidence, from - MENDS, step.at, |_| true),
+                    in_trouble: was_hit(evidence, from - RECOVERY_TIME, step.at, |_| true),
                 });
             }
         }
@@ -133,10 +133,10 @@ fn waits(evidence: &Evidence) -> Vec<Wait> {
 }
 
 /// So long a node takes to stand again.
-const MENDS: Us = 1_000_000;
+const RECOVERY_TIME: Micros = 1_000_000;
 
 /// Whether a fault of such a kind was done in between.
-fn was_hit(evidence: &Evidence, from: Us, to: Us, kind: impl Fn(&str) -> bool) -> bool {
+fn was_hit(evidence: &Evidence, from: Micros, to: Micros, kind: impl Fn(&str) -> bool) -> bool {
     let mut faults = evidence.faults.iter();
     faults.any(|it| kind(&it.kind) && it.at <= to && it.until >= from)
 }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_run_that_begins_at_once_is_good() {
-        let check = s11_what_is_due_begins(&with(200, 0));
+        let check = due_runs_begin(&with(200, 0));
 
         assert_eq!(check.n, 201);
         assert!(check.broken.is_empty(), "{check:?}");
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn one_that_waits_long_is_seen() {
-        let check = s11_what_is_due_begins(&with(1, 3));
+        let check = due_runs_begin(&with(1, 3));
 
         assert!(check.broken[0].contains("3000 ms"), "{check:?}");
     }
@@ -189,17 +189,17 @@ mod tests {
         let mut evidence = with(1, 3);
         evidence.posts[0].tries[0].answered_at = 500_000;
 
-        assert!(s11_what_is_due_begins(&evidence).broken.is_empty());
+        assert!(due_runs_begin(&evidence).broken.is_empty());
     }
 
     #[test]
-    fn nobody_begins_while_the_database_stands_still() {
+    fn no_run_starts_while_the_database_is_stopped() {
         let mut evidence = with(1, 3);
         evidence.faults = vec![fault("database stopped, long", 101, 102)];
-        assert!(s11_what_is_due_begins(&evidence).broken.is_empty());
+        assert!(due_runs_begin(&evidence).broken.is_empty());
 
         evidence.faults = vec![fault("connections of clients cut", 90, 91)];
-        assert!(!s11_what_is_due_begins(&evidence).broken.is_empty());
+        assert!(!due_runs_begin(&evidence).broken.is_empty());
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         let fallen = |seconds| {
             let mut evidence = with(1, seconds);
             evidence.faults = vec![fault("kill -9", 101, 102)];
-            s11_what_is_due_begins(&evidence).broken.len()
+            due_runs_begin(&evidence).broken.len()
         };
 
         assert_eq!(fallen(2), 0);
@@ -223,8 +223,8 @@ mod tests {
         (other.run, other.conversation) = ("before".to_owned(), 50);
         behind.moves.insert(5, other);
 
-        assert!(s11_what_is_due_begins(&later).broken.is_empty());
-        assert!(s11_what_is_due_begins(&behind).broken.is_empty());
+        assert!(due_runs_begin(&later).broken.is_empty());
+        assert!(due_runs_begin(&behind).broken.is_empty());
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
         let late = evidence.moves.last_mut().unwrap();
         late.at += 3_000_000;
 
-        let check = s11_what_is_due_begins(&evidence);
+        let check = due_runs_begin(&evidence);
 
         assert_eq!(check.broken.len(), 1, "{check:?}");
         assert!(check.broken[0].contains("space 449"), "{check:?}");

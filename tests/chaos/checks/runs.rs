@@ -11,14 +11,14 @@ use crate::checks::check::claims;
 use crate::checks::check::is_final;
 use crate::checks::check::of_people;
 use crate::checks::check::texts_of_runs;
+use crate::cpu_starvation::STARVED;
+use crate::cpu_starvation::starved_for;
 use crate::record::Evidence;
 use crate::record::Fault;
 use crate::record::Move;
 use crate::record::Writing;
-use crate::starved::STARVED;
-use crate::starved::starved_for;
 
-pub fn s1_one_runs(evidence: &Evidence) -> Check {
+pub fn at_most_one_run_is_running(evidence: &Evidence) -> Check {
     let check = Check::of(
         "S1",
         "at most one run of a conversation runs at any instant",
@@ -26,7 +26,7 @@ pub fn s1_one_runs(evidence: &Evidence) -> Check {
     one_at_a_time(evidence, "running", check)
 }
 
-pub fn s2_one_is_queued(evidence: &Evidence) -> Check {
+pub fn at_most_one_run_is_queued(evidence: &Evidence) -> Check {
     let check = Check::of(
         "S2",
         "at most one run of a conversation is queued at any instant",
@@ -43,7 +43,7 @@ fn one_at_a_time(evidence: &Evidence, state: &str, mut check: Check) -> Check {
         }
         if step.became == state && step.was != state {
             runs.insert(&step.run);
-            check.look(runs.len() == 1, || {
+            check.expect(runs.len() == 1, || {
                 format!(
                     "{runs:?} are {state} in conversation {} at step {}",
                     step.conversation, step.n
@@ -54,7 +54,7 @@ fn one_at_a_time(evidence: &Evidence, state: &str, mut check: Check) -> Check {
     check
 }
 
-pub fn s3_only_legal_moves(evidence: &Evidence) -> Check {
+pub fn only_legal_transitions(evidence: &Evidence) -> Check {
     let mut check = Check::of("S3", "a run takes only legal steps, and none from an end");
     for step in &evidence.moves {
         let legal = match (step.was.as_str(), step.became.as_str()) {
@@ -63,12 +63,12 @@ pub fn s3_only_legal_moves(evidence: &Evidence) -> Check {
             ("running", next) => next != "skipped",
             _ => false,
         };
-        check.look(legal, || told(step));
+        check.expect(legal, || describe(step));
     }
     check
 }
 
-pub fn s4_every_run_ends(evidence: &Evidence) -> Check {
+pub fn every_run_ends(evidence: &Evidence) -> Check {
     let mut check = Check::of("S4", "every run comes to one end, in time");
     let usual = evidence.run_timeout_ms + 2 * evidence.stale_ms + 20_000;
     for (run, steps) in by_run(evidence) {
@@ -79,18 +79,18 @@ pub fn s4_every_run_ends(evidence: &Evidence) -> Check {
         let took = claimed.map_or(0, |it| (last.at - it.at) / 1_000);
         let faults = evidence.faults.iter().map(|it| (it.until - it.at) / 1_000);
         let longest = usual + faults.filter(|_| took > usual).sum::<i64>();
-        check.look(is_final(&last.became) && took <= longest, || {
+        check.expect(is_final(&last.became) && took <= longest, || {
             format!(
                 "run {run} is {} after {took} ms: {}",
                 last.became,
-                told(last)
+                describe(last)
             )
         });
     }
     check
 }
 
-pub fn s5_a_claim_raises_the_lease(evidence: &Evidence) -> Check {
+pub fn a_claim_raises_the_lease(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "S5",
         "each claim raises the lease by one, and nothing else does",
@@ -98,12 +98,12 @@ pub fn s5_a_claim_raises_the_lease(evidence: &Evidence) -> Check {
     for step in &evidence.moves {
         let raised = step.was == "queued" && step.became == "running";
         let wanted = step.lease_was + i64::from(raised);
-        check.look(step.lease == wanted, || told(step));
+        check.expect(step.lease == wanted, || describe(step));
     }
     check
 }
 
-pub fn s6_the_fence_holds(evidence: &Evidence) -> Check {
+pub fn a_lost_lease_writes_nothing(evidence: &Evidence) -> Check {
     let mut check = Check::of("S6", "a text is stored by the very step that ends its run");
     let ends: HashSet<(i64, &str)> = evidence
         .moves
@@ -112,7 +112,7 @@ pub fn s6_the_fence_holds(evidence: &Evidence) -> Check {
         .map(|it| (it.tx, it.run.as_str()))
         .collect();
     for text in texts_of_runs(evidence) {
-        check.look(ends.contains(&(text.tx, text.run)), || {
+        check.expect(ends.contains(&(text.tx, text.run)), || {
             format!(
                 "message {} of run {} was stored apart from its end",
                 text.message, text.run
@@ -126,15 +126,15 @@ pub fn s6_the_fence_holds(evidence: &Evidence) -> Check {
 /// than a second is not taken as a measurement.
 const CLOCK_ERROR_MS: i64 = 500;
 
-pub fn s7_debounce(evidence: &Evidence) -> Check {
+pub fn debounce_is_respected(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "S7",
         "no run begins before it is due, and one waits for the end of a burst",
     );
     for claim in claims(evidence) {
         let (at, due) = (claim.step.at / 1_000, claim.step.run_after);
-        check.look(at + CLOCK_ERROR_MS >= due, || {
-            format!("claimed at {at}, due at {due}: {}", told(claim.step))
+        check.expect(at + CLOCK_ERROR_MS >= due, || {
+            format!("claimed at {at}, due at {due}: {}", describe(claim.step))
         });
     }
     let posts: HashMap<i64, &Writing> = of_people(evidence).map(|it| (it.tx, it)).collect();
@@ -150,31 +150,31 @@ pub fn s7_debounce(evidence: &Evidence) -> Check {
             || (step.run_after == 0 && rules.debounce_ms == 0);
         let bound = step.burst + (10 * rules.debounce_ms).max(10_000);
         let bounded = step.burst > 0 && step.run_after >= bound;
-        check.look(waits || bounded, || {
+        check.expect(waits || bounded, || {
             format!(
                 "message {} of {} is answered from {}: {}",
                 post.message,
                 post.created,
                 step.run_after,
-                told(step)
+                describe(step)
             )
         });
     }
     check
 }
 
-pub fn s12_no_false_reaps(evidence: &Evidence) -> Check {
+pub fn only_stale_runs_are_recovered(evidence: &Evidence) -> Check {
     let mut check = Check::of("S12", "no living node is taken for dead");
     let reaped = |it: &&Move| it.was == "running" && it.error == "stale_running_run";
     for step in evidence.moves.iter().filter(reaped) {
         let mut faults = evidence.faults.iter();
         let excused =
             faults.any(|it| excuses(it, step, evidence.stale_ms)) || starved(evidence, step);
-        check.look(excused && step.silence >= evidence.stale_ms, || {
+        check.expect(excused && step.silence >= evidence.stale_ms, || {
             let (silence, near) = (step.silence, before(step, &evidence.faults));
             format!(
                 "reaped after {silence} ms of silence: {}\n{near}",
-                told(step)
+                describe(step)
             )
         });
     }
@@ -221,17 +221,17 @@ fn excuses(fault: &Fault, step: &Move, stale_ms: i64) -> bool {
     }
 }
 
-pub fn s13_running_is_owned(evidence: &Evidence) -> Check {
+pub fn a_running_run_has_an_owner(evidence: &Evidence) -> Check {
     let mut check = Check::of("S13", "a running run has an owner, a lease and a cutoff");
     for claim in claims(evidence) {
         let step = claim.step;
         let owned = !step.node.is_empty() && step.lease >= 1 && claim.cutoff >= 0;
-        check.look(owned, || told(step));
+        check.expect(owned, || describe(step));
     }
     check
 }
 
-fn told(step: &Move) -> String {
+fn describe(step: &Move) -> String {
     format!(
         "step {}: run {} of conversation {} ({}, {}): {:?} -> {:?}, lease {} -> {}, node {}",
         step.n,
@@ -255,14 +255,14 @@ mod tests {
     use crate::checks::check::example::step;
 
     const ALL: &[fn(&Evidence) -> Check] = &[
-        s1_one_runs,
-        s2_one_is_queued,
-        s3_only_legal_moves,
-        s4_every_run_ends,
-        s5_a_claim_raises_the_lease,
-        s6_the_fence_holds,
-        s7_debounce,
-        s13_running_is_owned,
+        at_most_one_run_is_running,
+        at_most_one_run_is_queued,
+        only_legal_transitions,
+        every_run_ends,
+        a_claim_raises_the_lease,
+        a_lost_lease_writes_nothing,
+        debounce_is_respected,
+        a_running_run_has_an_owner,
     ];
 
     fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
@@ -289,8 +289,8 @@ mod tests {
         let two_run = |it: &mut Evidence| it.moves.insert(3, second("queued", "running", 6));
         let two_wait = |it: &mut Evidence| it.moves.insert(1, second("", "queued", 3));
 
-        assert_eq!(broken(s1_one_runs, two_run), 1);
-        assert_eq!(broken(s2_one_is_queued, two_wait), 1);
+        assert_eq!(broken(at_most_one_run_is_running, two_run), 1);
+        assert_eq!(broken(at_most_one_run_is_queued, two_wait), 1);
     }
 
     #[test]
@@ -298,44 +298,47 @@ mod tests {
         let revives = |it: &mut Evidence| it.moves.push(step(8, 4, "succeeded", "running"));
         let jumps = |it: &mut Evidence| it.moves.push(step(8, 4, "queued", "succeeded"));
 
-        assert_eq!(broken(s3_only_legal_moves, revives), 1);
-        assert_eq!(broken(s3_only_legal_moves, jumps), 1);
+        assert_eq!(broken(only_legal_transitions, revives), 1);
+        assert_eq!(broken(only_legal_transitions, jumps), 1);
     }
 
     #[test]
-    fn a_run_without_an_end_and_one_that_takes_for_ever_are_seen() {
+    fn a_run_without_an_end_and_an_endless_one_are_detected() {
         let stuck = |it: &mut Evidence| it.moves.truncate(3);
         let late = |it: &mut Evidence| it.moves[3].at += 100_000_000;
 
-        assert_eq!(broken(s4_every_run_ends, stuck), 1);
-        assert_eq!(broken(s4_every_run_ends, late), 1);
+        assert_eq!(broken(every_run_ends, stuck), 1);
+        assert_eq!(broken(every_run_ends, late), 1);
     }
 
     #[test]
     fn a_lease_that_stays_or_jumps_is_seen() {
         assert_eq!(
-            broken(s5_a_claim_raises_the_lease, |it| it.moves[1].lease = 0),
+            broken(a_claim_raises_the_lease, |it| it.moves[1].lease = 0),
             1
         );
         assert_eq!(
-            broken(s5_a_claim_raises_the_lease, |it| it.moves[3].lease = 2),
+            broken(a_claim_raises_the_lease, |it| it.moves[3].lease = 2),
             1
         );
         assert_eq!(
-            broken(s13_running_is_owned, |it| it.moves[1].node.clear()),
+            broken(a_running_run_has_an_owner, |it| it.moves[1].node.clear()),
             1
         );
         assert_eq!(
-            broken(s13_running_is_owned, |it| it.moves[2].cutoff = -1),
+            broken(a_running_run_has_an_owner, |it| it.moves[2].cutoff = -1),
             1
         );
     }
 
     #[test]
     fn a_zombie_that_writes_is_seen() {
-        assert_eq!(broken(s6_the_fence_holds, |it| it.writings[1].tx = 77), 1);
         assert_eq!(
-            broken(s6_the_fence_holds, |it| it.moves[3].became =
+            broken(a_lost_lease_writes_nothing, |it| it.writings[1].tx = 77),
+            1
+        );
+        assert_eq!(
+            broken(a_lost_lease_writes_nothing, |it| it.moves[3].became =
                 "failed".to_owned()),
             1
         );
@@ -343,11 +346,17 @@ mod tests {
 
     #[test]
     fn a_run_that_begins_too_soon_is_seen() {
-        assert_eq!(broken(s7_debounce, |it| it.moves[1].run_after = 90_000), 1);
-        assert_eq!(broken(s7_debounce, |it| it.moves[0].run_after = 2_050), 1);
+        assert_eq!(
+            broken(debounce_is_respected, |it| it.moves[1].run_after = 90_000),
+            1
+        );
+        assert_eq!(
+            broken(debounce_is_respected, |it| it.moves[0].run_after = 2_050),
+            1
+        );
         let burst =
             |it: &mut Evidence| (it.moves[0].run_after, it.moves[0].burst) = (12_000, 2_000);
-        assert_eq!(broken(s7_debounce, burst), 0);
+        assert_eq!(broken(debounce_is_respected, burst), 0);
     }
 
     #[test]
@@ -358,7 +367,7 @@ mod tests {
             evidence.moves[3].error = "stale_running_run".to_owned();
             evidence.moves[3].silence = 1_600;
             evidence.faults = faults;
-            s12_no_false_reaps(&evidence).broken.len()
+            only_stale_runs_are_recovered(&evidence).broken.len()
         };
         let of_another = Fault {
             worker: "node-b".to_owned(),

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 
 use crate::checks::check::Check;
-use crate::record::Ear;
+use crate::record::ClientLog;
 use crate::record::Evidence;
-use crate::record::Heard;
-use crate::record::Us;
+use crate::record::Micros;
+use crate::record::ReceivedEvent;
 
-pub fn t9_nothing_falls_between(evidence: &Evidence) -> Check {
+pub fn no_event_is_lost_after_a_snapshot(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T9",
         "a snapshot holds all that was acknowledged before it was asked for, and what is told next follows it",
@@ -18,12 +18,12 @@ pub fn t9_nothing_falls_between(evidence: &Evidence) -> Check {
     for ear in &evidence.ears {
         let known = known.get(&ear.conversation).map_or(&[][..], Vec::as_slice);
         for (n, note) in ear.notes.iter().enumerate() {
-            let Heard::Snapshot { asked_at, rev, .. } = &note.heard else {
+            let ReceivedEvent::Snapshot { asked_at, rev, .. } = &note.heard else {
                 continue;
             };
             let before = known.partition_point(|(at, _)| at < asked_at);
             let least = before.checked_sub(1).map_or(0, |it| known[it].1);
-            check.look(*rev >= least, || {
+            check.expect(*rev >= least, || {
                 format!(
                     "tab {} was brought to rev {rev} of conversation {}, and {least} had been promised",
                     ear.client, ear.conversation
@@ -32,7 +32,7 @@ pub fn t9_nothing_falls_between(evidence: &Evidence) -> Check {
             let Some((at, next)) = follows(ear, n, *rev) else {
                 continue;
             };
-            check.look(next == rev + 1 || was_hit(evidence, note.at, at), || {
+            check.expect(next == rev + 1 || was_hit(evidence, note.at, at), || {
                 format!(
                     "tab {} was brought to rev {rev} of conversation {} and heard {next} next",
                     ear.client, ear.conversation
@@ -44,10 +44,10 @@ pub fn t9_nothing_falls_between(evidence: &Evidence) -> Check {
 }
 
 /// Of each conversation when something was acknowledged, and the highest `rev` that was by then.
-fn acknowledged(evidence: &Evidence) -> HashMap<i64, Vec<(Us, i64)>> {
+fn acknowledged(evidence: &Evidence) -> HashMap<i64, Vec<(Micros, i64)>> {
     let new = evidence.writings.iter().filter(|it| it.is_new);
     let revs: HashMap<i64, i64> = new.map(|it| (it.message, it.rev)).collect();
-    let mut known: HashMap<i64, Vec<(Us, i64)>> = HashMap::new();
+    let mut known: HashMap<i64, Vec<(Micros, i64)>> = HashMap::new();
     for post in &evidence.posts {
         let ack = post.acknowledged();
         if let Some((ack, rev)) = ack.and_then(|it| Some((it, revs.get(&it.message)?))) {
@@ -67,11 +67,15 @@ fn acknowledged(evidence: &Evidence) -> HashMap<i64, Vec<(Us, i64)>> {
 }
 
 /// The first news after a snapshot, if it came before the tab asked again.
-fn follows(ear: &Ear, snapshot: usize, rev: i64) -> Option<(Us, i64)> {
+fn follows(ear: &ClientLog, snapshot: usize, rev: i64) -> Option<(Micros, i64)> {
     for note in &ear.notes[snapshot + 1..] {
         match &note.heard {
-            Heard::Snapshot { .. } | Heard::Connected(_) | Heard::Resync => return None,
-            Heard::Durable { rev: next, .. } if *next > rev => return Some((note.at, *next)),
+            ReceivedEvent::Snapshot { .. }
+            | ReceivedEvent::Connected(_)
+            | ReceivedEvent::Resync => return None,
+            ReceivedEvent::Durable { rev: next, .. } if *next > rev => {
+                return Some((note.at, *next));
+            }
             _ => {}
         }
     }
@@ -80,34 +84,34 @@ fn follows(ear: &Ear, snapshot: usize, rev: i64) -> Option<(Us, i64)> {
 
 /// A node that dies between a commit and its word, and a Redis that loses it, leave a gap, which the
 /// tab sees.
-fn was_hit(evidence: &Evidence, from: Us, to: Us) -> bool {
+fn was_hit(evidence: &Evidence, from: Micros, to: Micros) -> bool {
     let mut faults = evidence.faults.iter();
     faults.any(|it| it.at <= to && it.until >= from - 5_000_000)
 }
 
 /// The pings come every twenty seconds; who has been silent for sixty is gone, with some air.
-const GONE: Us = 85_000_000;
+const MAX_SILENCE: Micros = 85_000_000;
 
-pub fn t10_the_dead_are_gone(evidence: &Evidence) -> Check {
+pub fn dead_sockets_are_closed(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T10",
         "who is silent is hung up on in time, and is there no longer",
     );
     for ghost in &evidence.ghosts {
-        let in_time = ghost.closed_at > 0 && ghost.closed_at - ghost.silent_at <= GONE;
-        check.look(in_time && !ghost.is_shown, || format!("{ghost:?}"));
+        let in_time = ghost.closed_at > 0 && ghost.closed_at - ghost.silent_at <= MAX_SILENCE;
+        check.expect(in_time && !ghost.is_shown, || format!("{ghost:?}"));
     }
     check
 }
 
-pub fn t11_the_future_is_not_believed(evidence: &Evidence) -> Check {
+pub fn future_positions_are_rejected(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T11",
         "who says to have seen what never was begins anew, and anybody else does not go back",
     );
     for ear in &evidence.ears {
         for note in &ear.notes {
-            let Heard::Snapshot {
+            let ReceivedEvent::Snapshot {
                 after: Some(after),
                 rev,
                 reset,
@@ -116,7 +120,7 @@ pub fn t11_the_future_is_not_believed(evidence: &Evidence) -> Check {
             else {
                 continue;
             };
-            check.look(*reset || after <= rev, || {
+            check.expect(*reset || after <= rev, || {
                 format!(
                     "tab {} claims to know rev {after} of conversation {} and goes on from {rev}",
                     ear.client, ear.conversation
@@ -127,12 +131,12 @@ pub fn t11_the_future_is_not_believed(evidence: &Evidence) -> Check {
     check
 }
 
-pub fn x2_a_suggestion_is_for_one(evidence: &Evidence) -> Check {
+pub fn a_suggestion_reaches_one_user(evidence: &Evidence) -> Check {
     let mut check = Check::of("X2", "nobody hears what was suggested to somebody else");
     for ear in &evidence.ears {
         for note in &ear.notes {
-            if let Heard::Candidate(seat) = note.heard {
-                check.look(seat == ear.seat, || {
+            if let ReceivedEvent::Candidate(seat) = note.heard {
+                check.expect(seat == ear.seat, || {
                     format!("tab {} heard a suggestion for seat {seat}", ear.client)
                 });
             }
@@ -146,11 +150,11 @@ mod tests {
     use super::*;
     use crate::checks::check::example::fault;
     use crate::checks::check::example::good;
-    use crate::record::Ghost;
     use crate::record::Note;
+    use crate::record::SilentClient;
 
-    fn snapshot(asked_at: Us, after: Option<i64>, rev: i64, reset: bool) -> Heard {
-        Heard::Snapshot {
+    fn snapshot(asked_at: Micros, after: Option<i64>, rev: i64, reset: bool) -> ReceivedEvent {
+        ReceivedEvent::Snapshot {
             asked_at,
             after,
             rev,
@@ -160,8 +164,8 @@ mod tests {
         }
     }
 
-    fn durable(rev: i64) -> Heard {
-        Heard::Durable {
+    fn durable(rev: i64) -> ReceivedEvent {
+        ReceivedEvent::Durable {
             rev,
             kind: "message_created".to_owned(),
             digest: 1,
@@ -171,29 +175,29 @@ mod tests {
     }
 
     /// The good log, whose one message of rev 1 was promised at second 3.
-    fn heard(heard: Vec<Heard>) -> Evidence {
+    fn heard(heard: Vec<ReceivedEvent>) -> Evidence {
         let mut evidence = good();
         evidence.posts[0].tries[0].answered_at = 3_000_000;
         let note = |heard| Note {
             at: 20_000_000,
             heard,
         };
-        evidence.ears = vec![Ear {
+        evidence.ears = vec![ClientLog {
             conversation: 1,
             seat: 4,
             notes: heard.into_iter().map(note).collect(),
-            ..Ear::default()
+            ..ClientLog::default()
         }];
         evidence
     }
 
-    fn broken(check: fn(&Evidence) -> Check, notes: Vec<Heard>) -> usize {
+    fn broken(check: fn(&Evidence) -> Check, notes: Vec<ReceivedEvent>) -> usize {
         check(&heard(notes)).broken.len()
     }
 
     #[test]
     fn a_snapshot_that_lacks_what_was_promised_is_seen() {
-        let check = t9_nothing_falls_between;
+        let check = no_event_is_lost_after_a_snapshot;
 
         assert_eq!(broken(check, vec![snapshot(4_000_000, None, 1, false)]), 0);
         assert_eq!(broken(check, vec![snapshot(4_000_000, None, 0, false)]), 1);
@@ -202,12 +206,15 @@ mod tests {
 
     #[test]
     fn a_hole_behind_a_snapshot_needs_a_fault() {
-        let check = t9_nothing_falls_between;
+        let check = no_event_is_lost_after_a_snapshot;
         let begins = || snapshot(0, None, 4, false);
 
         assert_eq!(broken(check, vec![begins(), durable(4), durable(5)]), 0);
         assert_eq!(broken(check, vec![begins(), durable(6)]), 1);
-        assert_eq!(broken(check, vec![begins(), Heard::Resync, durable(6)]), 0);
+        assert_eq!(
+            broken(check, vec![begins(), ReceivedEvent::Resync, durable(6)]),
+            0
+        );
         let mut hit = heard(vec![begins(), durable(6)]);
         hit.faults = vec![fault("kill -9", 18, 19)];
         assert_eq!(check(&hit).broken.len(), 0);
@@ -217,13 +224,13 @@ mod tests {
     fn a_dead_socket_that_stays_and_one_that_is_shown_are_seen() {
         let ghost = |closed_at, is_shown| {
             let mut evidence = good();
-            evidence.ghosts = vec![Ghost {
+            evidence.ghosts = vec![SilentClient {
                 node: 0,
                 silent_at: 1_000_000,
                 closed_at,
                 is_shown,
             }];
-            t10_the_dead_are_gone(&evidence).broken.len()
+            dead_sockets_are_closed(&evidence).broken.len()
         };
 
         assert_eq!(ghost(62_000_000, false), 0);
@@ -234,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_claim_from_the_future_that_is_believed_is_seen() {
-        let check = t11_the_future_is_not_believed;
+        let check = future_positions_are_rejected;
 
         assert_eq!(broken(check, vec![snapshot(0, Some(9), 4, true)]), 0);
         assert_eq!(broken(check, vec![snapshot(0, Some(4), 4, false)]), 0);
@@ -242,10 +249,10 @@ mod tests {
     }
 
     #[test]
-    fn a_suggestion_in_the_wrong_ear_is_seen() {
-        let check = x2_a_suggestion_is_for_one;
+    fn a_suggestion_sent_to_the_wrong_user_is_detected() {
+        let check = a_suggestion_reaches_one_user;
 
-        assert_eq!(broken(check, vec![Heard::Candidate(4)]), 0);
-        assert_eq!(broken(check, vec![Heard::Candidate(5)]), 1);
+        assert_eq!(broken(check, vec![ReceivedEvent::Candidate(4)]), 0);
+        assert_eq!(broken(check, vec![ReceivedEvent::Candidate(5)]), 1);
     }
 }

@@ -7,12 +7,12 @@ use crate::checks::check::Check;
 use crate::checks::check::by_run;
 use crate::checks::check::is_final;
 use crate::checks::check::texts_of_runs;
-use crate::record::Ear;
+use crate::record::ClientLog;
 use crate::record::Evidence;
-use crate::record::Heard;
-use crate::record::Us;
+use crate::record::Micros;
+use crate::record::ReceivedEvent;
 
-pub fn d1_deltas_are_the_text(evidence: &Evidence) -> Check {
+pub fn deltas_equal_the_text(evidence: &Evidence) -> Check {
     let mut check = Check::of("D1", "the deltas of a run, in order, are its text");
     let stored = texts_of_runs(evidence).into_iter();
     let stored = stored.filter(|it| it.content.starts_with("reply"));
@@ -21,15 +21,15 @@ pub fn d1_deltas_are_the_text(evidence: &Evidence) -> Check {
         let mut held: Option<(&str, String)> = None;
         for note in &ear.notes {
             match &note.heard {
-                Heard::Connected(_) => held = None,
+                ReceivedEvent::Connected(_) => held = None,
                 // No text: another node has it, or it is whole and about to be stored.
-                Heard::Snapshot { stream, .. } => {
+                ReceivedEvent::Snapshot { stream, .. } => {
                     let known = stream.as_ref().filter(|(_, text)| !text.is_empty());
                     held = known.map(|(run, text)| (run.as_str(), text.clone()));
                 }
-                Heard::TypingStart(run) => held = Some((run, String::new())),
-                Heard::Reset(run, text) => held = Some((run, text.clone())),
-                Heard::Chunk { run, offset, delta } => {
+                ReceivedEvent::TypingStart(run) => held = Some((run, String::new())),
+                ReceivedEvent::Reset(run, text) => held = Some((run, text.clone())),
+                ReceivedEvent::Chunk { run, offset, delta } => {
                     if *offset == 0 {
                         held = Some((run, String::new()));
                     }
@@ -42,10 +42,10 @@ pub fn d1_deltas_are_the_text(evidence: &Evidence) -> Check {
                     }
                 }
                 // One more text of a message is told by its message; then its run is over.
-                Heard::Durable {
+                ReceivedEvent::Durable {
                     ends: Some(run), ..
                 }
-                | Heard::Complete(run) => {
+                | ReceivedEvent::Complete(run) => {
                     let Some((_, text)) = held.take_if(|(held, _)| held == run) else {
                         continue;
                     };
@@ -54,7 +54,7 @@ pub fn d1_deltas_are_the_text(evidence: &Evidence) -> Check {
                     };
                     // The last pieces may be lost on the way between nodes: the message is told.
                     let cut = stored.starts_with(text.trim()) && was_lossy(evidence, note.at);
-                    check.look(text.trim() == *stored || cut, || {
+                    check.expect(text.trim() == *stored || cut, || {
                         format!(
                             "tab {} heard {text:?} of run {run}, stored is {stored:?}",
                             ear.client
@@ -69,26 +69,26 @@ pub fn d1_deltas_are_the_text(evidence: &Evidence) -> Check {
 }
 
 /// Whether what passes between nodes may have been lost in the seconds before.
-fn was_lossy(evidence: &Evidence, at: Us) -> bool {
+fn was_lossy(evidence: &Evidence, at: Micros) -> bool {
     let mut faults = evidence.faults.iter();
     faults.any(|it| it.kind.contains("Redis") && it.at <= at && it.until >= at - 5_000_000)
 }
 
-pub fn d2_nothing_of_the_dead(evidence: &Evidence) -> Check {
+pub fn ended_runs_send_no_deltas(evidence: &Evidence) -> Check {
     let mut check = Check::of("D2", "after its end nothing of a run's text is told");
     for ear in &evidence.ears {
         let mut over: HashSet<&str> = HashSet::new();
         for note in &ear.notes {
             match &note.heard {
-                Heard::Connected(_) => over.clear(),
-                Heard::TypingStart(run) => {
+                ReceivedEvent::Connected(_) => over.clear(),
+                ReceivedEvent::TypingStart(run) => {
                     over.remove(run.as_str());
                 }
-                Heard::Complete(run) => {
+                ReceivedEvent::Complete(run) => {
                     over.insert(run);
                 }
-                Heard::Chunk { run, .. } => {
-                    check.look(!over.contains(run.as_str()), || {
+                ReceivedEvent::Chunk { run, .. } => {
+                    check.expect(!over.contains(run.as_str()), || {
                         format!("tab {} heard more of run {run} after its end", ear.client)
                     });
                 }
@@ -99,7 +99,7 @@ pub fn d2_nothing_of_the_dead(evidence: &Evidence) -> Check {
     check
 }
 
-pub fn d3_typing_ends_once(evidence: &Evidence) -> Check {
+pub fn typing_ends_once(evidence: &Evidence) -> Check {
     let mut check = Check::of("D3", "who began to type stops typing, once");
     let ended = ends(evidence);
     for ear in &evidence.ears {
@@ -110,12 +110,14 @@ pub fn d3_typing_ends_once(evidence: &Evidence) -> Check {
             let is_over = |run: &str| ended.get(run).is_some_and(|at| *at <= note.at);
             match &note.heard {
                 // What a new connection and a snapshot say is true: whoever typed may have stopped.
-                Heard::Connected(_) | Heard::Snapshot { .. } | Heard::Resync => {
+                ReceivedEvent::Connected(_)
+                | ReceivedEvent::Snapshot { .. }
+                | ReceivedEvent::Resync => {
                     (types, stopped) = (None, None);
                 }
-                Heard::TypingStart(run) => {
+                ReceivedEvent::TypingStart(run) => {
                     let free = types.is_none_or(is_over) || is_over(run);
-                    check.look(free, || {
+                    check.expect(free, || {
                         format!(
                             "tab {}: run {run} begins to type while {types:?} does",
                             ear.client
@@ -123,8 +125,8 @@ pub fn d3_typing_ends_once(evidence: &Evidence) -> Check {
                     });
                     (types, stopped) = (Some(run.as_str()), None);
                 }
-                Heard::TypingStop(run) => {
-                    check.look(stopped != Some(run.as_str()), || {
+                ReceivedEvent::TypingStop(run) => {
+                    check.expect(stopped != Some(run.as_str()), || {
                         format!("tab {}: run {run} stopped typing twice", ear.client)
                     });
                     types.take_if(|it| it == run);
@@ -133,7 +135,7 @@ pub fn d3_typing_ends_once(evidence: &Evidence) -> Check {
                 _ => {}
             }
         }
-        check.look(types.is_none(), || {
+        check.expect(types.is_none(), || {
             format!(
                 "tab {}: run {types:?} types for ever in conversation {}",
                 ear.client, ear.conversation
@@ -144,17 +146,17 @@ pub fn d3_typing_ends_once(evidence: &Evidence) -> Check {
 }
 
 /// When each run came to its end.
-fn ends(evidence: &Evidence) -> HashMap<&str, Us> {
+fn ends(evidence: &Evidence) -> HashMap<&str, Micros> {
     let over = evidence.moves.iter().filter(|it| is_final(&it.became));
     over.map(|it| (it.run.as_str(), it.at)).collect()
 }
 
 /// Twenty slices of 50 ms a second, and some air.
-const MOST_A_SECOND: usize = 25;
+const MAX_DELTAS_PER_SECOND: usize = 25;
 /// The end sends what is left, without waiting for its time.
 const LAST_PIECE: usize = 1;
 
-pub fn d5_deltas_are_gathered(evidence: &Evidence) -> Check {
+pub fn deltas_are_batched(evidence: &Evidence) -> Check {
     let mut check = Check::of("D5", "a run tells at most 25 pieces a second");
     let runs = by_run(evidence);
     let seconds = |run: &str| {
@@ -168,7 +170,7 @@ pub fn d5_deltas_are_gathered(evidence: &Evidence) -> Check {
             let Some(seconds) = seconds(run) else {
                 continue;
             };
-            check.look(n <= MOST_A_SECOND * seconds + LAST_PIECE, || {
+            check.expect(n <= MAX_DELTAS_PER_SECOND * seconds + LAST_PIECE, || {
                 format!(
                     "tab {} heard {n} pieces of run {run} in {seconds} s",
                     ear.client
@@ -179,10 +181,10 @@ pub fn d5_deltas_are_gathered(evidence: &Evidence) -> Check {
     check
 }
 
-fn pieces(ear: &Ear) -> HashMap<&str, usize> {
+fn pieces(ear: &ClientLog) -> HashMap<&str, usize> {
     let mut pieces = HashMap::new();
     for note in &ear.notes {
-        if let Heard::Chunk { run, .. } = &note.heard {
+        if let ReceivedEvent::Chunk { run, .. } = &note.heard {
             *pieces.entry(run.as_str()).or_default() += 1;
         }
     }
@@ -198,16 +200,16 @@ mod tests {
 
     const RUN: &str = "r1";
 
-    fn chunk(offset: usize, delta: &str) -> Heard {
-        Heard::Chunk {
+    fn chunk(offset: usize, delta: &str) -> ReceivedEvent {
+        ReceivedEvent::Chunk {
             run: RUN.to_owned(),
             offset,
             delta: delta.to_owned(),
         }
     }
 
-    fn end() -> Heard {
-        Heard::Durable {
+    fn end() -> ReceivedEvent {
+        ReceivedEvent::Durable {
             rev: 4,
             kind: "message_created".to_owned(),
             digest: 1,
@@ -217,40 +219,40 @@ mod tests {
     }
 
     /// The good log with what one tab heard, each thing at second 6.
-    fn with(heard: Vec<Heard>) -> Evidence {
+    fn with(heard: Vec<ReceivedEvent>) -> Evidence {
         let mut evidence = good();
         let note = |heard| Note {
             at: 6_000_000,
             heard,
         };
-        evidence.ears = vec![Ear {
+        evidence.ears = vec![ClientLog {
             conversation: 1,
             notes: heard.into_iter().map(note).collect(),
-            ..Ear::default()
+            ..ClientLog::default()
         }];
         evidence
     }
 
-    fn whole() -> Vec<Heard> {
+    fn whole() -> Vec<ReceivedEvent> {
         let run = || RUN.to_owned();
         vec![
-            Heard::Connected(0),
-            Heard::TypingStart(run()),
+            ReceivedEvent::Connected(0),
+            ReceivedEvent::TypingStart(run()),
             chunk(0, "reply1 "),
             chunk(7, "yes"),
             end(),
-            Heard::Complete(run()),
-            Heard::TypingStop(run()),
+            ReceivedEvent::Complete(run()),
+            ReceivedEvent::TypingStop(run()),
         ]
     }
 
     #[test]
     fn a_good_log_is_good() {
         let all: [fn(&Evidence) -> Check; 4] = [
-            d1_deltas_are_the_text,
-            d2_nothing_of_the_dead,
-            d3_typing_ends_once,
-            d5_deltas_are_gathered,
+            deltas_equal_the_text,
+            ended_runs_send_no_deltas,
+            typing_ends_once,
+            deltas_are_batched,
         ];
         for check in all {
             let check = check(&with(whole()));
@@ -266,12 +268,12 @@ mod tests {
         hole.remove(2);
         let short = vec![whole().remove(1), whole().remove(2), end()];
 
-        assert_eq!(d1_deltas_are_the_text(&with(other)).broken.len(), 1);
+        assert_eq!(deltas_equal_the_text(&with(other)).broken.len(), 1);
         let mut lossy = with(short.clone());
         lossy.faults.push(fault("Redis killed", 4, 5));
-        assert_eq!(d1_deltas_are_the_text(&lossy).broken.len(), 0);
-        assert_eq!(d1_deltas_are_the_text(&with(short)).broken.len(), 1);
-        assert_eq!(d1_deltas_are_the_text(&with(hole)).n, 0);
+        assert_eq!(deltas_equal_the_text(&lossy).broken.len(), 0);
+        assert_eq!(deltas_equal_the_text(&with(short)).broken.len(), 1);
+        assert_eq!(deltas_equal_the_text(&with(hole)).n, 0);
     }
 
     #[test]
@@ -279,7 +281,7 @@ mod tests {
         let mut late = whole();
         late.push(chunk(10, "!"));
 
-        assert_eq!(d2_nothing_of_the_dead(&with(late)).broken.len(), 1);
+        assert_eq!(ended_runs_send_no_deltas(&with(late)).broken.len(), 1);
     }
 
     #[test]
@@ -290,18 +292,18 @@ mod tests {
         twice.push(whole().remove(6));
 
         let mut both = whole();
-        both.insert(2, Heard::TypingStart("r2".to_owned()));
-        both.push(Heard::TypingStop("r2".to_owned()));
+        both.insert(2, ReceivedEvent::TypingStart("r2".to_owned()));
+        both.push(ReceivedEvent::TypingStop("r2".to_owned()));
 
-        assert_eq!(d3_typing_ends_once(&with(open)).broken.len(), 1);
-        assert_eq!(d3_typing_ends_once(&with(both)).broken.len(), 1);
-        assert_eq!(d3_typing_ends_once(&with(twice)).broken.len(), 1);
+        assert_eq!(typing_ends_once(&with(open)).broken.len(), 1);
+        assert_eq!(typing_ends_once(&with(both)).broken.len(), 1);
+        assert_eq!(typing_ends_once(&with(twice)).broken.len(), 1);
     }
 
     #[test]
     fn a_flood_of_pieces_is_seen() {
         let flood = (0..200).map(|n| chunk(n, "x")).collect();
 
-        assert_eq!(d5_deltas_are_gathered(&with(flood)).broken.len(), 1);
+        assert_eq!(deltas_are_batched(&with(flood)).broken.len(), 1);
     }
 }

@@ -15,20 +15,20 @@ fn new(evidence: &Evidence) -> impl Iterator<Item = &Writing> {
     evidence.writings.iter().filter(|it| it.is_new)
 }
 
-pub fn c1_one_text_a_run(evidence: &Evidence) -> Check {
+pub fn one_text_per_run(evidence: &Evidence) -> Check {
     let mut check = Check::of("C1", "a run gives at most one message");
     let mut texts: HashMap<&str, usize> = HashMap::new();
     for text in texts_of_runs(evidence) {
         let n = texts.entry(text.run).or_default();
         *n += 1;
-        check.look(*n == 1, || {
+        check.expect(*n == 1, || {
             format!("message {} is text {n} of run {}", text.message, text.run)
         });
     }
     check
 }
 
-pub fn c2_success_is_a_text(evidence: &Evidence) -> Check {
+pub fn a_success_has_a_text(evidence: &Evidence) -> Check {
     let mut check = Check::of("C2", "a run has a message if, and only if, it succeeded");
     let texts: HashSet<&str> = texts_of_runs(evidence).iter().map(|it| it.run).collect();
     for (run, steps) in by_run(evidence) {
@@ -36,14 +36,14 @@ pub fn c2_success_is_a_text(evidence: &Evidence) -> Check {
         let (has_text, end) = (texts.contains(run), &last.became);
         // What a canceled run may leave is C3.
         let fits = has_text == (end == "succeeded") || (end == "canceled" && last.kept);
-        check.look(fits, || {
+        check.expect(fits, || {
             format!("run {run} is {end}, with a message: {has_text}")
         });
     }
     check
 }
 
-pub fn c3_what_a_canceled_run_leaves(evidence: &Evidence) -> Check {
+pub fn what_a_canceled_run_leaves(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "C3",
         "a canceled run leaves what was said of its text, if that was asked for, a failed one nothing",
@@ -64,7 +64,7 @@ pub fn c3_what_a_canceled_run_leaves(evidence: &Evidence) -> Check {
             ("canceled", None) => true,
             _ => continue,
         };
-        check.look(fits, || {
+        check.expect(fits, || {
             format!(
                 "run {run} is {}, kept: {}, and left {text:?}",
                 last.became, last.kept
@@ -90,7 +90,7 @@ fn first_word(text: &str) -> &str {
     text.split_whitespace().next().unwrap_or_default()
 }
 
-pub fn c4_nothing_is_lost(evidence: &Evidence) -> Check {
+pub fn acknowledged_messages_are_stored(evidence: &Evidence) -> Check {
     let mut check = Check::of("C4", "what was acknowledged is stored as it was said");
     let stored: HashMap<i64, &Writing> = new(evidence).map(|it| (it.message, it)).collect();
     for post in &evidence.posts {
@@ -103,12 +103,12 @@ pub fn c4_nothing_is_lost(evidence: &Evidence) -> Check {
                 && it.content == post.content
                 && it.key == post.key
         });
-        check.look(same, || format!("{post:?}\nis stored as {row:?}"));
+        check.expect(same, || format!("{post:?}\nis stored as {row:?}"));
     }
     check
 }
 
-pub fn c5_no_phantoms(evidence: &Evidence) -> Check {
+pub fn no_phantom_messages(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "C5",
         "what is stored was said, and a refusal stores nothing",
@@ -122,15 +122,15 @@ pub fn c5_no_phantoms(evidence: &Evidence) -> Check {
         let post = said.get(row.key.as_str());
         let fits =
             post.is_some_and(|it| it.content == row.content && it.conversation == row.conversation);
-        check.look(fits, || format!("nobody said {row:?}"));
-        check.look(!post.is_some_and(|it| it.refused()), || {
+        check.expect(fits, || format!("nobody said {row:?}"));
+        check.expect(!post.is_some_and(|it| it.refused()), || {
             format!("refused, but stored: {row:?}\n{post:?}")
         });
     }
     check
 }
 
-pub fn c6_once(evidence: &Evidence) -> Check {
+pub fn messages_are_stored_once(evidence: &Evidence) -> Check {
     let mut check = Check::of("C6", "a message that is sent again is one message");
     let mut rows: HashMap<&str, usize> = HashMap::new();
     for row in new(evidence).filter(|it| !it.key.is_empty()) {
@@ -143,7 +143,7 @@ pub fn c6_once(evidence: &Evidence) -> Check {
             .iter()
             .filter(|it| (200..300).contains(&it.status));
         let ids: HashSet<(i64, i64)> = acks.map(|it| (it.message, it.seq)).collect();
-        check.look(n <= 1 && ids.len() <= 1, || {
+        check.expect(n <= 1 && ids.len() <= 1, || {
             format!("stored {n} times, as {ids:?}: {post:?}")
         });
     }
@@ -151,23 +151,23 @@ pub fn c6_once(evidence: &Evidence) -> Check {
 }
 
 /// The tries that one claim has; see `generation/`.
-const MOST_CALLS: usize = 3;
+const MAX_CALLS: usize = 3;
 
-pub fn c7_calls_are_bounded(evidence: &Evidence) -> Check {
+pub fn calls_are_bounded(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "C7",
         "a claim, and a text for a person's eyes, calls its model three times at most",
     );
     let n_claims = claims(evidence).len() + evidence.n_candidates;
     check.n = n_claims;
-    if evidence.n_calls > MOST_CALLS * n_claims {
+    if evidence.n_calls > MAX_CALLS * n_claims {
         let told = format!("{} calls for {n_claims} claims", evidence.n_calls);
         check.broken.push(told);
     }
     check
 }
 
-pub fn c8_replies_are_said_once(evidence: &Evidence) -> Check {
+pub fn replies_are_stored_once(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "C8",
         "a reply is stored once, also when the answer to a commit was lost",
@@ -185,8 +185,8 @@ pub fn c8_replies_are_said_once(evidence: &Evidence) -> Check {
         }
         let told = || format!("{:?} of run {}", text.content, text.run);
         let is_first = stored.insert(text.content);
-        check.look(is_first, || format!("stored twice: {}", told()));
-        check.look(said.contains(text.content), || {
+        check.expect(is_first, || format!("stored twice: {}", told()));
+        check.expect(said.contains(text.content), || {
             format!("the model never said {}", told())
         });
     }
@@ -201,13 +201,13 @@ mod tests {
     use crate::record::Version;
 
     const ALL: &[fn(&Evidence) -> Check] = &[
-        c1_one_text_a_run,
-        c2_success_is_a_text,
-        c4_nothing_is_lost,
-        c5_no_phantoms,
-        c6_once,
-        c7_calls_are_bounded,
-        c8_replies_are_said_once,
+        one_text_per_run,
+        a_success_has_a_text,
+        acknowledged_messages_are_stored,
+        no_phantom_messages,
+        messages_are_stored_once,
+        calls_are_bounded,
+        replies_are_stored_once,
     ];
 
     fn version(position: i64, run: &str, content: &str) -> Version {
@@ -239,18 +239,18 @@ mod tests {
     fn a_second_text_and_a_missing_one_are_seen() {
         let twice = |it: &mut Evidence| it.writings.push(it.writings[1].clone());
 
-        assert_eq!(broken(c1_one_text_a_run, twice), 1);
+        assert_eq!(broken(one_text_per_run, twice), 1);
         assert_eq!(
-            broken(c2_success_is_a_text, |it| it.writings.truncate(1)),
+            broken(a_success_has_a_text, |it| it.writings.truncate(1)),
             1
         );
         assert_eq!(
-            broken(c2_success_is_a_text, |it| it.moves[3].became =
+            broken(a_success_has_a_text, |it| it.moves[3].became =
                 "failed".to_owned()),
             1
         );
-        assert_eq!(broken(c8_replies_are_said_once, twice), 1);
-        assert_eq!(broken(c8_replies_are_said_once, |it| it.said.clear()), 1);
+        assert_eq!(broken(replies_are_stored_once, twice), 1);
+        assert_eq!(broken(replies_are_stored_once, |it| it.said.clear()), 1);
     }
 
     #[test]
@@ -265,10 +265,10 @@ mod tests {
         };
         let same_run = |it: &mut Evidence| it.versions = vec![version(1, "r1", "reply1 yes")];
 
-        assert_eq!(broken(c1_one_text_a_run, cloned), 0);
-        assert_eq!(broken(c8_replies_are_said_once, cloned), 0);
-        assert_eq!(broken(c1_one_text_a_run, versions), 0);
-        assert_eq!(broken(c1_one_text_a_run, same_run), 1);
+        assert_eq!(broken(one_text_per_run, cloned), 0);
+        assert_eq!(broken(replies_are_stored_once, cloned), 0);
+        assert_eq!(broken(one_text_per_run, versions), 0);
+        assert_eq!(broken(one_text_per_run, same_run), 1);
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
             it.writings.truncate(1);
         };
 
-        let check = c3_what_a_canceled_run_leaves;
+        let check = what_a_canceled_run_leaves;
         assert_eq!(broken(check, nothing), 0);
         assert_eq!(broken(check, end("canceled", true, "reply1")), 0);
         assert_eq!(broken(check, end("canceled", false, "reply1")), 1);
@@ -297,10 +297,19 @@ mod tests {
 
     #[test]
     fn a_lost_message_and_a_changed_one_are_seen() {
-        assert_eq!(broken(c4_nothing_is_lost, |it| it.writings.clear()), 1);
-        assert_eq!(broken(c4_nothing_is_lost, |it| it.writings[0].seq = 2), 1);
         assert_eq!(
-            broken(c4_nothing_is_lost, |it| it.writings[0].content.clear()),
+            broken(acknowledged_messages_are_stored, |it| it.writings.clear()),
+            1
+        );
+        assert_eq!(
+            broken(acknowledged_messages_are_stored, |it| it.writings[0].seq =
+                2),
+            1
+        );
+        assert_eq!(
+            broken(acknowledged_messages_are_stored, |it| it.writings[0]
+                .content
+                .clear()),
             1
         );
     }
@@ -311,9 +320,9 @@ mod tests {
         let refusal = |it: &mut Evidence| it.posts[0].tries[0].status = 423;
         let unclear = |it: &mut Evidence| it.posts[0].tries[0].status = 0;
 
-        assert_eq!(broken(c5_no_phantoms, phantom), 1);
-        assert_eq!(broken(c5_no_phantoms, refusal), 1);
-        assert_eq!(broken(c5_no_phantoms, unclear), 0);
+        assert_eq!(broken(no_phantom_messages, phantom), 1);
+        assert_eq!(broken(no_phantom_messages, refusal), 1);
+        assert_eq!(broken(no_phantom_messages, unclear), 0);
     }
 
     #[test]
@@ -325,8 +334,8 @@ mod tests {
             it.posts[0].tries.push(again);
         };
 
-        assert_eq!(broken(c6_once, twice), 1);
-        assert_eq!(broken(c6_once, other_id), 1);
-        assert_eq!(broken(c7_calls_are_bounded, |it| it.n_calls = 4), 1);
+        assert_eq!(broken(messages_are_stored_once, twice), 1);
+        assert_eq!(broken(messages_are_stored_once, other_id), 1);
+        assert_eq!(broken(calls_are_bounded, |it| it.n_calls = 4), 1);
     }
 }

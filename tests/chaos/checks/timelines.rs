@@ -5,39 +5,39 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 
 use crate::checks::check::Check;
-use crate::record::Ear;
+use crate::record::ClientLog;
 use crate::record::Evidence;
-use crate::record::Heard;
 use crate::record::Line;
+use crate::record::ReceivedEvent;
 use crate::record::Writing;
 
-pub fn t1_numbers_without_gaps(evidence: &Evidence) -> Check {
+pub fn numbers_without_gaps(evidence: &Evidence) -> Check {
     let mut check = Check::of("T1", "seq is 1, 2, 3 … in the order of commits");
     let mut last: BTreeMap<i64, i64> = BTreeMap::new();
     for row in evidence.writings.iter().filter(|it| it.is_new) {
         let last = last.entry(row.conversation).or_default();
         // What was hidden is not cloned into a branch: there the numbers only rise.
         let follows = row.seq == *last + 1 || (row.origin != 0 && row.seq > *last);
-        check.look(follows, || format!("{} after {last}: {row:?}", row.seq));
+        check.expect(follows, || format!("{} after {last}: {row:?}", row.seq));
         *last = row.seq;
     }
     for (conversation, (_, last_seq)) in &evidence.heads {
         let n = last.get(conversation).copied().unwrap_or(0);
-        check.look(*last_seq == n, || {
+        check.expect(*last_seq == n, || {
             format!("conversation {conversation} says {last_seq} and has {n} messages")
         });
     }
     check
 }
 
-pub fn t2_no_late_arrivals(evidence: &Evidence) -> Check {
+pub fn no_late_arrivals(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T2",
         "who sees a message sees all before it, at every instant",
     );
     for (n, look) in evidence.looks.iter().enumerate() {
         for (conversation, count, greatest) in &look.counts {
-            check.look(count == greatest, || {
+            check.expect(count == greatest, || {
                 format!(
                     "look {n}: conversation {conversation} has {count} messages up to {greatest}"
                 )
@@ -47,7 +47,7 @@ pub fn t2_no_late_arrivals(evidence: &Evidence) -> Check {
     check
 }
 
-pub fn t3_tabs_show_what_is_stored(evidence: &Evidence) -> Check {
+pub fn tabs_show_what_is_stored(evidence: &Evidence) -> Check {
     let mut check = Check::of("T3", "in the end every tab shows what is stored");
     let nothing = Vec::new();
     for ear in &evidence.ears {
@@ -55,14 +55,14 @@ pub fn t3_tabs_show_what_is_stored(evidence: &Evidence) -> Check {
             .timelines
             .get(&ear.conversation)
             .unwrap_or(&nothing);
-        let stored = of_what_it_was_told(ear, stored);
+        let stored = visible_part(ear, stored);
         let place = ear
             .lines
             .iter()
             .zip(stored)
             .position(|(shown, stored)| shown != stored);
         let place = place.unwrap_or(ear.lines.len().min(stored.len()));
-        check.look(ear.lines == stored, || {
+        check.expect(ear.lines == stored, || {
             format!(
                 "tab {} shows {} of {} lines of conversation {}, and at {place} {:?} for {:?}",
                 ear.client,
@@ -73,19 +73,19 @@ pub fn t3_tabs_show_what_is_stored(evidence: &Evidence) -> Check {
                 stored.get(place)
             )
         });
-        check.look(ear.complaints.is_empty(), || ear.complaints.join("\n"));
+        check.expect(ear.complaints.is_empty(), || ear.complaints.join("\n"));
     }
     check
 }
 
 /// Who came late was told the newest, and all that followed.
-pub fn of_what_it_was_told<'a>(ear: &Ear, stored: &'a [Line]) -> &'a [Line] {
+pub fn visible_part<'a>(ear: &ClientLog, stored: &'a [Line]) -> &'a [Line] {
     let first = ear.lines.first().filter(|_| ear.is_late);
     let from = first.and_then(|(first, ..)| stored.iter().position(|(seq, ..)| seq == first));
     &stored[from.unwrap_or(0)..]
 }
 
-pub fn t4_resuming_is_honest(evidence: &Evidence) -> Check {
+pub fn resuming_is_honest(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T4",
         "who comes back is told all that changed, or to begin anew",
@@ -96,7 +96,7 @@ pub fn t4_resuming_is_honest(evidence: &Evidence) -> Check {
     }
     for ear in &evidence.ears {
         for note in &ear.notes {
-            let Heard::Snapshot {
+            let ReceivedEvent::Snapshot {
                 after: Some(after),
                 rev,
                 reset: false,
@@ -111,7 +111,7 @@ pub fn t4_resuming_is_honest(evidence: &Evidence) -> Check {
             let mut missing = changed
                 .filter(|it| *after < it.rev && it.rev <= *rev && !told.contains(&it.message));
             let missing = missing.next();
-            check.look(missing.is_none(), || {
+            check.expect(missing.is_none(), || {
                 format!(
                     "tab {} came back with {after}, was brought to {rev} and not told {missing:?}",
                     ear.client
@@ -122,12 +122,12 @@ pub fn t4_resuming_is_honest(evidence: &Evidence) -> Check {
     check
 }
 
-pub fn t5_a_rev_is_one_event(evidence: &Evidence) -> Check {
+pub fn a_rev_is_one_event(evidence: &Evidence) -> Check {
     let mut check = Check::of("T5", "a rev is one event, whoever hears it how often");
     let mut known: HashMap<(i64, i64), (&str, u64)> = HashMap::new();
     for ear in &evidence.ears {
         for note in &ear.notes {
-            let Heard::Durable {
+            let ReceivedEvent::Durable {
                 rev, kind, digest, ..
             } = &note.heard
             else {
@@ -135,7 +135,7 @@ pub fn t5_a_rev_is_one_event(evidence: &Evidence) -> Check {
             };
             let this = (kind.as_str(), *digest);
             let first = *known.entry((ear.conversation, *rev)).or_insert(this);
-            check.look(first == this, || {
+            check.expect(first == this, || {
                 format!(
                     "rev {rev} of conversation {} is {first:?} and {this:?}",
                     ear.conversation
@@ -145,7 +145,7 @@ pub fn t5_a_rev_is_one_event(evidence: &Evidence) -> Check {
     }
     for ((conversation, rev), _) in known {
         let newest = evidence.heads.get(&conversation).map_or(0, |it| it.0);
-        check.look(rev <= newest, || {
+        check.expect(rev <= newest, || {
             format!(
                 "rev {rev} of conversation {conversation} was told and never committed: {newest}"
             )
@@ -154,15 +154,15 @@ pub fn t5_a_rev_is_one_event(evidence: &Evidence) -> Check {
     check
 }
 
-pub fn t6_everybody_reads_what_was_written(evidence: &Evidence) -> Check {
+pub fn every_reader_sees_what_was_written(evidence: &Evidence) -> Check {
     let mut check = Check::of("T6", "what was acknowledged is read through any node");
     for read in &evidence.read_backs {
-        check.look(read.found, || format!("{read:?}"));
+        check.expect(read.found, || format!("{read:?}"));
     }
     check
 }
 
-pub fn t8_nobody_is_far_behind(evidence: &Evidence) -> Check {
+pub fn no_reader_is_far_behind(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "T8",
         "ten seconds after the last event every open tab shows it",
@@ -176,14 +176,14 @@ pub fn t8_nobody_is_far_behind(evidence: &Evidence) -> Check {
 mod tests {
     use super::*;
     use crate::checks::check::example::good;
-    use crate::record::Look;
+    use crate::record::DatabaseSample;
     use crate::record::Note;
     use crate::record::ReadBack;
 
     /// The good log, heard by two tabs.
     fn heard() -> Evidence {
         let mut evidence = good();
-        let snapshot = Heard::Snapshot {
+        let snapshot = ReceivedEvent::Snapshot {
             asked_at: 0,
             after: Some(0),
             rev: 4,
@@ -191,7 +191,7 @@ mod tests {
             messages: vec![(11, 1), (12, 4)],
             stream: None,
         };
-        let durable = Heard::Durable {
+        let durable = ReceivedEvent::Durable {
             rev: 1,
             kind: "message_created".to_owned(),
             digest: 7,
@@ -199,15 +199,15 @@ mod tests {
             message: Some((11, 1)),
         };
         let note = |heard| Note { at: 0, heard };
-        let ear = |client| Ear {
+        let ear = |client| ClientLog {
             client,
             conversation: 1,
             notes: vec![note(durable.clone()), note(snapshot.clone())],
             lines: evidence.timelines[&1].clone(),
-            ..Ear::default()
+            ..ClientLog::default()
         };
         evidence.ears = vec![ear(0), ear(1)];
-        evidence.looks = vec![Look {
+        evidence.looks = vec![DatabaseSample {
             counts: vec![(1, 2, 2)],
         }];
         evidence.read_backs = vec![ReadBack {
@@ -226,12 +226,12 @@ mod tests {
     #[test]
     fn a_good_log_is_good() {
         let all: [fn(&Evidence) -> Check; 6] = [
-            t1_numbers_without_gaps,
-            t2_no_late_arrivals,
-            t3_tabs_show_what_is_stored,
-            t4_resuming_is_honest,
-            t5_a_rev_is_one_event,
-            t6_everybody_reads_what_was_written,
+            numbers_without_gaps,
+            no_late_arrivals,
+            tabs_show_what_is_stored,
+            resuming_is_honest,
+            a_rev_is_one_event,
+            every_reader_sees_what_was_written,
         ];
         for check in all {
             let check = check(&heard());
@@ -241,21 +241,14 @@ mod tests {
 
     #[test]
     fn a_gap_a_double_and_a_wrong_head_are_seen() {
+        assert_eq!(broken(numbers_without_gaps, |it| it.writings[1].seq = 3), 2);
+        assert_eq!(broken(numbers_without_gaps, |it| it.writings[1].seq = 1), 2);
         assert_eq!(
-            broken(t1_numbers_without_gaps, |it| it.writings[1].seq = 3),
-            2
-        );
-        assert_eq!(
-            broken(t1_numbers_without_gaps, |it| it.writings[1].seq = 1),
-            2
-        );
-        assert_eq!(
-            broken(t1_numbers_without_gaps, |it| it.heads =
-                [(1, (4, 3))].into()),
+            broken(numbers_without_gaps, |it| it.heads = [(1, (4, 3))].into()),
             1
         );
         assert_eq!(
-            broken(t2_no_late_arrivals, |it| it.looks[0].counts[0].1 = 1),
+            broken(no_late_arrivals, |it| it.looks[0].counts[0].1 = 1),
             1
         );
     }
@@ -274,12 +267,12 @@ mod tests {
             it.writings[1].seq = 5;
         };
 
-        assert_eq!(broken(t1_numbers_without_gaps, cloned(3)), 0);
-        assert_eq!(broken(t1_numbers_without_gaps, jumps), 2);
+        assert_eq!(broken(numbers_without_gaps, cloned(3)), 0);
+        assert_eq!(broken(numbers_without_gaps, jumps), 2);
     }
 
     #[test]
-    fn who_comes_late_shows_the_newest_without_a_hole() {
+    fn a_late_client_shows_the_newest_without_a_gap() {
         let late = |it: &mut Evidence| {
             it.ears[0].is_late = true;
             it.ears[0].lines.remove(0);
@@ -289,26 +282,22 @@ mod tests {
             it.ears[0].lines.pop();
         };
 
-        assert_eq!(broken(t3_tabs_show_what_is_stored, late), 0);
-        assert_eq!(broken(t3_tabs_show_what_is_stored, cut), 1);
+        assert_eq!(broken(tabs_show_what_is_stored, late), 0);
+        assert_eq!(broken(tabs_show_what_is_stored, cut), 1);
     }
 
     #[test]
     fn a_tab_that_shows_something_else_is_seen() {
         assert_eq!(
-            broken(t3_tabs_show_what_is_stored, |it| it.ears[1]
-                .lines
-                .truncate(1)),
+            broken(tabs_show_what_is_stored, |it| it.ears[1].lines.truncate(1)),
             1
         );
         assert_eq!(
-            broken(t3_tabs_show_what_is_stored, |it| it.ears[0].lines[0]
-                .2
-                .clear()),
+            broken(tabs_show_what_is_stored, |it| it.ears[0].lines[0].2.clear()),
             1
         );
         assert_eq!(
-            broken(t3_tabs_show_what_is_stored, |it| it.ears[0]
+            broken(tabs_show_what_is_stored, |it| it.ears[0]
                 .complaints
                 .push("no".to_owned())),
             1
@@ -318,24 +307,24 @@ mod tests {
     #[test]
     fn a_silent_hole_and_two_stories_are_seen() {
         let hole = |it: &mut Evidence| {
-            if let Heard::Snapshot { messages, .. } = &mut it.ears[0].notes[1].heard {
+            if let ReceivedEvent::Snapshot { messages, .. } = &mut it.ears[0].notes[1].heard {
                 messages.pop();
             }
         };
         let other = |it: &mut Evidence| {
-            if let Heard::Durable { digest, .. } = &mut it.ears[1].notes[0].heard {
+            if let ReceivedEvent::Durable { digest, .. } = &mut it.ears[1].notes[0].heard {
                 *digest = 8;
             }
         };
 
-        assert_eq!(broken(t4_resuming_is_honest, hole), 1);
-        assert_eq!(broken(t5_a_rev_is_one_event, other), 1);
+        assert_eq!(broken(resuming_is_honest, hole), 1);
+        assert_eq!(broken(a_rev_is_one_event, other), 1);
         assert_eq!(
-            broken(t5_a_rev_is_one_event, |it| it.heads = [(1, (0, 2))].into()),
+            broken(a_rev_is_one_event, |it| it.heads = [(1, (0, 2))].into()),
             1
         );
         assert_eq!(
-            broken(t6_everybody_reads_what_was_written, |it| it.read_backs[0]
+            broken(every_reader_sees_what_was_written, |it| it.read_backs[0]
                 .found = false),
             1
         );

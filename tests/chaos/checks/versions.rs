@@ -11,7 +11,7 @@ use crate::record::Evidence;
 use crate::record::Line;
 use crate::record::Writing;
 
-pub fn v1_texts_are_numbered(evidence: &Evidence) -> Check {
+pub fn swipes_are_numbered(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "V1",
         "the texts of a message are numbered 0, 1, 2 …, and it shows one of them",
@@ -23,10 +23,10 @@ pub fn v1_texts_are_numbered(evidence: &Evidence) -> Check {
     for (message, mut positions) in texts {
         positions.sort_unstable();
         let numbered = positions.iter().copied().eq(0..positions.len() as i64);
-        check.look(numbered, || {
+        check.expect(numbered, || {
             format!("message {message} has the texts {positions:?}")
         });
-        check.look(!evidence.strangers.contains(&message), || {
+        check.expect(!evidence.strangers.contains(&message), || {
             format!("message {message} shows a text that is none of its own")
         });
     }
@@ -36,7 +36,7 @@ pub fn v1_texts_are_numbered(evidence: &Evidence) -> Check {
 /// A conversation as it stood at one step: what each place shows, or nothing where it is hidden.
 type Timeline = BTreeMap<i64, Option<(String, String)>>;
 
-pub fn v2_a_branch_begins_with_what_was_there(evidence: &Evidence) -> Check {
+pub fn a_branch_begins_with_what_was_there(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "V2",
         "a branch begins with everything that its origin showed up to there",
@@ -61,7 +61,7 @@ pub fn v2_a_branch_begins_with_what_was_there(evidence: &Evidence) -> Check {
             let after = copied.map_or(0, |(seq, _)| *seq);
             let shown = parent.map_or_else(Vec::new, |parent| shown(parent, after, &group));
             let cloned: Vec<Line> = group.iter().map(|it| line(it)).collect();
-            check.look(shown == cloned, || {
+            check.expect(shown == cloned, || {
                 let differs = shown.iter().zip(&cloned).find(|(a, b)| a != b);
                 format!(
                     "branch {} begins with {} messages, its origin showed {}; {differs:?}",
@@ -96,7 +96,7 @@ fn shown(parent: &Timeline, after: i64, clones: &[&Writing]) -> Vec<Line> {
         .collect()
 }
 
-pub fn v3_what_was_promised_is_there(evidence: &Evidence) -> Check {
+pub fn promised_texts_exist(evidence: &Evidence) -> Check {
     let mut check = Check::of(
         "V3",
         "another text or a branch that was promised is there, or its run shows why not",
@@ -106,7 +106,7 @@ pub fn v3_what_was_promised_is_there(evidence: &Evidence) -> Check {
     for wish in &evidence.wishes {
         let runs_there = wish.run.is_empty() || runs.contains_key(wish.run.as_str());
         let there = branches.contains(&wish.conversation) && runs_there;
-        check.look(there, || format!("{wish:?}"));
+        check.expect(there, || format!("{wish:?}"));
     }
     check
 }
@@ -115,8 +115,8 @@ pub fn v3_what_was_promised_is_there(evidence: &Evidence) -> Check {
 mod tests {
     use super::*;
     use crate::checks::check::example::good;
+    use crate::record::PromisedText;
     use crate::record::Version;
-    use crate::record::Wish;
 
     fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
         let mut evidence = good();
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_hole_a_double_and_a_strange_text_are_seen() {
-        let check = v1_texts_are_numbered;
+        let check = swipes_are_numbered;
 
         assert_eq!(broken(check, |it| it.versions = texts(&[1, 0, 2])), 0);
         assert_eq!(broken(check, |it| it.versions = texts(&[0, 2])), 1);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_lacks_something_or_tells_it_otherwise_is_seen() {
+    fn an_incomplete_or_changed_branch_is_detected() {
         let lacks = |it: &mut Evidence| {
             branch(it);
             it.writings.remove(2);
@@ -182,7 +182,7 @@ mod tests {
             it.writings.remove(3);
         };
 
-        let check = v2_a_branch_begins_with_what_was_there;
+        let check = a_branch_begins_with_what_was_there;
         assert_eq!(broken(check, branch), 0);
         assert_eq!(broken(check, in_batches), 0);
         assert_eq!(broken(check, lacks), 1);
@@ -195,7 +195,7 @@ mod tests {
     fn a_broken_promise_is_seen() {
         let wish = |run: &'static str, conversation| {
             move |it: &mut Evidence| {
-                it.wishes.push(Wish {
+                it.wishes.push(PromisedText {
                     what: "another text",
                     run: run.to_owned(),
                     conversation,
@@ -203,7 +203,7 @@ mod tests {
             }
         };
 
-        let check = v3_what_was_promised_is_there;
+        let check = promised_texts_exist;
         assert_eq!(broken(check, wish("r1", 1)), 0);
         assert_eq!(broken(check, wish("", 1)), 0);
         assert_eq!(broken(check, wish("r9", 1)), 1);

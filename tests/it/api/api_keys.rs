@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::answer::Answer;
 use crate::support::answer::refusal;
-use crate::support::app::OPEN;
+use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
@@ -22,9 +22,9 @@ async fn with_key(app: &TestApp, key: &str) -> u16 {
 
 on_both! {
     async fn a_key_opens_until_it_is_revoked(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
-        let ben = app.person("ben").await;
+        let ben = app.register("ben").await;
 
         let made = expect(201, admin.post("/api/api_keys", json!({"name": " bot "})).await);
 

@@ -40,7 +40,7 @@ async fn branch(person: &Person, of: i64, body: Value) -> (u16, Value) {
 }
 
 on_both! {
-    async fn a_branch_is_made_told_and_listed(backend) {
+    async fn a_branch_is_created_announced_and_listed(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let (space, root, message) = begun(&ann).await;
@@ -107,7 +107,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn an_earlier_answer_is_written_anew_elsewhere_and_the_answer_says_where(backend) {
+    async fn an_earlier_reply_is_regenerated_in_a_branch_that_the_response_names(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let space = ann.create_space("Room", json!({"reply_order": "manual"})).await;

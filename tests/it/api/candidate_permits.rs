@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::copilot_candidates::Room;
+use super::copilot_candidates::CandidateFixture;
 use super::copilot_candidates::all_of;
-use super::copilot_candidates::ear_of;
-use crate::realtime::stage::code;
+use super::copilot_candidates::ws_client_of;
+use crate::live::fixture::code;
 use crate::support::backends::on_both;
 use crate::support::upstream::script::Script;
 use crate::support::wait;
 
-impl Room {
+impl CandidateFixture {
     /// Waits until so many candidates wait for a permit.
     async fn n_waiting(&self, n: usize) {
         let permits = &self.stage.house.app.engine.context().permits;
@@ -26,12 +26,12 @@ impl Room {
 on_both! {
     // L19
     async fn candidates_call_a_provider_with_its_permits_alone(backend) {
-        let room = Room::open_with(backend, &[("TROUPE_MAX_RUNNING_PER_PROVIDER", "2")]).await;
-        let (bobs, anns) = (ear_of(&room.stage.bob).await, ear_of(&room.stage.ann).await);
+        let room = CandidateFixture::open_with(backend, &[("TROUPE_MAX_RUNNING_PER_PROVIDER", "2")]).await;
+        let (bobs, anns) = (ws_client_of(&room.stage.bob).await, ws_client_of(&room.stage.ann).await);
         let gate = room.upstream.gate();
 
-        let for_bob = room.bob_asks(json!({"count": 4})).await;
-        let for_ann = room.ann_asks(json!({"count": 4})).await;
+        let for_bob = room.request_as_bob(json!({"count": 4})).await;
+        let for_ann = room.request_as_ann(json!({"count": 4})).await;
         room.upstream.requested(2).await;
         room.n_waiting(6).await;
         // Each step ends one call, and one more may begin.
@@ -52,14 +52,14 @@ on_both! {
 
     async fn runs_come_before_candidates(backend) {
         let env = [("TROUPE_WORKERS", "1"), ("TROUPE_MAX_RUNNING_RUNS", "1")];
-        let room = Room::open_with(backend, &env).await;
-        let ear = ear_of(&room.stage.bob).await;
+        let room = CandidateFixture::open_with(backend, &env).await;
+        let ear = ws_client_of(&room.stage.bob).await;
         let gate = room.upstream.gate();
-        let generation = room.bob_asks(json!({"count": 2})).await;
+        let generation = room.request_as_bob(json!({"count": 2})).await;
         room.upstream.requested(1).await;
         room.n_waiting(1).await;
 
-        room.stage.says(&room.stage.ann, "Hello, Ada.").await;
+        room.stage.post(&room.stage.ann, "Hello, Ada.").await;
         gate.open();
 
         all_of(&ear, &generation, 2).await;
@@ -71,30 +71,30 @@ on_both! {
 
     async fn a_candidate_that_gets_no_permit_in_time_says_so(backend) {
         let env = [("TROUPE_MAX_RUNNING_RUNS", "1"), ("LLM_FIRST_CHUNK_TIMEOUT_MS", "1000")];
-        let room = Room::open_with(backend, &env).await;
-        let ear = ear_of(&room.stage.ann).await;
+        let room = CandidateFixture::open_with(backend, &env).await;
+        let ear = ws_client_of(&room.stage.ann).await;
         let alive = Script::stream().forever(": ping\n\n", Duration::from_millis(50));
         room.upstream.always(alive);
-        room.bob_asks(json!({"count": 1})).await;
+        room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;
 
-        let generation = room.ann_asks(json!({"count": 1})).await;
+        let generation = room.request_as_ann(json!({"count": 1})).await;
 
         assert_eq!(code(&all_of(&ear, &generation, 1).await[0]), "rate_limited");
         assert_eq!(room.upstream.n_requests(), 1);
         room.close().await;
     }
 
-    async fn a_newer_wish_takes_the_place_of_one_that_waits(backend) {
-        let room = Room::open_with(backend, &[("TROUPE_MAX_RUNNING_RUNS", "1")]).await;
-        let ear = ear_of(&room.stage.ann).await;
+    async fn a_newer_request_replaces_a_waiting_one(backend) {
+        let room = CandidateFixture::open_with(backend, &[("TROUPE_MAX_RUNNING_RUNS", "1")]).await;
+        let ear = ws_client_of(&room.stage.ann).await;
         let gate = room.upstream.gate();
-        room.bob_asks(json!({"count": 1})).await;
+        room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;
-        let older = room.ann_asks(json!({"count": 4})).await;
+        let older = room.request_as_ann(json!({"count": 4})).await;
         room.n_waiting(4).await;
 
-        let newer = room.ann_asks(json!({"count": 1})).await;
+        let newer = room.request_as_ann(json!({"count": 1})).await;
 
         for told in all_of(&ear, &older, 4).await {
             assert_eq!(code(&told), "canceled");
@@ -107,13 +107,13 @@ on_both! {
     }
 
     async fn each_candidate_counts_as_a_post_and_a_refused_wish_as_none(backend) {
-        let room = Room::open_with(backend, &[("LIMIT_POSTS_PER_MINUTE", "5")]).await;
-        room.bob_asks(json!({"count": 4})).await;
+        let room = CandidateFixture::open_with(backend, &[("LIMIT_POSTS_PER_MINUTE", "5")]).await;
+        room.request_as_bob(json!({"count": 4})).await;
 
         let wish = json!({"membership_id": room.stage.bobs_seat, "count": 2});
 
         assert_eq!(room.refusal(&room.stage.bob, wish).await, (429, "rate_limited".to_owned()));
-        room.bob_asks(json!({"count": 1})).await;
+        room.request_as_bob(json!({"count": 1})).await;
         room.close().await;
     }
 }

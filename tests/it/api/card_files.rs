@@ -7,17 +7,17 @@ use serde_json::json;
 
 use crate::support::answer::Answer;
 use crate::support::answer::refusal;
-use crate::support::app::OPEN;
+use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
-use crate::support::form::bring;
-use crate::support::form::form;
-use crate::support::form::send;
+use crate::support::multipart::multipart_body;
+use crate::support::multipart::send;
+use crate::support::multipart::upload;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::http_client;
-use crate::support::whole_space::unpacked;
+use crate::support::space_content::unpacked;
 use reqwest::Method;
 use reqwest::RequestBuilder;
 use std::io::Cursor;
@@ -32,14 +32,14 @@ const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+
 const PREVIEW: &str = "/api/characters/preview";
 
 on_both! {
-    async fn a_json_card_is_put_on_the_shelf(backend) {
+    async fn a_json_card_is_imported_into_the_library(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let card = json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
             "name": "Ada", "tags": "maths, engines", "extensions": {"x": [1]},
         }});
 
-        let made = expect(201, bring(&admin, IMPORT, "ada.json", card.to_string().as_bytes()).await);
+        let made = expect(201, upload(&admin, IMPORT, "ada.json", card.to_string().as_bytes()).await);
 
         assert_eq!(made["character"]["name"], "Ada");
         assert_eq!(made["character"]["card"]["data"]["tags"], json!(["maths", "engines"]));
@@ -62,13 +62,13 @@ on_both! {
             ("{\"entries\": {}}", "lorebook"),
             ("[1]", "a list"),
         ] {
-            let refused = bring(&admin, IMPORT, "x.json", bytes.as_bytes()).await;
+            let refused = upload(&admin, IMPORT, "x.json", bytes.as_bytes()).await;
             assert_eq!(refusal(&refused), (422, "not_a_card".to_owned()), "{bytes}");
             assert!(refused.1.to_string().contains(reason), "{}", refused.1);
         }
-        let other = send(&admin, Method::POST, IMPORT, form("picture", "x.json", b"{}")).await;
+        let other = send(&admin, Method::POST, IMPORT, multipart_body("picture", "x.json", b"{}")).await;
         assert_eq!(refusal(&other), (400, "unknown_field".to_owned()));
-        let (kind, _) = form("file", "x", b"");
+        let (kind, _) = multipart_body("file", "x", b"");
         let nothing = send(&admin, Method::POST, IMPORT, (kind, b"------a-boundary-of-the-tests--\r\n".to_vec())).await;
         assert_eq!(refusal(&nothing), (400, "missing_field".to_owned()));
         let json = admin.post(IMPORT, json!({})).await;
@@ -83,7 +83,7 @@ on_both! {
         let admin = app.admin().await;
         let png = fixture("text.png");
 
-        let seen = expect(200, bring(&admin, PREVIEW, "maren.png", &png).await);
+        let seen = expect(200, upload(&admin, PREVIEW, "maren.png", &png).await);
 
         assert_eq!(seen["greeting"], format!("Mind the stairs, {}. I am Maren.", admin_name(&admin).await));
         assert_eq!((&seen["name"], &seen["greetings"], &seen["duplicate_of"]), (&json!("Maren"), &json!(1), &json!(null)));
@@ -91,7 +91,7 @@ on_both! {
         let none = expect(200, admin.get("/api/characters").await);
         assert!(none["data"].as_array().unwrap().iter().all(|it| it["name"] != "Maren"), "a preview stores nothing");
 
-        let made = expect(201, bring(&admin, IMPORT, "maren.png", &png).await)["character"].clone();
+        let made = expect(201, upload(&admin, IMPORT, "maren.png", &png).await)["character"].clone();
         let url = made["avatar_url"].as_str().expect("a picture").to_owned();
         let picture = fetch(&admin, &url).await;
         assert_eq!(picture.header("content-type"), "image/webp");
@@ -101,17 +101,17 @@ on_both! {
         let again = get(&admin, &url).header("if-none-match", picture.header("etag"));
         assert_eq!(Answer::to(again).await.status, 304);
 
-        let same = expect(200, bring(&admin, IMPORT, "other.png", &png).await);
+        let same = expect(200, upload(&admin, IMPORT, "other.png", &png).await);
         assert_eq!(same["character"], made);
         assert!(same["warnings"][0].as_str().unwrap().contains("already"), "{same}");
         assert_eq!(same["warnings_coded"][0]["code"], "card_already_there");
-        let seen = expect(200, bring(&admin, PREVIEW, "maren.png", &png).await);
+        let seen = expect(200, upload(&admin, PREVIEW, "maren.png", &png).await);
         assert_eq!(seen["duplicate_of"], made["id"]);
 
         for format in ["png", "charx", "json"] {
             let path = format!("/api/characters/{}/export?format={format}", made["id"]);
             let file = bytes_of(&admin, &path).await;
-            let known = expect(200, bring(&admin, PREVIEW, "x", &file).await);
+            let known = expect(200, upload(&admin, PREVIEW, "x", &file).await);
             assert_eq!(known["name"], "Maren", "{format}");
             assert_eq!(known["duplicate_of"] == made["id"], format != "charx", "{format}");
         }
@@ -122,7 +122,7 @@ on_both! {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let noise: Vec<u8> = (0..16_000_000_u32).map(|it| (it.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-        let made = expect(201, bring(&admin, IMPORT, "x.charx", &archive_with(&noise)).await);
+        let made = expect(201, upload(&admin, IMPORT, "x.charx", &archive_with(&noise)).await);
         let path = format!("/api/characters/{}/export?format=", made["character"]["id"]);
 
         let refused = admin.get(&format!("{path}png")).await;
@@ -130,7 +130,7 @@ on_both! {
         assert_eq!(refusal(&refused), (422, "too_large_for_png".to_owned()));
         assert!(refused.1.to_string().contains("CHARX"), "{}", refused.1);
         let file = bytes_of(&admin, &format!("{path}charx")).await;
-        let again = expect(200, bring(&admin, IMPORT, "y.charx", &file).await);
+        let again = expect(200, upload(&admin, IMPORT, "y.charx", &file).await);
         assert_eq!(again["character"], made["character"]);
         assert!(unpacked(&file).get("s.ogg") == Some(&noise), "an asset in many pieces is whole");
         let space = admin.create_space("Hall", json!({})).await;
@@ -148,14 +148,14 @@ on_both! {
         admin.seat(&space, &card).await;
         let path = format!("/api/characters/{}/avatar", card["id"]);
         let roster = format!("/api/spaces/{}/memberships", space["id"]);
-        let file = form("file", "x.png", &fixture("no_card.png"));
+        let file = multipart_body("file", "x.png", &fixture("no_card.png"));
 
         let changed = expect(200, send(&admin, Method::PUT, &path, file).await);
 
         assert!(changed["avatar_url"].as_str().unwrap().starts_with(&format!("{path}?v=")));
         let seats = expect(200, admin.get(&roster).await);
         assert_eq!(seats["data"][1]["avatar_url"], changed["avatar_url"]);
-        let svg = form("file", "x.png", b"<svg/>");
+        let svg = multipart_body("file", "x.png", b"<svg/>");
         let refused = send(&admin, Method::PUT, &path, svg).await;
         assert_eq!(refusal(&refused), (422, "not_a_picture".to_owned()));
         let gone = expect(200, admin.delete(&path).await);
@@ -167,17 +167,17 @@ on_both! {
     }
 
     async fn a_card_that_came_without_its_picture_gets_it_when_it_comes_again(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let png = fixture("text.png");
-        let drawn = expect(201, bring(&admin, IMPORT, "maren.png", &png).await)["character"].clone();
+        let drawn = expect(201, upload(&admin, IMPORT, "maren.png", &png).await)["character"].clone();
         let path = format!("/api/characters/{}/export?format=json", drawn["id"]);
         let card = bytes_of(&admin, &path).await;
-        let other = app.person("other").await;
-        let plain = expect(201, bring(&other, IMPORT, "maren.json", &card).await)["character"].clone();
+        let other = app.register("other").await;
+        let plain = expect(201, upload(&other, IMPORT, "maren.json", &card).await)["character"].clone();
         assert_eq!(plain["avatar_url"], Value::Null);
 
-        let again = expect(200, bring(&other, IMPORT, "maren.png", &png).await);
+        let again = expect(200, upload(&other, IMPORT, "maren.png", &png).await);
 
         assert_eq!(again["character"]["id"], plain["id"]);
         let url = again["character"]["avatar_url"].as_str().expect("a picture");
@@ -185,10 +185,10 @@ on_both! {
         app.close().await;
     }
 
-    async fn who_was_taken_off_the_shelf_keeps_a_face_in_the_room(backend) {
+    async fn a_deleted_character_keeps_its_avatar_in_the_space(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let made = expect(201, bring(&admin, IMPORT, "maren.png", &fixture("text.png")).await);
+        let made = expect(201, upload(&admin, IMPORT, "maren.png", &fixture("text.png")).await);
         let card = &made["character"];
         let space = admin.create_space("Room", json!({})).await;
         admin.seat(&space, card).await;
@@ -208,7 +208,7 @@ on_both! {
         for name in ["Maren", "Ines", "Odo"] {
             let card = json!({"name": name, "description": "d"}).to_string();
             let file = if name == "Maren" { charx.clone() } else { card.into_bytes() };
-            let all = (0..6).map(|_| bring(&admin, IMPORT, "x", &file));
+            let all = (0..6).map(|_| upload(&admin, IMPORT, "x", &file));
             let answers = futures::future::join_all(all).await;
 
             let mut statuses: Vec<u16> = answers.iter().map(|it| it.0).collect();
@@ -226,7 +226,7 @@ on_both! {
     async fn a_picture_that_was_taken_away_does_not_leave_with_the_card(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let made = expect(201, bring(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
+        let made = expect(201, upload(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
         let id = &made["character"]["id"];
 
         let bare = expect(200, admin.delete(&format!("/api/characters/{id}/avatar")).await);
@@ -249,13 +249,13 @@ on_both! {
     async fn a_card_without_its_picture_comes_back_without_it(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let made = expect(201, bring(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
+        let made = expect(201, upload(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
         let id = &made["character"]["id"];
         let bare = expect(200, admin.delete(&format!("/api/characters/{id}/avatar")).await);
         let charx = charx_of(&admin, &bare).await;
         expect(204, admin.delete(&format!("/api/characters/{id}")).await);
 
-        let again = expect(201, bring(&admin, IMPORT, "y.charx", &charx).await);
+        let again = expect(201, upload(&admin, IMPORT, "y.charx", &charx).await);
 
         assert_eq!(again["warnings"], json!([]));
         assert_eq!(again["character"]["avatar_url"], json!(null));
@@ -263,23 +263,23 @@ on_both! {
         app.close().await;
     }
 
-    async fn a_picture_takes_the_place_of_one_that_is_written_into_the_card(backend) {
+    async fn an_avatar_replaces_the_one_inside_the_card(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {"name": "Ada", "assets": [
             {"type": "icon", "name": "main", "ext": "png", "uri": format!("data:image/png;base64,{DOT}")},
         ]}});
-        let made = expect(201, bring(&admin, IMPORT, "ada.json", card.to_string().as_bytes()).await);
+        let made = expect(201, upload(&admin, IMPORT, "ada.json", card.to_string().as_bytes()).await);
         let id = &made["character"]["id"];
 
-        let file = form("file", "x.png", &fixture("no_card.png"));
+        let file = multipart_body("file", "x.png", &fixture("no_card.png"));
         let path = format!("/api/characters/{id}/avatar");
         let painted = expect(200, send(&admin, Method::PUT, &path, file).await);
 
         assert_ne!(painted["avatar_url"], made["character"]["avatar_url"]);
         let charx = charx_of(&admin, &painted).await;
         expect(204, admin.delete(&format!("/api/characters/{id}")).await);
-        let again = expect(201, bring(&admin, IMPORT, "y.charx", &charx).await);
+        let again = expect(201, upload(&admin, IMPORT, "y.charx", &charx).await);
         let shown = |it: &Value| it["avatar_url"].as_str().map(|it| it.split('=').next_back().map(str::to_owned));
         assert_eq!(shown(&again["character"]), shown(&painted), "the new one leaves, not the old");
         app.close().await;
@@ -288,11 +288,11 @@ on_both! {
     async fn assets_of_an_archive_are_kept_and_leave_again(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let made = expect(201, bring(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
+        let made = expect(201, upload(&admin, IMPORT, "x.charx", &fixture("whole.charx")).await);
         assert_eq!(made["warnings"], json!([]));
 
         let path = format!("/api/characters/{}/export?format=charx", made["character"]["id"]);
-        let again = expect(200, bring(&admin, IMPORT, "y.zip", &bytes_of(&admin, &path).await).await);
+        let again = expect(200, upload(&admin, IMPORT, "y.zip", &bytes_of(&admin, &path).await).await);
 
         assert_eq!(again["character"], made["character"], "its card is equal");
         assert_eq!(again["warnings"].as_array().unwrap().len(), 1, "nothing is missing: {again}");

@@ -6,9 +6,9 @@ use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
 use crate::support::person::expect;
 use crate::support::person::id;
+use crate::support::role_fixture::RoleFixture;
 
 on_both! {
     async fn a_card_comes_out_as_it_went_in(backend) {
@@ -33,28 +33,28 @@ on_both! {
         app.close().await;
     }
 
-    async fn a_character_is_seen_by_its_owner_an_admin_and_those_who_meet_it(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_character_is_visible_to_its_owner_admins_and_members_of_its_spaces(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let card = cast.moderator.create_character("Ada", None).await;
         let path = format!("/api/characters/{}", id(&card));
         let before = [404, 404, 404, 200, 404, 200];
         let after = [404, 200, 200, 200, 200, 200];
 
-        for ((who, person), status) in cast.everybody().into_iter().zip(before) {
+        for ((who, person), status) in cast.all_roles().into_iter().zip(before) {
             assert_eq!(person.get(&path).await.0, status, "{who} before");
         }
         cast.moderator.seat(&cast.document, &card).await;
-        for ((who, person), status) in cast.everybody().into_iter().zip(after) {
+        for ((who, person), status) in cast.all_roles().into_iter().zip(after) {
             assert_eq!(person.get(&path).await.0, status, "{who} after");
             let exports = if matches!(who, "guest" | "member" | "owner") { 403 } else { status };
             assert_eq!(person.get(&format!("{path}/export")).await.0, exports, "{who} exports");
             assert_eq!(person.get(&format!("{path}/avatar")).await.0, 404, "{who} has no picture");
         }
-        for ((who, person), status) in cast.everybody().into_iter().zip([404, 403, 403, 200, 403, 200]) {
+        for ((who, person), status) in cast.all_roles().into_iter().zip([404, 403, 403, 200, 403, 200]) {
             let changed = person.patch(&path, json!({"description": who})).await;
             assert_eq!(changed.0, status, "{who} changes: {}", changed.1);
         }
-        for ((who, person), status) in cast.everybody().into_iter().zip([404, 403, 403, 204, 404, 404]) {
+        for ((who, person), status) in cast.all_roles().into_iter().zip([404, 403, 403, 204, 404, 404]) {
             assert_eq!(person.delete(&path).await.0, status, "{who} deletes");
         }
         cast.app.close().await;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::support::answer::refusal;
-use crate::support::app::OPEN;
+use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::chat_files::bring;
@@ -127,7 +127,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn names_find_their_seats_and_nobody_greets_twice(backend) {
+    async fn imported_names_match_members_and_no_greeting_is_repeated(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let (space, door) = room(&ann).await;
@@ -158,7 +158,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn who_imports_says_whose_the_names_are(backend) {
+    async fn the_importing_user_maps_names_to_members(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let (space, door) = room(&ann).await;
@@ -227,10 +227,10 @@ on_both! {
         app.close().await;
     }
 
-    async fn an_import_is_canceled_and_nobody_elses_business(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+    async fn an_import_is_canceled_and_visible_only_to_its_user(backend) {
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let ann = app.admin().await;
-        let ben = app.person("ben").await;
+        let ben = app.register("ben").await;
         let (space, door) = room(&ann).await;
         let mut long = Vec::new();
         for n in 0..20_000 {

@@ -13,7 +13,7 @@ use crate::support::person::root_of;
 const IDLE: &[(&str, &str)] = &[("TROUPE_WORKERS", "0")];
 
 on_both! {
-    async fn a_list_tells_of_each_what_its_own_page_tells(backend) {
+    async fn a_list_shows_each_conversation_as_its_own_endpoint_does(backend) {
         let app = TestApp::start_with(backend, IDLE).await;
         let ann = app.admin().await;
         let space = ann.create_space("Room", json!({})).await;

@@ -4,8 +4,8 @@ use serde_json::Value;
 use serde_json::json;
 use troupe::llm::tokens;
 
-use crate::realtime::stage::Stage;
-use crate::realtime::stage::code;
+use crate::live::fixture::LiveFixture;
+use crate::live::fixture::code;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::ear::Ear;
@@ -18,17 +18,17 @@ use crate::support::upstream::server::Upstream;
 use crate::support::wait;
 
 /// Ann and Bob with Ada, where nobody works: no candidate waits for a worker.
-pub struct Room {
-    pub stage: Stage,
+pub struct CandidateFixture {
+    pub stage: LiveFixture,
     pub upstream: Upstream,
 }
 
-impl Room {
-    async fn open(backend: TestBackend) -> Room {
-        Room::open_with(backend, &[]).await
+impl CandidateFixture {
+    async fn open(backend: TestBackend) -> CandidateFixture {
+        CandidateFixture::open_with(backend, &[]).await
     }
 
-    pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> Room {
+    pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> CandidateFixture {
         let upstream = Upstream::start().await;
         let base_url = upstream.base_url();
         let model = [
@@ -36,10 +36,10 @@ impl Room {
             ("TROUPE_LLM_MODEL", "scripted"),
             ("TROUPE_ALLOW_PRIVATE_PROVIDERS", "true"),
         ];
-        let stage = Stage::open_on(backend, &[&model, env].concat(), |_| {}).await;
+        let stage = LiveFixture::open_on(backend, &[&model, env].concat(), |_| {}).await;
         let ada = stage.ann.create_character("Ada", None).await;
         stage.ann.seat(&json!({"id": stage.space}), &ada).await;
-        Room { stage, upstream }
+        CandidateFixture { stage, upstream }
     }
 
     fn path(&self) -> String {
@@ -48,14 +48,14 @@ impl Room {
     }
 
     /// Bob asks; answers the id of the generation.
-    pub async fn bob_asks(&self, wish: Value) -> Value {
+    pub async fn request_as_bob(&self, wish: Value) -> Value {
         let mut wish = wish;
         wish["membership_id"] = json!(self.stage.bobs_seat);
         let answer = expect(202, self.stage.bob.post(&self.path(), wish).await);
         answer["generation_id"].clone()
     }
 
-    pub async fn ann_asks(&self, mut wish: Value) -> Value {
+    pub async fn request_as_ann(&self, mut wish: Value) -> Value {
         wish["membership_id"] = json!(self.stage.anns_seat);
         let answer = expect(202, self.stage.ann.post(&self.path(), wish).await);
         answer["generation_id"].clone()
@@ -76,7 +76,7 @@ impl Room {
         self.facts().await.number(&used).await
     }
 
-    async fn is_over(&self) {
+    async fn wait_until_over(&self) {
         let candidates = &self.stage.house.app.engine.context().candidates;
         wait::until("nothing is written", async || {
             (candidates.count() == 0).then_some(())
@@ -90,7 +90,7 @@ impl Room {
 }
 
 /// Bob's socket, without any subscription.
-pub async fn ear_of(person: &Person) -> Ear {
+pub async fn ws_client_of(person: &Person) -> Ear {
     let ear = Ear::open(person).await;
     // The answer tells that the socket listens.
     assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
@@ -114,11 +114,11 @@ fn is_candidate(it: &Value) -> bool {
 
 on_both! {
     async fn candidates_reach_all_sockets_of_the_person_and_no_others(backend) {
-        let room = Room::open(backend).await;
-        let (first, second) = (ear_of(&room.stage.bob).await, room.stage.bobs_ear().await);
+        let room = CandidateFixture::open(backend).await;
+        let (first, second) = (ws_client_of(&room.stage.bob).await, room.stage.bobs_ws_client().await);
         let anns = Ear::on(&room.stage.ann, room.stage.conversation.0).await;
 
-        let generation = room.bob_asks(json!({"count": 2})).await;
+        let generation = room.request_as_bob(json!({"count": 2})).await;
 
         for ear in [&first, &second] {
             for (index, told) in (0..).zip(all_of(ear, &generation, 2).await) {
@@ -135,15 +135,15 @@ on_both! {
     }
 
     async fn candidates_store_nothing_and_leave_the_schedule_alone(backend) {
-        let room = Room::open(backend).await;
-        room.stage.says(&room.stage.ann, "Hello, Bob.").await; // queued: nobody works here
-        let ear = room.stage.bobs_ear().await;
+        let room = CandidateFixture::open(backend).await;
+        room.stage.post(&room.stage.ann, "Hello, Bob.").await; // queued: nobody works here
+        let ear = room.stage.bobs_ws_client().await;
         let is_stored = |it: &String| !it.starts_with("spaces") && !it.starts_with("sessions");
         let before = room.facts().await.everything().await;
 
-        let generation = room.bob_asks(json!({"count": 4})).await;
+        let generation = room.request_as_bob(json!({"count": 4})).await;
         all_of(&ear, &generation, 4).await;
-        room.is_over().await;
+        room.wait_until_over().await;
 
         let after = room.facts().await.everything().await;
         let stored = |all: &[String]| all.iter().filter(|it| is_stored(it)).cloned().collect::<Vec<_>>();
@@ -152,14 +152,14 @@ on_both! {
     }
 
     async fn candidates_are_written_as_the_person_and_as_they_ask(backend) {
-        let room = Room::open(backend).await;
+        let room = CandidateFixture::open(backend).await;
         let seat = format!("/api/memberships/{}", room.stage.bobs_seat);
         expect(200, room.stage.bob.patch(&seat, json!({"persona": "A shy baker."})).await);
-        room.stage.says(&room.stage.ann, "Who wants tea?").await;
+        room.stage.post(&room.stage.ann, "Who wants tea?").await;
         room.upstream.say("bob: With pleasure.\nAda: I do.");
-        let ear = ear_of(&room.stage.bob).await;
+        let ear = ws_client_of(&room.stage.bob).await;
 
-        let generation = room.bob_asks(json!({"count": 1, "instruction": " Say yes. "})).await;
+        let generation = room.request_as_bob(json!({"count": 1, "instruction": " Say yes. "})).await;
 
         assert_eq!(all_of(&ear, &generation, 1).await[0]["text"], "With pleasure.");
         let body = room.upstream.body(0);
@@ -174,28 +174,28 @@ on_both! {
         room.close().await;
     }
 
-    async fn a_newer_wish_takes_the_place_of_the_older_one(backend) {
-        let room = Room::open(backend).await;
-        let ear = ear_of(&room.stage.bob).await;
+    async fn a_newer_request_replaces_the_older_one(backend) {
+        let room = CandidateFixture::open(backend).await;
+        let ear = ws_client_of(&room.stage.bob).await;
         room.upstream.next(Script::hang_before_first_chunk());
-        let older = room.bob_asks(json!({"count": 1})).await;
+        let older = room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;
 
-        let newer = room.bob_asks(json!({"count": 1})).await;
+        let newer = room.request_as_bob(json!({"count": 1})).await;
 
         room.upstream.hung_up(0).await;
         let dropped = &all_of(&ear, &older, 1).await[0];
         assert_eq!((dropped["type"].as_str(), code(dropped)), (Some("copilot_candidate_error"), "canceled"));
         assert_eq!(all_of(&ear, &newer, 1).await[0]["text"], "Hello.");
-        room.is_over().await;
+        room.wait_until_over().await;
         room.close().await;
     }
 
     async fn nothing_is_written_on_when_the_last_socket_of_the_person_has_gone(backend) {
-        let room = Room::open(backend).await;
-        let (first, second) = (ear_of(&room.stage.bob).await, ear_of(&room.stage.bob).await);
+        let room = CandidateFixture::open(backend).await;
+        let (first, second) = (ws_client_of(&room.stage.bob).await, ws_client_of(&room.stage.bob).await);
         room.upstream.always(Script::hang_before_first_chunk());
-        room.bob_asks(json!({"count": 1})).await;
+        room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;
 
         drop(first);
@@ -204,15 +204,15 @@ on_both! {
         drop(second);
 
         room.upstream.hung_up(0).await;
-        room.is_over().await;
+        room.wait_until_over().await;
         room.close().await;
     }
 
-    async fn nothing_is_written_on_for_who_has_lost_their_seat(backend) {
-        let room = Room::open(backend).await;
-        let ear = ear_of(&room.stage.bob).await;
+    async fn generation_stops_for_a_removed_member(backend) {
+        let room = CandidateFixture::open(backend).await;
+        let ear = ws_client_of(&room.stage.bob).await;
         room.upstream.always(Script::hang_before_first_chunk());
-        let generation = room.bob_asks(json!({"count": 1})).await;
+        let generation = room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;
 
         let seat = format!("/api/memberships/{}", room.stage.bobs_seat);
@@ -223,11 +223,11 @@ on_both! {
         room.close().await;
     }
 
-    async fn a_text_for_a_seat_that_was_lost_at_another_node_is_told_to_nobody(backend) {
-        let room = Room::open(backend).await;
-        let ear = ear_of(&room.stage.bob).await;
+    async fn a_text_for_a_member_removed_on_another_node_is_not_sent(backend) {
+        let room = CandidateFixture::open(backend).await;
+        let ear = ws_client_of(&room.stage.bob).await;
         let gate = room.upstream.gate();
-        let generation = room.bob_asks(json!({"count": 1})).await;
+        let generation = room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;
 
         let lost = format!(
@@ -242,10 +242,10 @@ on_both! {
     }
 
     async fn nothing_is_written_on_in_a_space_that_is_archived(backend) {
-        let room = Room::open(backend).await;
-        let ear = ear_of(&room.stage.bob).await;
+        let room = CandidateFixture::open(backend).await;
+        let ear = ws_client_of(&room.stage.bob).await;
         room.upstream.always(Script::hang_before_first_chunk());
-        let generation = room.bob_asks(json!({"count": 1})).await;
+        let generation = room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;
 
         let space = format!("/api/spaces/{}", room.stage.space);
@@ -256,16 +256,16 @@ on_both! {
     }
 
     async fn what_candidates_cost_counts_and_the_limit_of_the_space_holds(backend) {
-        let room = Room::open(backend).await;
-        let ear = ear_of(&room.stage.bob).await;
+        let room = CandidateFixture::open(backend).await;
+        let ear = ws_client_of(&room.stage.bob).await;
         room.upstream.say("One two three.");
-        let generation = room.bob_asks(json!({"count": 3})).await;
+        let generation = room.request_as_bob(json!({"count": 3})).await;
         all_of(&ear, &generation, 3).await;
         assert_eq!(room.tokens_used().await, 30);
 
         let space = format!("/api/spaces/{}", room.stage.space);
         expect(200, room.stage.ann.patch(&space, json!({"token_limit": 30})).await);
-        let generation = room.bob_asks(json!({"count": 2})).await;
+        let generation = room.request_as_bob(json!({"count": 2})).await;
 
         for told in all_of(&ear, &generation, 2).await {
             assert_eq!(code(&told), "token_limit_exceeded");
@@ -275,11 +275,11 @@ on_both! {
     }
 
     async fn a_candidate_without_reported_usage_is_estimated(backend) {
-        let room = Room::open(backend).await;
-        let ear = ear_of(&room.stage.bob).await;
+        let room = CandidateFixture::open(backend).await;
+        let ear = ws_client_of(&room.stage.bob).await;
         room.upstream.always(Script::stream().role().words("One two three.").finish("stop").done());
 
-        let generation = room.bob_asks(json!({"count": 1})).await;
+        let generation = room.request_as_bob(json!({"count": 1})).await;
         all_of(&ear, &generation, 1).await;
 
         let body = room.upstream.body(0);
@@ -290,11 +290,11 @@ on_both! {
     }
 
     async fn each_candidate_fails_alone_and_says_why(backend) {
-        let room = Room::open(backend).await;
-        let ear = ear_of(&room.stage.bob).await;
+        let room = CandidateFixture::open(backend).await;
+        let ear = ws_client_of(&room.stage.bob).await;
         room.upstream.next(Script::status(400));
 
-        let generation = room.bob_asks(json!({"count": 2})).await;
+        let generation = room.request_as_bob(json!({"count": 2})).await;
 
         let told = all_of(&ear, &generation, 2).await;
         let failed: Vec<_> = told.iter().filter(|it| !it["error"].is_null()).collect();
@@ -304,11 +304,11 @@ on_both! {
     }
 
     async fn without_a_model_every_candidate_says_so(backend) {
-        let room = Room::open(backend).await;
-        let ear = ear_of(&room.stage.bob).await;
+        let room = CandidateFixture::open(backend).await;
+        let ear = ws_client_of(&room.stage.bob).await;
         room.facts().await.execute("UPDATE llm_providers SET disabled = TRUE").await;
 
-        let generation = room.bob_asks(json!({"count": 2})).await;
+        let generation = room.request_as_bob(json!({"count": 2})).await;
 
         for told in all_of(&ear, &generation, 2).await {
             assert_eq!(code(&told), "no_provider");
@@ -317,7 +317,7 @@ on_both! {
     }
 
     async fn one_asks_for_oneself_alone_and_with_a_voice(backend) {
-        let room = Room::open(backend).await;
+        let room = CandidateFixture::open(backend).await;
         let (ann, bob) = (&room.stage.ann, &room.stage.bob);
         let seats = expect(200, ann.get(&format!("/api/spaces/{}/memberships", room.stage.space)).await);
         let ada = id(&seats["data"][2]);
@@ -335,7 +335,7 @@ on_both! {
     }
 
     async fn a_wish_is_for_one_to_four_texts_and_an_instruction_of_some_length(backend) {
-        let room = Room::open(backend).await;
+        let room = CandidateFixture::open(backend).await;
         let ann = &room.stage.ann;
         let invalid = (422, "invalid_value".to_owned());
         for count in [0, 5, -1] {
@@ -348,9 +348,9 @@ on_both! {
     }
 
     async fn wishes_count_as_posts(backend) {
-        let room = Room::open_with(backend, &[("LIMIT_POSTS_PER_MINUTE", "2")]).await;
-        room.stage.says(&room.stage.bob, "Hello.").await;
-        room.bob_asks(json!({"count": 1})).await;
+        let room = CandidateFixture::open_with(backend, &[("LIMIT_POSTS_PER_MINUTE", "2")]).await;
+        room.stage.post(&room.stage.bob, "Hello.").await;
+        room.request_as_bob(json!({"count": 1})).await;
 
         let wish = json!({"membership_id": room.stage.bobs_seat, "count": 1});
 

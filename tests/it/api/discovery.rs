@@ -24,7 +24,7 @@ async fn app_with(env: &[(&str, &str)], places: Vec<ServerAddress>) -> TestApp {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_answers_is_found_with_its_models_and_can_be_taken_as_it_is() {
+async fn a_responding_server_is_discovered_with_its_models_and_can_be_added() {
     let (ollama, studio) = (Upstream::start().await, Upstream::start().await);
     ollama.models(&["llama3.2:latest", "qwen3"]);
     let places = vec![
@@ -65,7 +65,7 @@ async fn who_answers_is_found_with_its_models_and_can_be_taken_as_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn somebody_who_listens_and_says_nothing_does_not_hold_it_up() {
+async fn a_silent_listener_does_not_delay_discovery() {
     // The system takes the connection; nobody ever answers it.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
@@ -85,7 +85,7 @@ async fn somebody_who_listens_and_says_nothing_does_not_hold_it_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_private_addresses_may_not_be_called_nobody_is() {
+async fn without_private_access_no_address_is_called() {
     let decoy = Decoy::set_up();
     let places = vec![ServerAddress::new(
         "Ollama",

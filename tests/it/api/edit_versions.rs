@@ -77,7 +77,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn an_edit_says_who_made_it(backend) {
+    async fn an_edit_records_its_editor(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let (space, greeting) = greeted(&ann).await;

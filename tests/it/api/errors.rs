@@ -26,7 +26,7 @@ async fn refused(request: RequestBuilder) -> (u16, String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn broken_bodies_are_told_apart() {
+async fn malformed_bodies_have_distinct_errors() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let json = "application/json";
@@ -251,7 +251,7 @@ async fn a_stranger_learns_nothing_but_to_sign_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_wears_the_security_headers_and_an_id() {
+async fn every_response_has_the_security_headers_and_an_id() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let client = http_client();
     let mut ids = Vec::new();
@@ -294,7 +294,7 @@ async fn every_answer_wears_the_security_headers_and_an_id() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failure_on_the_way_to_the_door_has_its_request_id_too() {
+async fn a_failure_before_the_handler_has_its_request_id() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     app.app.db.clone().close().await;

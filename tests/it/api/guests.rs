@@ -6,15 +6,15 @@ use serde_json::json;
 use crate::support::answer::refusal;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
 use crate::support::person::token_of;
+use crate::support::role_fixture::RoleFixture;
 
 /// A guest in the room of everybody, with the answer that let them in and the token that did.
-async fn zoe(cast: &Cast) -> (Person, Value, String) {
+async fn zoe(cast: &RoleFixture) -> (Person, Value, String) {
     let invite = cast
         .owner
         .invite(cast.space, json!({"role": "guest"}))
@@ -24,7 +24,7 @@ async fn zoe(cast: &Cast) -> (Person, Value, String) {
     (person, answer, token)
 }
 
-async fn sign_in(cast: &Cast, username: &Value, password: &str) -> (u16, Value) {
+async fn sign_in(cast: &RoleFixture, username: &Value, password: &str) -> (u16, Value) {
     let body = json!({"username": username, "password": password});
     Person::at(&cast.app.base).post("/api/session", body).await
 }
@@ -35,8 +35,8 @@ async fn n_rows(facts: &mut Facts, table: &str, id: i64) -> i64 {
 }
 
 on_both! {
-    async fn a_guest_who_leaves_without_having_written_is_deleted(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_guest_that_leaves_without_a_message_is_deleted(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let (guest, answer, _) = zoe(&cast).await;
 
         let left = guest.delete("/api/session").await;
@@ -48,8 +48,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn a_guest_who_is_removed_keeps_the_account_as_long_as_its_session(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_removed_guest_keeps_the_account_as_long_as_its_session(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let (guest, answer, token) = zoe(&cast).await;
         let membership = id(&answer["membership"]);
 
@@ -63,8 +63,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn a_guest_who_wrote_stays_in_the_history(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_guest_with_messages_stays_in_the_history(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let (guest, answer, _) = zoe(&cast).await;
         let root = cast.document["root_conversation_id"].as_i64().unwrap();
         expect(201, guest.post_message(root, "As a guest.", None).await);
@@ -78,8 +78,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn nobody_signs_in_as_a_guest(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_guest_account_cannot_be_signed_in_to(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let (_, answer, _) = zoe(&cast).await;
 
         for password in ["", "correct horse battery", "null"] {
@@ -89,8 +89,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn a_guest_who_takes_a_name_and_a_password_stays_who_they_are(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_guest_that_registers_keeps_its_identity(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let (guest, answer, _) = zoe(&cast).await;
         let root = cast.document["root_conversation_id"].as_i64().unwrap();
         expect(201, guest.post_message(root, "As a guest.", None).await);
@@ -114,7 +114,7 @@ on_both! {
     }
 
     async fn what_would_be_lost_with_the_session_is_not_for_guests(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let (guest, answer, _) = zoe(&cast).await;
         let seat = format!("/api/memberships/{}", id(&answer["membership"]));
 
@@ -127,8 +127,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn a_guest_who_signs_out_leaves_and_may_come_again_by_the_same_name(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_guest_that_signs_out_leaves_and_can_rejoin_by_the_same_name(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let (guest, answer, token) = zoe(&cast).await;
         let root = cast.document["root_conversation_id"].as_i64().unwrap();
         expect(201, guest.post_message(root, "Hello.", None).await);
@@ -147,8 +147,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn who_has_an_account_stays_seated_when_they_sign_out(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+    async fn a_registered_user_stays_a_member_after_signing_out(backend) {
+        let (cast, seats) = RoleFixture::create(backend).await;
 
         assert_eq!(cast.member.delete("/api/session").await.0, 204);
 
@@ -161,7 +161,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_lives_as_long_as_the_session() {
-    let (cast, _) = Cast::meet(TestBackend::Sqlite).await;
+    let (cast, _) = RoleFixture::create(TestBackend::Sqlite).await;
     let (guest, _, _) = zoe(&cast).await;
 
     cast.app.app.clock.advance_ms(30 * 86_400_000 - 1);

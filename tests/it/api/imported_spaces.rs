@@ -10,8 +10,8 @@ use crate::support::chat_files::fetch;
 use crate::support::chat_files::import;
 use crate::support::person::expect;
 use crate::support::person::id;
-use crate::support::whole_space::unpacked;
-use crate::support::whole_space::with;
+use crate::support::space_content::unpacked;
+use crate::support::space_content::with_file;
 
 on_both! {
     async fn an_imported_space_arrives_with_auto_mode_off_and_tools_on_approval(backend) {
@@ -26,7 +26,7 @@ on_both! {
             "tools": {"dice": "allowed", "time": "allowed", "web_fetch": "allowed"},
             "tool_servers": [{"label": "wiki", "url": "https://wiki.example/mcp", "use": "allowed"}],
         });
-        let file = with(&packed, "space.json", document.to_string().as_bytes());
+        let file = with_file(&packed, "space.json", document.to_string().as_bytes());
 
         let done = import(&ann, "/api/spaces/import", "inn.zip", &file).await;
 

@@ -7,12 +7,12 @@ use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
 use crate::support::person::token_of;
+use crate::support::role_fixture::RoleFixture;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -32,12 +32,12 @@ fn lifetime(invite: &Value) -> i64 {
 }
 
 on_both! {
-    async fn the_hosts_of_a_space_invite_and_nobody_else(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn only_hosts_of_a_space_invite(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let path = cast.path("/invites");
         let made = cast.owner.invite(cast.space, json!({"role": "member"})).await;
 
-        for ((who, person), status) in cast.everybody().into_iter().zip([404, 403, 403, 201, 201, 201]) {
+        for ((who, person), status) in cast.all_roles().into_iter().zip([404, 403, 403, 201, 201, 201]) {
             let answer = person.post(&path, json!({"role": "moderator"})).await;
             assert_eq!(answer.0, status, "{who}: {}", answer.1);
             let listed = person.get(&path).await;
@@ -51,8 +51,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn the_token_is_told_once_and_stored_as_a_hash(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn the_token_is_shown_once_and_stored_as_a_hash(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
 
         let made = cast.owner.invite(cast.space, json!({"role": "guest", "max_uses": 5})).await;
 
@@ -77,8 +77,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn an_invite_that_cannot_be_is_refused_with_what_it_takes(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn an_invalid_invite_is_rejected_with_the_allowed_values(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let path = cast.path("/invites");
         let cases = [
             (json!({}), 400, "missing_field", "role"),
@@ -109,7 +109,7 @@ on_both! {
     }
 
     async fn what_was_taken_back_opens_nothing_and_is_not_listed(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let made = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let other = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let path = format!("/api/join/{}", token_of(&made));
@@ -128,7 +128,7 @@ on_both! {
     }
 
     async fn an_invite_belongs_to_its_space(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let theirs = cast.outsider.create_space("Theirs", json!({})).await;
         let invite = cast.outsider.invite(id(&theirs), json!({"role": "guest"})).await;
 
@@ -141,8 +141,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn a_deleted_space_takes_its_invites_along(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_deleted_space_deletes_its_invites(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
 
         assert_eq!(cast.owner.delete(&cast.path("")).await.0, 204);
@@ -154,8 +154,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn nobody_comes_into_an_archived_space(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn an_archived_space_cannot_be_joined(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let path = format!("/api/join/{}", token_of(&invite));
         let archived = (403, "space_archived".to_owned());

@@ -7,12 +7,12 @@ use serde_json::json;
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
 use crate::support::person::token_of;
+use crate::support::role_fixture::RoleFixture;
 
 const UNLIMITED: &[(&str, &str)] = &[("LIMIT_REGISTRATIONS_PER_HOUR", "0")];
 
@@ -24,7 +24,7 @@ fn expired() -> (u16, String) {
     (410, "invite_expired".to_owned())
 }
 
-pub fn door(token: &str) -> String {
+pub fn join_path(token: &str) -> String {
     format!("/api/join/{token}")
 }
 
@@ -45,20 +45,20 @@ async fn n_users(app: &TestApp) -> i64 {
 }
 
 /// What somebody who stands before the door gets who wants in under a name.
-pub async fn knock(app: &TestApp, token: &str, name: &str) -> (u16, Value) {
+pub async fn join_as_guest(app: &TestApp, token: &str, name: &str) -> (u16, Value) {
     let body = json!({"display_name": name});
-    Person::at(&app.base).post(&door(token), body).await
+    Person::at(&app.base).post(&join_path(token), body).await
 }
 
 on_both! {
-    async fn a_link_tells_what_one_would_join_and_no_more(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_link_previews_the_space_and_no_more(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let card = cast.owner.create_character("Ada", None).await;
         cast.owner.seat(&cast.document, &card).await;
         let invite = cast.moderator.invite(cast.space, json!({"role": "guest"})).await;
         let token = token_of(&invite);
 
-        let seen = expect(200, Person::at(&cast.app.base).get(&door(token)).await);
+        let seen = expect(200, Person::at(&cast.app.base).get(&join_path(token)).await);
 
         let mut expected = json!({
             "space": {"name": "Room"},
@@ -69,18 +69,18 @@ on_both! {
             "already_member": false,
         });
         assert_eq!(seen, expected);
-        assert_eq!(expect(200, cast.outsider.get(&door(token)).await), expected);
+        assert_eq!(expect(200, cast.outsider.get(&join_path(token)).await), expected);
         expected["already_member"] = json!(true);
-        assert_eq!(expect(200, cast.member.get(&door(token)).await), expected);
+        assert_eq!(expect(200, cast.member.get(&join_path(token)).await), expected);
         assert_eq!(uses(&cast.app, &invite).await, 0, "looking takes no use");
         for unknown in ["x", "", "%20", &"a".repeat(43)] {
-            assert_eq!(Person::at(&cast.app.base).get(&door(unknown)).await.0, 404, "{unknown:?}");
+            assert_eq!(Person::at(&cast.app.base).get(&join_path(unknown)).await.0, 404, "{unknown:?}");
         }
         cast.app.close().await;
     }
 
     async fn a_guest_needs_a_name_and_nothing_else(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let root = cast.document["root_conversation_id"].as_i64().unwrap();
 
@@ -98,8 +98,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn a_guest_without_a_name_takes_no_use(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_guest_without_a_name_consumes_no_use(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let before = n_users(&cast.app).await;
         let cases = [
@@ -112,7 +112,7 @@ on_both! {
         ];
 
         for (body, status, code, param) in cases {
-            let refused = Person::at(&cast.app.base).post(&door(token_of(&invite)), body.clone()).await;
+            let refused = Person::at(&cast.app.base).post(&join_path(token_of(&invite)), body.clone()).await;
             assert_eq!(refusal(&refused), (status, code.to_owned()), "{body}");
             assert_eq!(refused.1["error"]["param"], param, "{body}");
         }
@@ -120,14 +120,14 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn of_a_hundred_who_want_the_last_use_one_gets_it(backend) {
+    async fn one_of_a_hundred_joins_gets_the_last_use(backend) {
         let app = TestApp::start_with(backend, UNLIMITED).await;
         let admin = app.admin().await;
         let space = id(&admin.create_space("Room", json!({})).await);
         let invite = admin.invite(space, json!({"role": "guest", "max_uses": 1})).await;
         let before = n_users(&app).await;
 
-        let answers = join_all((0..100).map(async |n| knock(&app, token_of(&invite), &format!("Visitor {n}")).await)).await;
+        let answers = join_all((0..100).map(async |n| join_as_guest(&app, token_of(&invite), &format!("Visitor {n}")).await)).await;
 
         let n_in = answers.iter().filter(|it| it.0 == 201).count();
         let n_late = answers.iter().filter(|it| it.0 == 410).count();
@@ -139,14 +139,14 @@ on_both! {
     }
 
     async fn of_many_with_an_account_as_many_get_in_as_there_are_uses(backend) {
-        let env = [crate::support::app::OPEN, UNLIMITED].concat();
+        let env = [crate::support::app::OPEN_REGISTRATION, UNLIMITED].concat();
         let app = TestApp::start_with(backend, &env).await;
         let admin = app.admin().await;
         let space = id(&admin.create_space("Room", json!({})).await);
         let invite = admin.invite(space, json!({"role": "member", "max_uses": 3})).await;
         let mut people = Vec::new();
         for n in 0..8 {
-            people.push(app.person(&format!("person{n}")).await);
+            people.push(app.register(&format!("person{n}")).await);
         }
 
         let answers = join_all(people.iter().map(|it| it.join(token_of(&invite)))).await;
@@ -159,20 +159,20 @@ on_both! {
     }
 
     async fn a_link_ends_with_its_time_and_with_its_uses(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let short = cast.owner.invite(cast.space, json!({"role": "guest", "expires_in_hours": 0.5})).await;
         let single = cast.owner.invite(cast.space, json!({"role": "guest", "max_uses": 1})).await;
 
         cast.app.app.clock.advance_ms(30 * 60_000 - 1);
-        assert_eq!(knock(&cast.app, token_of(&short), "Early").await.0, 201);
+        assert_eq!(join_as_guest(&cast.app, token_of(&short), "Early").await.0, 201);
         cast.app.app.clock.advance_ms(1);
-        assert_eq!(knock(&cast.app, token_of(&single), "First").await.0, 201);
+        assert_eq!(join_as_guest(&cast.app, token_of(&single), "First").await.0, 201);
 
         for invite in [&short, &single] {
             let token = token_of(invite);
-            assert_eq!(refusal(&knock(&cast.app, token, "Late").await), expired());
+            assert_eq!(refusal(&join_as_guest(&cast.app, token, "Late").await), expired());
             assert_eq!(refusal(&cast.outsider.join(token).await), expired());
-            assert_eq!(refusal(&Person::at(&cast.app.base).get(&door(token)).await), expired());
+            assert_eq!(refusal(&Person::at(&cast.app.base).get(&join_path(token)).await), expired());
             assert_eq!(uses(&cast.app, invite).await, 1);
         }
         let listed = expect(200, cast.owner.get(&cast.path("/invites")).await);
@@ -180,8 +180,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn who_is_inside_takes_no_use(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+    async fn a_member_consumes_no_use(backend) {
+        let (cast, seats) = RoleFixture::create(backend).await;
         let invite = cast.owner.invite(cast.space, json!({"role": "moderator", "max_uses": 1})).await;
 
         let inside = expect(200, cast.member.join(token_of(&invite)).await);
@@ -193,33 +193,33 @@ on_both! {
         assert_eq!(joined["membership"]["role"], "moderator");
         let again = expect(200, cast.outsider.join(token_of(&invite)).await);
         assert_eq!(again, joined);
-        assert_eq!(expect(200, cast.outsider.get(&door(token_of(&invite))).await)["already_member"], true);
+        assert_eq!(expect(200, cast.outsider.get(&join_path(token_of(&invite))).await)["already_member"], true);
         cast.app.close().await;
     }
 
     async fn without_an_account_one_comes_in_as_a_guest_or_not_at_all(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
 
         for role in ["member", "moderator"] {
             let invite = cast.owner.invite(cast.space, json!({"role": role})).await;
-            let refused = knock(&cast.app, token_of(&invite), "Zoe").await;
+            let refused = join_as_guest(&cast.app, token_of(&invite), "Zoe").await;
             assert_eq!(refusal(&refused), (401, "not_authenticated".to_owned()), "{role}");
             assert_eq!(uses(&cast.app, &invite).await, 0);
         }
         cast.app.close().await;
     }
 
-    async fn an_invite_is_as_good_as_whoever_made_it_is_now(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+    async fn an_invite_is_valid_only_while_its_creator_may_invite(backend) {
+        let (cast, seats) = RoleFixture::create(backend).await;
         let seat = format!("/api/memberships/{}", seats.moderator);
         let invite = cast.moderator.invite(cast.space, json!({"role": "guest"})).await;
         let of_admin = cast.admin.invite(cast.space, json!({"role": "moderator"})).await;
         let token = token_of(&invite);
-        let look = async |token: &str| refusal_or_ok(Person::at(&cast.app.base).get(&door(token)).await);
+        let look = async |token: &str| refusal_or_ok(Person::at(&cast.app.base).get(&join_path(token)).await);
 
         expect(200, cast.owner.patch(&seat, json!({"role": "member"})).await);
         assert_eq!(look(token).await, not_found(), "demoted");
-        assert_eq!(refusal(&knock(&cast.app, token, "Zoe").await), not_found());
+        assert_eq!(refusal(&join_as_guest(&cast.app, token, "Zoe").await), not_found());
         assert_eq!(refusal(&cast.outsider.join(token).await), not_found());
         expect(200, cast.owner.patch(&seat, json!({"role": "moderator"})).await);
         assert_eq!(look(token).await.0, 200, "promoted again");
@@ -235,8 +235,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn who_was_removed_comes_back_to_the_same_seat_by_a_link(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+    async fn a_removed_member_rejoins_the_same_membership_by_a_link(backend) {
+        let (cast, seats) = RoleFixture::create(backend).await;
         let root = cast.document["root_conversation_id"].as_i64().unwrap();
         let seat = format!("/api/memberships/{}", seats.member);
         expect(201, cast.member.post_message(root, "Before.", None).await);

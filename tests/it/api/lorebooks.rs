@@ -6,12 +6,12 @@ use serde_json::json;
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
 use crate::support::chat_files;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
 use crate::support::person::root_of;
+use crate::support::role_fixture::RoleFixture;
 use crate::support::upstream::server::Upstream;
 use crate::support::wait;
 
@@ -110,7 +110,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn trying_a_text_tells_what_fires_by_which_key_and_why_the_others_do_not(backend) {
+    async fn testing_a_text_shows_activated_entries_and_why_others_are_not(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let book = make(&admin, "Harbor", json!([
@@ -171,8 +171,8 @@ on_both! {
         app.close().await;
     }
 
-    async fn books_take_part_in_the_order_that_whoever_may_gave_them(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn lorebooks_apply_in_the_order_set_by_authorized_users(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let one = make(&cast.moderator, "One", json!([{"keys": ["a"]}])).await;
         let two = make(&cast.moderator, "Two", json!([])).await;
         let strange = make(&cast.admin, "Strange", json!([])).await;
@@ -193,7 +193,7 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn what_is_said_wakes_the_books_of_the_space_and_of_the_card(backend) {
+    async fn a_message_activates_lorebooks_of_the_space_and_of_the_card(backend) {
         let (app, upstream) = (TestApp::start(backend).await, Upstream::start().await);
         let admin = app.admin().await;
         let model = json!({"name": "M", "base_url": upstream.base_url(), "model": "m", "is_default": true});

@@ -5,10 +5,10 @@ use serde_json::json;
 
 use crate::support::answer::refusal;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
-use crate::support::cast::user_id;
 use crate::support::person::expect;
 use crate::support::person::id;
+use crate::support::role_fixture::RoleFixture;
+use crate::support::role_fixture::user_id;
 
 fn of_kind(roster: &Value, kind: &str) -> Vec<String> {
     let seats = roster["data"].as_array().unwrap().iter();
@@ -19,12 +19,12 @@ fn of_kind(roster: &Value, kind: &str) -> Vec<String> {
 }
 
 on_both! {
-    async fn a_character_is_seated_by_who_owns_its_card_and_has_the_right(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_character_is_added_by_its_owner_with_the_right_to(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let path = cast.path("/memberships");
         let statuses = [("outsider", 404), ("guest", 403), ("member", 403), ("moderator", 201), ("owner", 201), ("admin", 201)];
 
-        for ((who, person), (_, status)) in cast.everybody().into_iter().zip(statuses) {
+        for ((who, person), (_, status)) in cast.all_roles().into_iter().zip(statuses) {
             let card = person.create_character(who, None).await;
             let answer = person.post(&path, json!({"character_id": id(&card)})).await;
             assert_eq!(answer.0, status, "{who}: {}", answer.1);
@@ -39,8 +39,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn nobody_sits_twice_and_who_comes_back_has_the_same_seat(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+    async fn a_member_is_added_once_and_rejoins_the_same_membership(backend) {
+        let (cast, seats) = RoleFixture::create(backend).await;
         let path = cast.path("/memberships");
         let card = cast.owner.create_character("Ada", None).await;
         let seat = |id: i64| format!("/api/memberships/{id}");
@@ -68,7 +68,7 @@ on_both! {
     }
 
     async fn a_roster_is_paged_in_its_own_order(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+        let (cast, seats) = RoleFixture::create(backend).await;
         let list = async |query: &str| {
             let path = format!("/api/spaces/{}/memberships{query}", cast.space);
             let part = expect(200, cast.owner.get(&path).await);
@@ -92,7 +92,7 @@ on_both! {
     }
 
     async fn everybody_may_leave_but_the_owner(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+        let (cast, seats) = RoleFixture::create(backend).await;
         let seat = |id: i64| format!("/api/memberships/{id}");
 
         let owner = cast.owner.delete(&seat(seats.owner)).await;
@@ -108,8 +108,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn a_seat_takes_a_character_or_a_person_who_is_there(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_membership_needs_an_existing_character_or_user(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let card = cast.owner.create_character("Ada", None).await;
         let outsider = user_id(&cast.outsider).await;
         let cases = [
@@ -130,7 +130,7 @@ on_both! {
     }
 
     async fn an_admin_without_a_seat_sees_and_manages_but_does_not_post(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+        let (cast, seats) = RoleFixture::create(backend).await;
         let root = cast.document["root_conversation_id"].as_i64().unwrap();
 
         let seen = expect(200, cast.admin.get(&cast.path("")).await);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::api::admin::office::Office;
+use crate::api::admin::admin_role::AdminFixture;
 use crate::support::answer::Answer;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
@@ -20,7 +20,7 @@ use crate::support::wait;
 const PLANTED: &str = "zanzibar";
 
 /// Asks for the figures with these headers.
-async fn ask(office: &Office, headers: &[(&str, &str)]) -> Answer {
+async fn ask(office: &AdminFixture, headers: &[(&str, &str)]) -> Answer {
     let mut request = http_client().get(format!("{}/metrics", office.app.base));
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -29,7 +29,7 @@ async fn ask(office: &Office, headers: &[(&str, &str)]) -> Answer {
 }
 
 /// Every figure by its name and labels; fails on what no reader of OpenMetrics takes.
-async fn figures(office: &Office) -> BTreeMap<String, f64> {
+async fn figures(office: &AdminFixture) -> BTreeMap<String, f64> {
     let answer = ask(office, &[]).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let mut lines: Vec<&str> = answer.text.lines().collect();
@@ -65,10 +65,10 @@ async fn key_of(person: &Person) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_figures_are_for_an_admins_key_or_for_this_machine() {
+async fn metrics_need_an_admins_key_or_a_local_request() {
     let public = [("TROUPE_PUBLIC_URL", "https://troupe.example")];
-    let office = Office::open_with(TestBackend::Sqlite, &public).await;
-    let ann = office.app.person("ann").await;
+    let office = AdminFixture::open_with(TestBackend::Sqlite, &public).await;
+    let ann = office.app.register("ann").await;
     let (admins, anns) = (key_of(&office.admin).await, key_of(&ann).await);
     let elsewhere = ("x-forwarded-for", "203.0.113.7");
     let cookie = ("cookie", office.admin.cookie());
@@ -110,13 +110,13 @@ async fn the_figures_are_for_an_admins_key_or_for_this_machine() {
 }
 
 on_both! {
-    async fn every_figure_is_counted_where_it_happens(backend) {
-        let office = Office::open(backend).await;
-        let place = office.place(&office.admin, "Harbor").await;
+    async fn every_metric_is_counted(backend) {
+        let office = AdminFixture::open(backend).await;
+        let place = office.create_space(&office.admin, "Harbor").await;
         let ear = Ear::on(&office.admin, place.conversation).await;
-        office.says(&office.admin, place.conversation, "One.").await;
+        office.post(&office.admin, place.conversation, "One.").await;
         office.upstream.next(Script::status(401));
-        office.says(&office.admin, place.conversation, "Two.").await;
+        office.post(&office.admin, place.conversation, "Two.").await;
         let gate = Gate::closed();
         office.upstream.next(Script::say("Slow one.").gated(&gate));
         let post = office.admin.post_message(place.conversation, "Three.", None).await;
@@ -187,9 +187,9 @@ on_both! {
         office.close().await;
     }
 
-    async fn no_figure_tells_what_anybody_wrote(backend) {
-        let office = Office::open(backend).await;
-        let ann = office.app.person(PLANTED).await;
+    async fn no_metric_contains_message_text(backend) {
+        let office = AdminFixture::open(backend).await;
+        let ann = office.app.register(PLANTED).await;
         let settings = json!({"reply_order": "list", "description": PLANTED});
         let space = ann.create_space(PLANTED, settings).await;
         let character = ann.create_character(PLANTED, Some(PLANTED)).await;
@@ -200,10 +200,10 @@ on_both! {
         let model = json!({"name": PLANTED, "model": PLANTED, "base_url": office.upstream.base_url(), "is_default": true});
         expect(201, office.admin.post("/api/providers", model).await);
         office.upstream.next(Script::say(PLANTED));
-        office.says(&ann, conversation, PLANTED).await;
+        office.post(&ann, conversation, PLANTED).await;
         let refusal = json!({"error": {"message": PLANTED, "code": PLANTED, "type": PLANTED}});
         office.upstream.next(Script::json(400, &refusal));
-        office.says(&ann, conversation, PLANTED).await;
+        office.post(&ann, conversation, PLANTED).await;
         for path in [
             format!("/{PLANTED}"),
             format!("/api/{PLANTED}?q={PLANTED}"),
@@ -225,9 +225,9 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn however_odd_the_requests_the_figures_stay_few() {
-    let office = Office::open(TestBackend::Sqlite).await;
-    let ann = office.app.person("ann").await;
+async fn unusual_requests_add_no_metric_series() {
+    let office = AdminFixture::open(TestBackend::Sqlite).await;
+    let ann = office.app.register("ann").await;
     let odd = async |n: usize| {
         let method = Method::from_bytes(format!("ODD{n}").as_bytes()).unwrap();
         for path in ["/nothing", "/api/nothing", "/api/spaces/"] {

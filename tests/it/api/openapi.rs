@@ -6,12 +6,12 @@ use reqwest::Method;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::realtime::stage::Stage;
+use crate::live::fixture::LiveFixture;
 use crate::support::answer::Answer;
+use crate::support::api_contract;
+use crate::support::api_contract::document;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::contract;
-use crate::support::contract::document;
 use crate::support::ear::Ear;
 use crate::support::ear::type_of;
 use crate::support::person::expect;
@@ -46,7 +46,7 @@ fn places(path: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn it_is_openapi_3_1_and_says_whose_it_is() {
+fn the_document_is_openapi_3_1_and_names_its_product() {
     let document = document();
 
     assert_eq!(document["openapi"], "3.1.0");
@@ -55,7 +55,7 @@ fn it_is_openapi_3_1_and_says_whose_it_is() {
 }
 
 #[test]
-fn every_reference_leads_somewhere_and_nothing_is_told_in_vain() {
+fn every_reference_resolves_and_every_schema_is_used() {
     let mut named = BTreeSet::new();
     walk(document(), &mut |value| {
         if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
@@ -73,7 +73,7 @@ fn every_reference_leads_somewhere_and_nothing_is_told_in_vain() {
 }
 
 #[test]
-fn every_operation_has_a_name_of_its_own_a_sentence_and_a_known_room() {
+fn every_operation_has_a_unique_id_a_summary_and_a_known_tag() {
     let rooms = document()["tags"].as_array().unwrap();
     let rooms: BTreeSet<&str> = rooms
         .iter()
@@ -126,7 +126,7 @@ fn every_parameter_has_a_shape() {
 }
 
 #[test]
-fn every_operation_tells_how_it_ends_well_and_what_may_go_wrong() {
+fn every_operation_documents_its_success_and_its_errors() {
     for (path, method, operation) in operations() {
         let answers = operation["responses"].as_object().unwrap();
         let what = format!("{method} {path}: {:?}", answers.keys());
@@ -261,7 +261,7 @@ async fn it_is_open_to_everyone_and_sent_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_said_to_be_open_is_open_and_the_rest_asks_who_calls() {
+async fn only_documented_public_endpoints_work_without_authentication() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
 
@@ -292,22 +292,22 @@ async fn what_is_said_to_be_open_is_open_and_the_rest_asks_who_calls() {
 
 #[test]
 #[should_panic(expected = "not as the document tells")]
-fn a_field_that_is_not_told_of_is_a_fault() {
+fn an_undocumented_field_is_detected() {
     let body = json!({"needed": false, "secret": 1});
 
-    contract::hold(&Method::GET, "/api/setup", 200, &body);
+    api_contract::check_response(&Method::GET, "/api/setup", 200, &body);
 }
 
 #[test]
 #[should_panic(expected = "of which the document does not tell")]
-fn a_status_that_is_not_told_of_is_a_fault() {
-    contract::hold(&Method::GET, "/api/setup", 418, &json!({}));
+fn an_undocumented_status_is_detected() {
+    api_contract::check_response(&Method::GET, "/api/setup", 418, &json!({}));
 }
 
 /// What a run says is held to the document wherever the engine room is tested; here, what people do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_heard_in_a_room_is_as_the_document_tells() {
-    let stage = Stage::open().await;
+async fn events_of_a_space_match_the_document() {
+    let stage = LiveFixture::open().await;
     let (space, conversation) = (stage.space.0, stage.conversation.0);
     let ear = Ear::on(&stage.bob, conversation).await;
     for frame in [
@@ -357,7 +357,7 @@ async fn what_is_heard_in_a_room_is_as_the_document_tells() {
     .await;
 
     let log = ear.log();
-    log.iter().for_each(contract::hold_frame);
+    log.iter().for_each(api_contract::check_frame);
     let heard: BTreeSet<String> = log.iter().filter_map(type_of).collect();
     for event in [
         "activity",

@@ -8,15 +8,15 @@ use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::person::Person;
 use crate::support::person::http_client;
-use crate::support::raw::RawAnswer;
-use crate::support::raw::UPGRADE;
-use crate::support::raw::exchange;
-use crate::support::raw::request;
+use crate::support::raw_http::RawResponse;
+use crate::support::raw_http::UPGRADE;
+use crate::support::raw_http::exchange;
+use crate::support::raw_http::request;
 
 const PUBLIC: &[(&str, &str)] = &[("TROUPE_PUBLIC_URL", "https://troupe.example")];
 
 /// A request to make a space, as a page would send it.
-async fn make(base: &str, host: &str, headers: &[(&str, &str)]) -> RawAnswer {
+async fn make(base: &str, host: &str, headers: &[(&str, &str)]) -> RawResponse {
     let body = r#"{"name":"Room"}"#;
     let length = body.len().to_string();
     let json = [
@@ -29,7 +29,7 @@ async fn make(base: &str, host: &str, headers: &[(&str, &str)]) -> RawAnswer {
 }
 
 /// The upgrade to a socket, as a page would ask for it.
-async fn upgrade(base: &str, host: &str, headers: &[(&str, &str)]) -> RawAnswer {
+async fn upgrade(base: &str, host: &str, headers: &[(&str, &str)]) -> RawResponse {
     let headers = [headers, &UPGRADE].concat();
     exchange(base, request("GET /ws HTTP/1.1", Some(host), &headers)).await
 }
@@ -80,20 +80,20 @@ async fn only_our_own_origin_may_use_the_cookie() {
         for origin in &foreign(host) {
             let headers = [cookie, ("Origin", origin)];
             assert_eq!(
-                make(base, host, &headers).await.refusal(),
+                make(base, host, &headers).await.error(),
                 refused,
                 "{origin}"
             );
             assert_eq!(
-                upgrade(base, host, &headers).await.refusal(),
+                upgrade(base, host, &headers).await.error(),
                 refused,
                 "{origin}"
             );
         }
         for other in [base, "https://evil.example"] {
             let twice = [cookie, ("Origin", base), ("Origin", other)];
-            assert_eq!(make(base, host, &twice).await.refusal(), refused);
-            assert_eq!(upgrade(base, host, &twice).await.refusal(), refused);
+            assert_eq!(make(base, host, &twice).await.error(), refused);
+            assert_eq!(upgrade(base, host, &twice).await.error(), refused);
         }
         let ours = [cookie, ("Origin", base)];
         assert_eq!(make(base, host, &ours).await.status, 201);
@@ -109,7 +109,7 @@ async fn only_our_own_origin_may_use_the_cookie() {
         assert_eq!(upgrade(base, host, &public).await.status, opened);
         // A program names no origin; at the socket no browser does without.
         assert_eq!(make(base, host, &[cookie]).await.status, 201);
-        assert_eq!(upgrade(base, host, &[cookie]).await.refusal(), refused);
+        assert_eq!(upgrade(base, host, &[cookie]).await.error(), refused);
         app.close().await;
     }
 }

@@ -163,7 +163,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn a_snapshot_keeps_to_two_mib_and_begins_anew_where_the_changes_are_more(backend) {
+    async fn a_snapshot_is_at_most_two_mib_and_resets_when_there_are_more_changes(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let conversation = long_conversation(&app, &ann).await;

@@ -7,12 +7,12 @@ use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
 use crate::support::chat_files::bring;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
-use crate::support::room::Room;
+use crate::support::role_fixture::RoleFixture;
+use crate::support::test_space::TestSpace;
 
 async fn make(person: &Person, name: &str, document: Value) -> Value {
     let body = json!({"name": name, "document": document});
@@ -68,15 +68,15 @@ on_both! {
         app.close().await;
     }
 
-    async fn a_preset_is_read_by_its_owner_and_by_those_who_sit_where_it_is_used(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_preset_is_readable_by_its_owner_and_members_of_spaces_that_use_it(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let ada = cast.moderator.create_character("Ada", None).await;
         let ada = cast.moderator.seat(&cast.document, &ada).await;
         let by_seat = make(&cast.moderator, "Of the seat", json!({})).await;
         let by_space = make(&cast.moderator, "Of the space", json!({})).await;
         let statuses = async |preset: &Value| {
             let mut statuses = Vec::new();
-            for (_, person) in cast.everybody() {
+            for (_, person) in cast.all_roles() {
                 statuses.push(person.get(&path_of(preset)).await.0);
             }
             statuses
@@ -89,7 +89,7 @@ on_both! {
         expect(200, of_seat(&cast.moderator, &ada, &by_seat["id"]).await);
         expect(200, of_space(&cast.moderator, &cast.document, json!({"preset_id": by_space["id"]})).await);
         assert_eq!((statuses(&by_seat).await, statuses(&by_space).await), (met.to_vec(), met.to_vec()));
-        for ((who, person), status) in cast.everybody().into_iter().zip([404, 403, 403, 200, 403, 200]) {
+        for ((who, person), status) in cast.all_roles().into_iter().zip([404, 403, 403, 200, 403, 200]) {
             let changed = person.patch(&path_of(&by_seat), json!({"document": {}})).await;
             assert_eq!(changed.0, status, "{who} changes: {}", changed.1);
         }
@@ -101,7 +101,7 @@ on_both! {
     }
 
     async fn a_preset_that_one_may_not_read_is_none_to_go_by(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let mine = make(&cast.owner, "Mine", json!({})).await;
         let theirs = make(&cast.outsider, "Theirs", json!({})).await;
         let seat = seats(&cast.owner, &cast.document).await.remove(0);
@@ -168,7 +168,7 @@ on_both! {
     }
 
     async fn the_uppermost_that_states_a_sampler_decides_what_is_sent(backend) {
-        let room = Room::open(backend, json!({}), &["Ada"]).await;
+        let room = TestSpace::open(backend, json!({}), &["Ada"]).await;
         let ann = &room.person;
         let of_the_space = make(ann, "Space", json!({"temperature": 0.1, "top_p": 0.1, "top_k": 11, "min_p": 0.1, "stop": ["END"]})).await;
         let of_the_seat = make(ann, "Seat", json!({"top_k": 33, "min_p": 0.3, "repetition_penalty": 1})).await;
@@ -178,7 +178,7 @@ on_both! {
         let path = format!("/api/memberships/{}", id(&ada));
         expect(200, ann.patch(&path, json!({"settings": {"preset": {"min_p": 0.4, "max_tokens": 77}}})).await);
 
-        room.say("Hello.").await;
+        room.post("Hello.").await;
         room.settle().await;
 
         let body = room.upstream.body(0);
@@ -188,7 +188,7 @@ on_both! {
     }
 
     async fn a_deleted_preset_still_applies_where_it_is_used(backend) {
-        let room = Room::open(backend, json!({}), &["Ada"]).await;
+        let room = TestSpace::open(backend, json!({}), &["Ada"]).await;
         let ann = &room.person;
         let order = json!({"prompt_order": [{"id": "main", "slot": "main", "text": "Speak in verse."}, {"id": "h", "slot": "history"}]});
         let verse = make(ann, "Verse", order).await;
@@ -196,7 +196,7 @@ on_both! {
         expect(200, of_seat(ann, &ada, &verse["id"]).await);
 
         assert_eq!(ann.delete(&path_of(&verse)).await.0, 204);
-        room.say("Hello.").await;
+        room.post("Hello.").await;
         room.settle().await;
 
         assert!(room.upstream.body(0)["messages"][0]["content"].as_str().unwrap().starts_with("Speak in verse."));

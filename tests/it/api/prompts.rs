@@ -118,7 +118,7 @@ fn preset() -> Value {
 }
 
 /// Three characters in a room of this kind, Dot muted, and what has been said so far.
-struct Three<'a> {
+struct GroupOfThree<'a> {
     bob: &'a Person,
     upstream: &'a Upstream,
     /// The address of the space.
@@ -128,8 +128,13 @@ struct Three<'a> {
     seats: [i64; 3],
 }
 
-impl<'a> Three<'a> {
-    async fn meet(bob: &'a Person, upstream: &'a Upstream, mode: &str, preset: i64) -> Three<'a> {
+impl<'a> GroupOfThree<'a> {
+    async fn create(
+        bob: &'a Person,
+        upstream: &'a Upstream,
+        mode: &str,
+        preset: i64,
+    ) -> GroupOfThree<'a> {
         let rules = json!({"reply_order": "manual", "card_handling_mode": mode});
         let space = bob.create_space("Analytical", rules).await;
         let settings = json!({
@@ -152,7 +157,7 @@ impl<'a> Three<'a> {
             bob.patch(&format!("/api/memberships/{}", seats[2]), muted)
                 .await,
         );
-        let three = Three {
+        let three = GroupOfThree {
             bob,
             upstream,
             space: at,
@@ -236,7 +241,7 @@ on_both! {
             let model = json!({"name": "M", "base_url": upstream.base_url(), "model": "m", "is_default": true});
             expect(201, bob.post("/api/providers", model).await);
             let preset = id(&expect(201, bob.post("/api/presets", preset()).await));
-            let three = Three::meet(&bob, &upstream, mode, preset).await;
+            let three = GroupOfThree::create(&bob, &upstream, mode, preset).await;
             let run = three.answers(0, "Fifteen tons, says Cid.").await;
             let normal = three.sent_by(&run, 1).await;
             insta::assert_snapshot!(format!("normal_{mode}"), normal);

@@ -8,11 +8,11 @@ use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
+use crate::support::role_fixture::RoleFixture;
 
 /// An address that refuses every connection.
 const NOWHERE: &str = "http://127.0.0.1:1/v1";
@@ -33,11 +33,11 @@ async fn defaults(admin: &Person) -> Vec<String> {
 }
 
 on_both! {
-    async fn only_an_admin_puts_models_on_the_shelf(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn only_an_admin_manages_providers(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         make(&cast.admin, "Local").await;
 
-        for (who, person) in &cast.everybody()[..5] {
+        for (who, person) in &cast.all_roles()[..5] {
             let body = json!({"name": "Mine", "base_url": NOWHERE, "model": "m"});
             for refused in [
                 person.post("/api/providers", body).await,
@@ -207,7 +207,7 @@ async fn an_address_must_be_allowed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_provider_takes_a_name_a_model_and_an_address() {
+async fn a_provider_requires_a_name_a_model_and_an_address() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let whole = json!({"name": "x", "base_url": NOWHERE, "model": "m"});

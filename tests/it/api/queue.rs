@@ -16,15 +16,15 @@ use crate::support::person::root_of;
 const IDLE: &[(&str, &str)] = &[("TROUPE_WORKERS", "0")];
 
 /// A round of Ada, Bob and Cid waits for Ada.
-struct Stage {
+struct Fixture {
     app: TestApp,
     ann: Person,
     conversation: i64,
     seats: Vec<i64>,
 }
 
-impl Stage {
-    async fn set(backend: TestBackend) -> Stage {
+impl Fixture {
+    async fn create(backend: TestBackend) -> Fixture {
         let app = TestApp::start_with(backend, IDLE).await;
         let ann = app.admin().await;
         let rules = json!({"reply_order": "list", "replies_per_turn": "activated"});
@@ -36,7 +36,7 @@ impl Stage {
         }
         let conversation = root_of(&space);
         expect(201, ann.post_message(conversation, "Hi.", None).await);
-        Stage {
+        Fixture {
             app,
             ann,
             conversation,
@@ -48,7 +48,7 @@ impl Stage {
         self.ann.conversation(self.conversation).await
     }
 
-    async fn edits(&self, round: &Value, slots: Value) -> (u16, Value) {
+    async fn edit(&self, round: &Value, slots: Value) -> (u16, Value) {
         let path = format!("/api/conversations/{}/round", self.conversation);
         let body = json!({"round_id": round, "slots": slots});
         self.ann.patch(&path, body).await
@@ -62,13 +62,13 @@ fn members(document: &Value) -> Vec<i64> {
 }
 
 on_both! {
-    async fn the_queue_is_what_one_says_it_is(backend) {
-        let stage = Stage::set(backend).await;
+    async fn the_queue_is_replaced_by_the_given_slots(backend) {
+        let stage = Fixture::create(backend).await;
         let [ada, _, cid] = stage.seats[..] else { panic!("three seats") };
         let before = stage.document().await;
         let round = &before["round"]["id"];
 
-        let after = expect(200, stage.edits(round, json!([cid, ada, cid])).await);
+        let after = expect(200, stage.edit(round, json!([cid, ada, cid])).await);
 
         assert_eq!(members(&after), [cid, ada, cid]);
         assert_eq!(after["round"]["id"], *round);
@@ -81,11 +81,11 @@ on_both! {
     }
 
     async fn an_empty_queue_ends_the_round(backend) {
-        let stage = Stage::set(backend).await;
+        let stage = Fixture::create(backend).await;
         let round = stage.document().await["round"]["id"].clone();
 
-        let after = expect(200, stage.edits(&round, json!([])).await);
-        let again = stage.edits(&round, json!([])).await;
+        let after = expect(200, stage.edit(&round, json!([])).await);
+        let again = stage.edit(&round, json!([])).await;
 
         assert_eq!((&after["state"], &after["round"]), (&json!("idle"), &Value::Null));
         assert_eq!(refusal(&again), (409, "stale_round".to_owned()));
@@ -93,18 +93,18 @@ on_both! {
     }
 
     async fn a_list_made_for_another_round_is_refused(backend) {
-        let stage = Stage::set(backend).await;
+        let stage = Fixture::create(backend).await;
         let round = stage.document().await["round"]["id"].clone();
         expect(201, stage.ann.post_message(stage.conversation, "And?", None).await);
 
-        let stale = stage.edits(&round, json!(stage.seats)).await;
+        let stale = stage.edit(&round, json!(stage.seats)).await;
 
         assert_eq!(refusal(&stale), (409, "stale_round".to_owned()));
         stage.app.close().await;
     }
 
-    async fn who_cannot_be_scheduled_is_refused(backend) {
-        let stage = Stage::set(backend).await;
+    async fn an_unschedulable_member_is_rejected(backend) {
+        let stage = Fixture::create(backend).await;
         let round = stage.document().await["round"]["id"].clone();
         let [ada, bob, _] = stage.seats[..] else { panic!("three seats") };
         let mute = json!({"participation": "muted"});
@@ -112,7 +112,7 @@ on_both! {
         let too_many = vec![ada; 101];
 
         for slots in [json!([bob]), json!([999_999]), json!(too_many)] {
-            let (status, body) = stage.edits(&round, slots).await;
+            let (status, body) = stage.edit(&round, slots).await;
 
             assert_eq!((status, &body["error"]["code"]), (422, &json!("invalid_value")));
             assert_eq!(body["error"]["param"], "slots");

@@ -13,12 +13,12 @@ use serde_json::json;
 use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
 use crate::support::person::root_of;
+use crate::support::role_fixture::RoleFixture;
 
 fn encoded(text: &str) -> String {
     text.bytes().map(|it| format!("%{it:02X}")).collect()
@@ -94,17 +94,17 @@ on_both! {
         app.close().await;
     }
 
-    async fn nobody_finds_what_they_may_not_see(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+    async fn search_finds_only_accessible_messages(backend) {
+        let (cast, seats) = RoleFixture::create(backend).await;
         say(&cast.owner, root_of(&cast.document), "The canary sings.").await;
         let of_space = format!("/api/search?q=canary&space_id={}", cast.space);
 
         let mut found = Vec::new();
-        for (_, person) in cast.everybody() {
+        for (_, person) in cast.all_roles() {
             found.push(search(person, "canary").await.len());
         }
         assert_eq!(found, [0, 1, 1, 1, 1, 0], "an admin without a seat looks into no room by chance");
-        for ((who, person), status) in cast.everybody().into_iter().zip([404, 200, 200, 200, 200, 200]) {
+        for ((who, person), status) in cast.all_roles().into_iter().zip([404, 200, 200, 200, 200, 200]) {
             assert_eq!(person.get(&of_space).await.0, status, "{who}");
         }
         assert_eq!(cast.owner.delete(&format!("/api/memberships/{}", seats.member)).await.0, 204);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::answer::Answer;
 use crate::support::answer::refusal;
-use crate::support::app::OPEN;
+use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
@@ -127,7 +127,7 @@ async fn behind_https_the_cookie_is_secure() {
 }
 
 on_both! {
-    async fn whoever_signed_out_is_out(backend) {
+    async fn a_signed_out_session_is_invalid(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let elsewhere = Person::sign_in(&app.base, "admin").await;
@@ -141,10 +141,10 @@ on_both! {
     }
 
     async fn one_sees_and_ends_ones_own_sessions_alone(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let phone = Person::sign_in(&app.base, "admin").await;
-        let ben = app.person("ben").await;
+        let ben = app.register("ben").await;
 
         let mine = expect(200, admin.get("/api/sessions").await);
 
@@ -190,7 +190,7 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unknown_cookie_is_nobody_and_is_not_adopted() {
+async fn an_unknown_cookie_is_unauthenticated_and_not_adopted() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     app.admin().await;
     let request = http_client()

@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::support::answer::refusal;
-use crate::support::app::OPEN;
+use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::chat_files::bring;
@@ -15,21 +15,21 @@ use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
 use crate::support::person::root_of;
-use crate::support::whole_space::assets_in;
-use crate::support::whole_space::furnished;
-use crate::support::whole_space::told;
-use crate::support::whole_space::unpacked;
-use crate::support::whole_space::with;
+use crate::support::space_content::assets_in;
+use crate::support::space_content::create_full_space;
+use crate::support::space_content::unpacked;
+use crate::support::space_content::visible_content;
+use crate::support::space_content::with_file;
 
 const IMPORT: &str = "/api/spaces/import";
 
 on_both! {
-    async fn a_space_is_the_same_in_an_empty_house(backend) {
-        let old = TestApp::start_with(backend, OPEN).await;
+    async fn a_space_is_the_same_on_an_empty_installation(backend) {
+        let old = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let ann = old.admin().await;
-        let ben = old.person("ben").await;
-        let space = furnished(&ann, &ben).await;
-        let before = told(&ann, id(&space)).await;
+        let ben = old.register("ben").await;
+        let space = create_full_space(&ann, &ben).await;
+        let before = visible_content(&ann, id(&space)).await;
         let file = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
         old.close().await;
 
@@ -39,7 +39,7 @@ on_both! {
         assert_eq!(done["status"], "succeeded", "{done}");
         let arrived = done["space_id"].as_i64().expect("a space");
 
-        assert_eq!(told(&ann, arrived).await, before);
+        assert_eq!(visible_content(&ann, arrived).await, before);
         let mut facts = Facts::open(&new.database).await;
         let forks = "SELECT CAST(count(*) AS TEXT) FROM conversations c JOIN messages m ON m.id = c.forked_from_message_id AND m.conversation_id = c.parent_conversation_id AND m.content = 'Two.'";
         assert_eq!(facts.number(forks).await, 1, "the branch hangs where it hung");
@@ -59,10 +59,10 @@ on_both! {
     }
 
     async fn what_leaves_holds_no_key_no_password_and_nothing_deleted(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let ann = app.admin().await;
-        let ben = app.person("ben").await;
-        let space = furnished(&ann, &ben).await;
+        let ben = app.register("ben").await;
+        let space = create_full_space(&ann, &ben).await;
         let path = format!("/api/spaces/{}/export", id(&space));
 
         assert_eq!(refusal(&ben.get(&path).await), (403, "forbidden".to_owned()));
@@ -97,10 +97,10 @@ on_both! {
         app.close().await;
     }
 
-    async fn a_lorebook_of_somebody_else_stays_on_their_shelf(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+    async fn a_lorebook_of_another_user_is_not_exported(backend) {
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
-        let ben = app.person("ben").await;
+        let ben = app.register("ben").await;
         let space = ben.create_space("The inn", json!({})).await;
         let at = format!("/api/spaces/{}", id(&space));
         let book = json!({"name": "Secrets", "entries": [{"keys": ["x"], "content": "The canary."}]});
@@ -120,10 +120,10 @@ on_both! {
     }
 
     async fn a_file_that_is_no_space_leaves_nothing_behind(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let ann = app.admin().await;
-        let ben = app.person("ben").await;
-        let space = furnished(&ann, &ben).await;
+        let ben = app.register("ben").await;
+        let space = create_full_space(&ann, &ben).await;
         let good = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
         let mut facts = Facts::open(&app.database).await;
         let count = "SELECT CAST((SELECT count(*) FROM spaces) + (SELECT count(*) FROM messages) + (SELECT count(*) FROM characters) + (SELECT count(*) FROM space_memberships) + (SELECT count(*) FROM lorebooks) + (SELECT count(*) FROM lorebook_links) + (SELECT count(*) FROM assets) + (SELECT count(*) FROM character_assets) AS TEXT)";
@@ -137,28 +137,28 @@ on_both! {
         let (character, sha256) = (picture["character"].as_i64().unwrap(), picture["sha256"].as_str().unwrap());
         let book = |entries: Value| json!([{"key": 1, "name": "B", "document": {}, "entries": entries, "created_at": "2024-01-01T00:00:00Z"}]).to_string().into_bytes();
         for (name, file) in [
-            ("a picture that is none", with(&good, &format!("assets/{sha256}"), b"<svg/>")),
-            ("a picture of nobody", with(&good, "assets.json", &asset(0, "", sha256))),
-            ("an asset that is not there", with(&good, "assets.json", &asset(character, "x", &"0".repeat(64)))),
-            ("a path that leads out", with(&good, "assets.json", &asset(character, "../x", sha256))),
-            ("an asset of 30 MiB", with(&good, first, &vec![b' '; 30 * 1024 * 1024])),
-            ("links of no book", with(&good, "lorebooks.json", b"[]")),
-            ("a book that is none", with(&good, "lorebooks.json", &book(json!("x")))),
-            ("too many entries", with(&good, "lorebooks.json", &book(json!(vec![json!({"keys": [], "content": ""}); 5_001])))),
-            ("a book twice in a place", with(&good, "lorebook_links.json", &{
+            ("a picture that is none", with_file(&good, &format!("assets/{sha256}"), b"<svg/>")),
+            ("a picture of nobody", with_file(&good, "assets.json", &asset(0, "", sha256))),
+            ("an asset that is not there", with_file(&good, "assets.json", &asset(character, "x", &"0".repeat(64)))),
+            ("a path that leads out", with_file(&good, "assets.json", &asset(character, "../x", sha256))),
+            ("an asset of 30 MiB", with_file(&good, first, &vec![b' '; 30 * 1024 * 1024])),
+            ("links of no book", with_file(&good, "lorebooks.json", b"[]")),
+            ("a book that is none", with_file(&good, "lorebooks.json", &book(json!("x")))),
+            ("too many entries", with_file(&good, "lorebooks.json", &book(json!(vec![json!({"keys": [], "content": ""}); 5_001])))),
+            ("a book twice in a place", with_file(&good, "lorebook_links.json", &{
                 let mut links: Vec<Value> = serde_json::from_slice(&kept["lorebook_links.json"]).unwrap();
                 links.push(links[0].clone());
                 serde_json::to_vec(&links).unwrap()
             })),
             ("noise", b"noise".to_vec()),
-            ("another zip", with(&[], "readme.txt", b"hello")),
-            ("another manifest", with(&[], "manifest.json", br#"{"format":"x","version":1,"exported_at":"2024-01-01T00:00:00Z"}"#)),
-            ("a newer one", with(&[], "manifest.json", br#"{"format":"troupe-space","version":9,"exported_at":"2024-01-01T00:00:00Z"}"#)),
+            ("another zip", with_file(&[], "readme.txt", b"hello")),
+            ("another manifest", with_file(&[], "manifest.json", br#"{"format":"x","version":1,"exported_at":"2024-01-01T00:00:00Z"}"#)),
+            ("a newer one", with_file(&[], "manifest.json", br#"{"format":"troupe-space","version":9,"exported_at":"2024-01-01T00:00:00Z"}"#)),
             ("half of it", good[..good.len() / 2].to_vec()),
-            ("no seats", with(&good, "seats.json", b"[]")),
-            ("a nul", with(&good, "presets.json", br#"[{"key":1,"name":"\u0000","document":{}}]"#)),
-            ("a card that is none", with(&good, "characters.json", br#"[{"key":1,"status":"active","card":[],"created_at":"2024-01-01T00:00:00Z"}]"#)),
-            ("a bomb", with(&good, "presets.json", &vec![b' '; 40 * 1024 * 1024])),
+            ("no seats", with_file(&good, "seats.json", b"[]")),
+            ("a nul", with_file(&good, "presets.json", br#"[{"key":1,"name":"\u0000","document":{}}]"#)),
+            ("a card that is none", with_file(&good, "characters.json", br#"[{"key":1,"status":"active","card":[],"created_at":"2024-01-01T00:00:00Z"}]"#)),
+            ("a bomb", with_file(&good, "presets.json", &vec![b' '; 40 * 1024 * 1024])),
         ] {
             let done = import(&ann, IMPORT, "x.zip", &file).await;
             assert_eq!((done["status"].as_str(), done["error"]["code"].as_str()), (Some("failed"), Some("not_a_space")), "{name}: {done}");

@@ -6,14 +6,14 @@ use serde_json::json;
 
 use crate::support::answer::refusal;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
-use crate::support::cast::user_id;
 use crate::support::ear::Ear;
 use crate::support::ear::type_of;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
+use crate::support::role_fixture::RoleFixture;
+use crate::support::role_fixture::user_id;
 
 fn gone() -> (u16, String) {
     (410, "invite_expired".to_owned())
@@ -23,7 +23,7 @@ fn not_found() -> (u16, String) {
     (404, "not_found".to_owned())
 }
 
-impl Cast {
+impl RoleFixture {
     /// The owner asks somebody to join; returns the invitation.
     async fn invites(&self, user: i64, role: &str) -> Value {
         let body = json!({"user_id": user, "role": role});
@@ -47,8 +47,8 @@ fn shape(mut answer: Value) -> Value {
 }
 
 on_both! {
-    async fn a_person_whom_the_caller_meets_nowhere_is_asked_and_not_added(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_user_without_a_shared_space_is_invited_and_not_added(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let outsider = user_id(&cast.outsider).await;
         let ear = Ear::open(&cast.outsider).await;
 
@@ -70,7 +70,7 @@ on_both! {
     }
 
     async fn the_answer_is_the_same_for_an_id_that_does_not_exist(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let path = cast.path("/memberships");
         let outsider = user_id(&cast.outsider).await;
 
@@ -85,8 +85,8 @@ on_both! {
         cast.app.close().await;
     }
 
-    async fn a_person_whom_the_caller_meets_in_another_space_is_added(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn a_user_with_a_shared_space_is_added(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let outsider = user_id(&cast.outsider).await;
         let other = cast.owner.create_space("Elsewhere", json!({})).await;
         cast.owner.add_member(id(&other), &cast.outsider, "member").await;
@@ -102,7 +102,7 @@ on_both! {
     }
 
     async fn a_second_invitation_changes_nothing_and_a_thirty_first_waits(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let path = cast.path("/memberships");
         let first = cast.invites(987_654_321, "guest").await;
 
@@ -122,7 +122,7 @@ on_both! {
     }
 
     async fn an_invitation_is_accepted_once_by_the_invited_person_alone(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let invitation = cast.invites(user_id(&cast.outsider).await, "member").await;
 
         for other in [&cast.guest, &cast.owner, &cast.admin] {
@@ -137,7 +137,7 @@ on_both! {
     }
 
     async fn a_revoked_declined_or_expired_invitation_opens_nothing(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let outsider = user_id(&cast.outsider).await;
         let path = |it: &Value| format!("/api/invitations/{}", id(it));
 
@@ -164,7 +164,7 @@ on_both! {
     }
 
     async fn an_invitation_into_an_archived_space_or_of_a_removed_inviter_is_not_accepted(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+        let (cast, seats) = RoleFixture::create(backend).await;
         let outsider = user_id(&cast.outsider).await;
         let body = json!({"user_id": outsider, "role": "member"});
         let invited = cast.moderator.post(&cast.path("/memberships"), body).await;
@@ -184,7 +184,7 @@ on_both! {
     }
 
     async fn of_two_invitations_of_one_person_at_once_one_is_stored(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let path = cast.path("/memberships");
         let ask = |who: &Person| {
             let (who, path) = (who.clone(), path.clone());
@@ -200,7 +200,7 @@ on_both! {
     }
 
     async fn an_id_below_one_is_refused_and_not_invited(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+        let (cast, _) = RoleFixture::create(backend).await;
         let path = format!("/api/spaces/{}/memberships", cast.space);
 
         for id in [0, -1] {

@@ -8,10 +8,10 @@ use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
 use crate::support::person::expect;
 use crate::support::person::id;
 use crate::support::person::root_of;
+use crate::support::role_fixture::RoleFixture;
 
 on_both! {
     async fn a_new_space_has_the_defaults_and_a_root_conversation(backend) {
@@ -94,8 +94,8 @@ on_both! {
         app.close().await;
     }
 
-    async fn who_may_see_and_change_a_space(backend) {
-        let (cast, _) = Cast::meet(backend).await;
+    async fn members_see_a_space_and_only_managers_change_it(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
         let rows = [
             ("see", [404, 200, 200, 200, 200, 200]),
             ("settings", [404, 403, 403, 200, 200, 200]),
@@ -103,7 +103,7 @@ on_both! {
         ];
 
         for (act, expected) in rows {
-            for ((who, person), status) in cast.everybody().into_iter().zip(expected) {
+            for ((who, person), status) in cast.all_roles().into_iter().zip(expected) {
                 let answer = match act {
                     "see" => person.get(&cast.path("")).await,
                     "settings" => person.patch(&cast.path(""), json!({"name": who})).await,
@@ -115,7 +115,7 @@ on_both! {
                 }
             }
         }
-        for (who, person) in &cast.everybody()[..4] {
+        for (who, person) in &cast.all_roles()[..4] {
             let status = if *who == "outsider" { 404 } else { 403 };
             assert_eq!(person.delete(&cast.path("")).await.0, status, "{who}");
         }
@@ -124,7 +124,7 @@ on_both! {
     }
 
     async fn a_list_holds_ones_own_spaces_and_all_only_for_an_admin(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+        let (cast, seats) = RoleFixture::create(backend).await;
         let n_of = async |person: &crate::support::person::Person, query: &str| {
             let list = expect(200, person.get(&format!("/api/spaces{query}")).await);
             list["data"].as_array().unwrap().len()
@@ -143,7 +143,7 @@ on_both! {
     }
 
     async fn an_archived_space_only_comes_back_or_goes(backend) {
-        let (cast, seats) = Cast::meet(backend).await;
+        let (cast, seats) = RoleFixture::create(backend).await;
         let seat = format!("/api/memberships/{}", seats.member);
         expect(200, cast.owner.patch(&cast.path(""), json!({"status": "archived"})).await);
 
@@ -168,7 +168,7 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_is_told_page_by_page() {
+async fn a_list_is_paginated() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     for n in 0..4 {

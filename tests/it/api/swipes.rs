@@ -105,7 +105,7 @@ on_both! {
         app.close().await;
     }
 
-    async fn there_must_be_something_to_write_anew(backend) {
+    async fn regenerating_needs_a_generated_message(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let (conversation, greeting) = greeted(&ann).await;

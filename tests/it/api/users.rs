@@ -4,13 +4,13 @@ use futures::future::join_all;
 use serde_json::json;
 
 use crate::support::answer::refusal;
-use crate::support::app::OPEN;
+use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::person::Person;
 use crate::support::person::expect;
-use crate::support::program::Program;
+use crate::support::v1_client::V1Client;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn registration_is_closed_unless_it_is_opened() {
@@ -25,8 +25,8 @@ async fn registration_is_closed_unless_it_is_opened() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_registers_before_the_admin() {
-    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
+async fn registration_is_closed_before_setup() {
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN_REGISTRATION).await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben"});
 
     let early = Person::at(&app.base).post("/api/users", body).await;
@@ -37,7 +37,7 @@ async fn nobody_registers_before_the_admin() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bad_invitation_makes_no_account() {
-    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN_REGISTRATION).await;
     app.admin().await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben", "invite_token": "x"});
 
@@ -48,8 +48,8 @@ async fn a_bad_invitation_makes_no_account() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_hour_takes_so_many_registrations_and_failed_ones_do_not_count() {
-    let env = [OPEN, &[("LIMIT_REGISTRATIONS_PER_HOUR", "2")]].concat();
+async fn registrations_per_hour_are_limited_and_failed_ones_do_not_count() {
+    let env = [OPEN_REGISTRATION, &[("LIMIT_REGISTRATIONS_PER_HOUR", "2")]].concat();
     let app = TestApp::start_with(TestBackend::Sqlite, &env).await;
     app.admin().await;
     let register = async |username: &str| {
@@ -70,9 +70,9 @@ async fn an_hour_takes_so_many_registrations_and_failed_ones_do_not_count() {
 
 on_both! {
     async fn a_username_is_taken_in_every_case(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         app.admin().await;
-        app.person("Ben.B").await;
+        app.register("Ben.B").await;
 
         for username in ["ben.b", "BEN.B", "ｂｅｎ.ｂ"] {
             let body = json!({"username": username, "password": "correct horse", "display_name": "Ben"});
@@ -137,12 +137,12 @@ on_both! {
     }
 
     async fn a_new_password_reports_the_api_keys_and_revokes_them_when_asked(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
-        let (admin, other) = (app.admin().await, app.person("ben").await);
-        let (first, second) = (Program::of(&admin).await, Program::of(&admin).await);
-        let foreign = Program::of(&other).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
+        let (admin, other) = (app.admin().await, app.register("ben").await);
+        let (first, second) = (V1Client::new(&admin).await, V1Client::new(&admin).await);
+        let foreign = V1Client::new(&other).await;
         let change = |password: &str, current: &str| json!({"password": password, "current_password": current});
-        let is_open = async |it: &Program| it.get("/models").await.0 == 200;
+        let is_open = async |it: &V1Client| it.get("/models").await.0 == 200;
 
         let body = change("another horse", "correct horse battery");
         let (kept, cookie) = admin.patch_with_cookie("/api/users/me", &body).await;
@@ -167,10 +167,10 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_makes_themselves_more_than_they_are() {
-    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
+async fn users_cannot_raise_their_own_role() {
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN_REGISTRATION).await;
     app.admin().await;
-    let ben = app.person("ben").await;
+    let ben = app.register("ben").await;
 
     for field in ["role", "status", "id", "password_hash", "created_at"] {
         let refused = ben.patch("/api/users/me", json!({field: "admin"})).await;

@@ -9,15 +9,15 @@ use reqwest::RequestBuilder;
 use serde_json::json;
 
 use crate::support::answer::Answer;
-use crate::support::app::OPEN;
+use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::person::Person;
 use crate::support::person::http_client;
-use crate::support::raw::RawAnswer;
-use crate::support::raw::UPGRADE;
-use crate::support::raw::exchange;
-use crate::support::raw::request;
+use crate::support::raw_http::RawResponse;
+use crate::support::raw_http::UPGRADE;
+use crate::support::raw_http::exchange;
+use crate::support::raw_http::request;
 
 /// Headers by which a caller may claim to be somebody, or somewhere, else.
 const CLAIMS: [&str; 8] = [
@@ -43,7 +43,7 @@ fn claimed(nth: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_gets_around_a_limit_by_what_they_say_of_themselves() {
+async fn a_limit_cannot_be_evaded_by_forwarded_headers() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     for nth in 0..10 {
         let claim = guess(&app, nth).header("x-forwarded-for", claimed(nth));
@@ -64,7 +64,7 @@ async fn nobody_gets_around_a_limit_by_what_they_say_of_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_signed_in_by_a_header_of_a_proxy() {
+async fn a_proxy_header_does_not_authenticate() {
     let env = [("TROUPE_TRUSTED_PROXIES", "127.0.0.1")];
     let app = TestApp::start_with(TestBackend::Sqlite, &env).await;
     app.admin().await;
@@ -113,7 +113,7 @@ async fn new_accounts_are_counted_by_the_same_address() {
         ("LIMIT_REGISTRATIONS_PER_HOUR", "1"),
         ("TROUPE_TRUSTED_PROXIES", "127.0.0.1"),
     ];
-    let app = TestApp::start_with(TestBackend::Sqlite, &[OPEN, &limit].concat()).await;
+    let app = TestApp::start_with(TestBackend::Sqlite, &[OPEN_REGISTRATION, &limit].concat()).await;
     app.admin().await;
     let register = async |name: &str, chain: &str| {
         let body = json!({"username": name, "password": "correct horse", "display_name": "X"});
@@ -132,7 +132,7 @@ async fn new_accounts_are_counted_by_the_same_address() {
     app.close().await;
 }
 
-async fn upgrade(app: &TestApp, person: &Person, chain: Option<&str>) -> RawAnswer {
+async fn upgrade(app: &TestApp, person: &Person, chain: Option<&str>) -> RawResponse {
     let mut headers = vec![("Cookie", person.cookie()), ("Origin", app.base.as_str())];
     headers.extend(UPGRADE);
     headers.extend(chain.map(|it| ("X-Forwarded-For", it)));
@@ -141,13 +141,13 @@ async fn upgrade(app: &TestApp, person: &Person, chain: Option<&str>) -> RawAnsw
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_holds_so_many_sockets_whoever_they_belong_to() {
+async fn sockets_per_address_are_limited_across_users() {
     let limit = [
         ("LIMIT_SOCKETS_PER_ADDRESS", "2"),
         ("TROUPE_TRUSTED_PROXIES", "127.0.0.1"),
     ];
-    let app = TestApp::start_with(TestBackend::Sqlite, &[OPEN, &limit].concat()).await;
-    let (ann, ben) = (app.admin().await, app.person("ben").await);
+    let app = TestApp::start_with(TestBackend::Sqlite, &[OPEN_REGISTRATION, &limit].concat()).await;
+    let (ann, ben) = (app.admin().await, app.register("ben").await);
     let home = Some("198.51.100.7");
     // A socket that nobody reads goes on until the server has noticed: it is held by its limit.
     let address =
@@ -162,7 +162,7 @@ async fn an_address_holds_so_many_sockets_whoever_they_belong_to() {
 
     for person in [&ann, &ben] {
         let refused = upgrade(&app, person, home).await;
-        assert_eq!(refused.refusal(), (429, "rate_limited".to_owned()));
+        assert_eq!(refused.error(), (429, "rate_limited".to_owned()));
         assert_eq!(refused.header("retry-after"), "10");
     }
     assert_eq!(upgrade(&app, &ben, Some("198.51.100.8")).await.status, 101);

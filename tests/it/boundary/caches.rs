@@ -3,12 +3,12 @@
 use reqwest::Method;
 use serde_json::json;
 
-use super::rooms::House;
-use super::rooms::all_doors;
+use super::space_isolation::EndpointFixture;
+use super::space_isolation::all_endpoints;
 use crate::support::answer::Answer;
 use crate::support::backends::TestBackend;
 use crate::support::person::http_client;
-use crate::support::program::Program;
+use crate::support::v1_client::V1Client;
 
 /// The addresses under `/v1`, as its routes have them, and one that is not there.
 fn addresses_of_v1() -> Vec<String> {
@@ -24,9 +24,9 @@ fn addresses_of_v1() -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_private_answer_may_be_kept_by_a_cache() {
-    let house = House::furnish(TestBackend::Sqlite, &[]).await;
-    let program = Program::of(&house.admin).await;
-    let mut addresses: Vec<String> = all_doors().iter().map(|it| house.address(it)).collect();
+    let house = EndpointFixture::create(TestBackend::Sqlite, &[]).await;
+    let program = V1Client::new(&house.admin).await;
+    let mut addresses: Vec<String> = all_endpoints().iter().map(|it| house.address(it)).collect();
     addresses.extend(addresses_of_v1());
     addresses.extend(["/api", "/api/nowhere", "/api/spaces/+1"].map(str::to_owned));
     assert!(addresses.len() > 100, "{}", addresses.len());
@@ -40,7 +40,7 @@ async fn no_private_answer_may_be_kept_by_a_cache() {
             let by_key = http_client()
                 .request(method.clone(), &url)
                 .bearer_auth(&program.key);
-            for asked in [stranger, house.ask(method.clone(), address), by_key] {
+            for asked in [stranger, house.request(method.clone(), address), by_key] {
                 let answer = Answer::to(asked).await;
                 let kept = answer.header("cache-control");
                 let is_picture = answer.header("content-type").starts_with("image/");
@@ -56,8 +56,8 @@ async fn no_private_answer_may_be_kept_by_a_cache() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_stream_of_a_program_may_be_kept_by_a_cache() {
-    let house = House::furnish(TestBackend::Sqlite, &[]).await;
-    let program = Program::of(&house.admin).await;
+    let house = EndpointFixture::create(TestBackend::Sqlite, &[]).await;
+    let program = V1Client::new(&house.admin).await;
     let url = format!("{}/v1/responses", house.app.base);
     let models = program.get("/models").await.1;
     let asked = json!({"model": models["data"][0]["id"], "input": "Hi.", "stream": true});

@@ -21,7 +21,7 @@ use crate::support::backends::fresh_database;
 use crate::support::person::Person;
 use crate::support::person::http_client;
 use crate::support::process::Server;
-use crate::support::raw::exchange;
+use crate::support::raw_http::exchange;
 use crate::support::wait;
 use crate::support::wait::DEADLINE;
 

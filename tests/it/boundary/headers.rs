@@ -8,22 +8,22 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 
-use super::rooms::House;
-use super::rooms::all_doors;
-use super::rooms::client_files;
+use super::space_isolation::EndpointFixture;
+use super::space_isolation::all_endpoints;
+use super::space_isolation::client_files;
 use crate::support::answer::Answer;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::person::http_client;
-use crate::support::raw::UPGRADE;
-use crate::support::raw::exchange;
-use crate::support::raw::request;
+use crate::support::raw_http::UPGRADE;
+use crate::support::raw_http::exchange;
+use crate::support::raw_http::request;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; manifest-src 'self'; \
     base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'";
 
-const WORN: [(&str, &str); 7] = [
+const REQUIRED_HEADERS: [(&str, &str); 7] = [
     ("content-security-policy", POLICY),
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
@@ -34,58 +34,60 @@ const WORN: [(&str, &str); 7] = [
 ];
 
 /// What an answer must not have: it would open what the others close.
-const NOT_WORN: [&str; 4] = [
+const FORBIDDEN_HEADERS: [&str; 4] = [
     "access-control-allow-origin",
     "access-control-allow-credentials",
     "server",
     "x-powered-by",
 ];
 
-fn wears_all<'a>(what: &str, status: u16, header: impl Fn(&str) -> &'a str) {
-    for (name, value) in WORN {
+fn assert_has_headers<'a>(what: &str, status: u16, header: impl Fn(&str) -> &'a str) {
+    for (name, value) in REQUIRED_HEADERS {
         assert_eq!(header(name), value, "{what}: {status}");
     }
-    for name in NOT_WORN {
+    for name in FORBIDDEN_HEADERS {
         assert_eq!(header(name), "", "{what}: {status}");
     }
     assert_eq!(header("x-request-id").len(), 32, "{what}: {status}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_of_every_door_wears_the_security_headers() {
-    let house = House::furnish(TestBackend::Sqlite, &[]).await;
+async fn every_response_of_every_endpoint_has_the_security_headers() {
+    let house = EndpointFixture::create(TestBackend::Sqlite, &[]).await;
     let mut seen = BTreeSet::new();
     let mut look = async |what: &str, request: reqwest::RequestBuilder| {
         let answer = Answer::to(request).await;
-        wears_all(what, answer.status, |name| answer.header(name));
+        assert_has_headers(what, answer.status, |name| answer.header(name));
         seen.insert(answer.status);
     };
 
-    for door in all_doors() {
+    for door in all_endpoints() {
         let address = house.address(&door);
         let method = Method::from_bytes(door.method().as_str().as_bytes()).unwrap();
         let stranger = http_client().request(method, format!("{}{address}", house.app.base));
         look(&address, stranger).await;
         for method in [Method::GET, Method::HEAD, Method::PUT, Method::OPTIONS] {
-            look(&address, house.ask(method, &address)).await;
+            look(&address, house.request(method, &address)).await;
         }
         let broken = house
-            .ask(Method::POST, &address)
+            .request(Method::POST, &address)
             .header("content-type", "application/json");
         look(&address, broken.body("{")).await;
         let foreign = house
-            .ask(Method::POST, &address)
+            .request(Method::POST, &address)
             .header("origin", "https://evil.example");
         look(&address, foreign).await;
     }
     for path in client_files() {
-        look(&path, house.ask(Method::GET, &path)).await;
+        look(&path, house.request(Method::GET, &path)).await;
         look(
             &path,
-            house.ask(Method::GET, &path).header("if-none-match", "*"),
+            house
+                .request(Method::GET, &path)
+                .header("if-none-match", "*"),
         )
         .await;
-        look(&path, house.ask(Method::POST, &path)).await;
+        look(&path, house.request(Method::POST, &path)).await;
     }
     for path in [
         "/nowhere",
@@ -97,14 +99,14 @@ async fn every_answer_of_every_door_wears_the_security_headers() {
         "/join/x",
         "/api/spaces?limit=0",
     ] {
-        look(path, house.ask(Method::GET, path)).await;
+        look(path, house.request(Method::GET, path)).await;
     }
     let huge = house
-        .ask(Method::POST, "/api/spaces")
+        .request(Method::POST, "/api/spaces")
         .header("content-type", "application/json");
     look("a huge body", huge.body("x".repeat(1024 * 1024 + 1))).await;
     let text = house
-        .ask(Method::POST, "/api/spaces")
+        .request(Method::POST, "/api/spaces")
         .header("content-type", "text/plain");
     look("a text", text.body("x")).await;
     for _ in 0..=10 {
@@ -124,8 +126,9 @@ async fn every_answer_of_every_door_wears_the_security_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_upgrade_and_a_foreign_name_wear_them_too() {
-    let house = House::furnish(TestBackend::Sqlite, &[("LIMIT_SOCKETS_PER_USER", "1")]).await;
+async fn a_rejected_upgrade_and_a_foreign_host_have_them_too() {
+    let house =
+        EndpointFixture::create(TestBackend::Sqlite, &[("LIMIT_SOCKETS_PER_USER", "1")]).await;
     let base = &house.app.base;
     let ours = base.strip_prefix("http://").unwrap();
     let cookie = ("Cookie", house.admin.cookie());
@@ -148,27 +151,27 @@ async fn a_refused_upgrade_and_a_foreign_name_wear_them_too() {
         let answer = exchange(base, request("GET /ws HTTP/1.1", Some(host), &headers)).await;
 
         assert_eq!(answer.status, status, "{answer:?}");
-        assert!(!answer.refusal().1.is_empty());
-        wears_all("/ws", answer.status, |name| answer.header(name));
+        assert!(!answer.error().1.is_empty());
+        assert_has_headers("/ws", answer.status, |name| answer.header(name));
     }
     house.app.close().await;
 }
 
 on_both! {
-    async fn a_failure_tells_nothing_of_the_inside(backend) {
-        let house = House::furnish(backend, &[]).await;
+    async fn a_failure_reveals_nothing_internal(backend) {
+        let house = EndpointFixture::create(backend, &[]).await;
         house.app.app.db.clone().close().await;
         let inside = ["SELECT", "INSERT", "sqlx", "sea_orm", "DbErr", "sqlite", "postgres", "panicked", "src/", ".rs:", "/root", "/home", "/tmp"];
 
-        for door in all_doors() {
+        for door in all_endpoints() {
             let method = Method::from_bytes(door.method().as_str().as_bytes()).unwrap();
-            let ask = house.ask(method, &house.address(&door)).header("content-type", "application/json");
+            let ask = house.request(method, &house.address(&door)).header("content-type", "application/json");
             let answer = Answer::to(ask.body("{}")).await;
 
             for word in inside {
                 assert!(!answer.text.contains(word), "{}: {}", door.path(), answer.text);
             }
-            wears_all(door.path(), answer.status, |name| answer.header(name));
+            assert_has_headers(door.path(), answer.status, |name| answer.header(name));
         }
         house.app.close().await;
     }

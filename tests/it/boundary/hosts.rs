@@ -5,9 +5,9 @@ use serde_json::json;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::person::expect;
-use crate::support::raw::UPGRADE;
-use crate::support::raw::exchange;
-use crate::support::raw::request;
+use crate::support::raw_http::UPGRADE;
+use crate::support::raw_http::exchange;
+use crate::support::raw_http::request;
 
 const FOREIGN: &str = "attacker.test";
 
@@ -25,7 +25,7 @@ fn misdirected() -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_foreign_name_gets_nothing_from_any_door() {
+async fn a_foreign_host_is_rejected_by_every_endpoint() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let body = r#"{"username":"evil","password":"correct horse","display_name":"E"}"#;
     let length = body.len().to_string();
@@ -43,13 +43,13 @@ async fn a_foreign_name_gets_nothing_from_any_door() {
             "GET /nowhere HTTP/1.1",
         ] {
             let refused = exchange(&app.base, request(line, Some(host), &[])).await;
-            assert_eq!(refused.refusal(), misdirected(), "{line} {host}");
+            assert_eq!(refused.error(), misdirected(), "{line} {host}");
         }
         // On a fresh server this would make the page's author its admin.
         let set_up = request("POST /api/setup HTTP/1.1", Some(host), &json) + body;
-        assert_eq!(exchange(&app.base, set_up).await.refusal(), misdirected());
+        assert_eq!(exchange(&app.base, set_up).await.error(), misdirected());
         let upgrade = request("GET /ws HTTP/1.1", Some(host), &UPGRADE);
-        assert_eq!(exchange(&app.base, upgrade).await.refusal(), misdirected());
+        assert_eq!(exchange(&app.base, upgrade).await.error(), misdirected());
     }
     let told = exchange(&app.base, request("GET / HTTP/1.1", Some(FOREIGN), &[])).await;
     assert!(told.body.contains("TROUPE_ALLOWED_HOSTS") && told.body.contains(FOREIGN));
@@ -59,7 +59,7 @@ async fn a_foreign_name_gets_nothing_from_any_door() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cookie_and_a_key_open_no_door_under_a_foreign_name() {
+async fn credentials_do_not_help_under_a_foreign_host() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let made = expect(201, admin.post("/api/api_keys", json!({"name": "k"})).await);
@@ -73,23 +73,23 @@ async fn a_cookie_and_a_key_open_no_door_under_a_foreign_name() {
     ];
 
     let get = request("GET /api/spaces HTTP/1.1", Some(FOREIGN), &browser);
-    assert_eq!(exchange(&app.base, get).await.refusal(), misdirected());
+    assert_eq!(exchange(&app.base, get).await.error(), misdirected());
     let upgrade = request(
         "GET /ws HTTP/1.1",
         Some(FOREIGN),
         &[&browser[..], &UPGRADE].concat(),
     );
-    assert_eq!(exchange(&app.base, upgrade).await.refusal(), misdirected());
+    assert_eq!(exchange(&app.base, upgrade).await.error(), misdirected());
     let program = [("Authorization", bearer.as_str())];
     let get = request("GET /api/spaces HTTP/1.1", Some(FOREIGN), &program);
-    assert_eq!(exchange(&app.base, get).await.refusal(), misdirected());
+    assert_eq!(exchange(&app.base, get).await.error(), misdirected());
     let get = request("GET /api/spaces HTTP/1.1", Some("localhost"), &program);
     assert_eq!(exchange(&app.base, get).await.status, 200);
     app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whether_it_is_well_is_told_under_any_name() {
+async fn health_checks_answer_under_any_host() {
     let app = TestApp::start(TestBackend::Sqlite).await;
 
     for path in ["/healthz", "/readyz"] {
@@ -104,7 +104,7 @@ async fn whether_it_is_well_is_told_under_any_name() {
         );
     }
     let nameless = exchange(&app.base, request("GET / HTTP/1.0", None, &[])).await;
-    assert_eq!(nameless.refusal(), misdirected());
+    assert_eq!(nameless.error(), misdirected());
     app.close().await;
 }
 
@@ -117,8 +117,8 @@ async fn an_address_with_a_name_inside_is_judged_by_both() {
         exchange(&app.base, request(&line, Some(host), &[])).await
     };
 
-    assert_eq!(ask(FOREIGN, host).await.refusal(), misdirected());
-    assert_eq!(ask(host, FOREIGN).await.refusal(), misdirected());
+    assert_eq!(ask(FOREIGN, host).await.error(), misdirected());
+    assert_eq!(ask(host, FOREIGN).await.error(), misdirected());
     assert_eq!(ask(host, host).await.status, 200);
     app.close().await;
 }
@@ -153,7 +153,7 @@ async fn on_a_network_every_address_is_ours_and_a_name_that_was_given() {
         "sub.troupe.lan",
         "troupe.example.attacker.test",
     ] {
-        assert_eq!(ask(host).await.refusal(), misdirected(), "{host}");
+        assert_eq!(ask(host).await.error(), misdirected(), "{host}");
     }
     app.close().await;
 }

@@ -3,11 +3,11 @@
 mod addresses;
 mod caches;
 mod connections;
-mod guesses;
 mod headers;
 mod hosts;
-mod rooms;
+mod invite_guessing;
+mod raw_protocol;
 mod safe_methods;
 mod secrets;
 mod slow_bodies;
-mod wire;
+mod space_isolation;

@@ -2,9 +2,9 @@
 
 use reqwest::Method;
 
-use super::rooms::House;
-use super::rooms::all_doors;
-use super::rooms::client_files;
+use super::space_isolation::EndpointFixture;
+use super::space_isolation::all_endpoints;
+use super::space_isolation::client_files;
 use crate::support::answer::Answer;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
@@ -69,18 +69,18 @@ const FORGERIES: [Forgery; 6] = [
 ];
 
 on_both! {
-    async fn looking_changes_nothing(backend) {
-        let house = House::furnish(backend, &[]).await;
+    async fn safe_methods_change_nothing(backend) {
+        let house = EndpointFixture::create(backend, &[]).await;
         let mut facts = Facts::open(&house.app.database).await;
         let before = facts.everything().await;
         let mut n_seen = 0;
 
-        for door in all_doors() {
+        for door in all_endpoints() {
             let address = house.address(&door);
             for query in ["", "?speaker_id=2", "?_method=DELETE"] {
                 let path = format!("{address}{query}");
                 for method in [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE] {
-                    let overridden = house.ask(method.clone(), &path)
+                    let overridden = house.request(method.clone(), &path)
                         .header("x-http-method-override", "DELETE")
                         .header("x-method-override", door.method().as_str());
                     let answer = Answer::to(overridden).await;
@@ -90,7 +90,7 @@ on_both! {
             }
         }
         for path in client_files() {
-            n_seen += usize::from(Answer::to(house.ask(Method::GET, &path)).await.status == 200);
+            n_seen += usize::from(Answer::to(house.request(Method::GET, &path)).await.status == 200);
         }
 
         // Most of the doors were really open: otherwise little could have changed.
@@ -99,17 +99,17 @@ on_both! {
         house.app.close().await;
     }
 
-    async fn no_forged_request_gets_through_any_door(backend) {
-        let house = House::furnish(backend, &[]).await;
+    async fn no_forged_request_is_accepted_by_any_endpoint(backend) {
+        let house = EndpointFixture::create(backend, &[]).await;
         let mut facts = Facts::open(&house.app.database).await;
         let before = facts.everything().await;
-        let unsafe_doors = all_doors().into_iter().filter(|it| it.method() != Method::GET.as_str());
+        let unsafe_doors = all_endpoints().into_iter().filter(|it| it.method() != Method::GET.as_str());
 
         for door in unsafe_doors {
             let address = house.address(&door);
             for (what, headers, body) in FORGERIES {
                 let method = Method::from_bytes(door.method().as_str().as_bytes()).unwrap();
-                let mut forged = house.ask(method, &address).body(body);
+                let mut forged = house.request(method, &address).body(body);
                 for (name, value) in headers {
                     forged = forged.header(*name, *value);
                 }
@@ -127,13 +127,13 @@ on_both! {
     }
 
     async fn what_is_no_json_is_not_read(backend) {
-        let house = House::furnish(backend, &[]).await;
+        let house = EndpointFixture::create(backend, &[]).await;
         let mut facts = Facts::open(&house.app.database).await;
         let before = facts.everything().await;
 
         for content_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/json", ""] {
             // As a browser of long ago would send a form: it does not say where it comes from.
-            let form = house.ask(Method::POST, "/api/spaces")
+            let form = house.request(Method::POST, "/api/spaces")
                 .header("content-type", content_type)
                 .body("{\"name\":\"x\"}");
             let answer = Answer::to(form).await;

@@ -11,9 +11,9 @@ use crate::support::person::http_client;
 use crate::support::person::id;
 use crate::support::person::root_of;
 use crate::support::process::Server;
-use crate::support::raw::UPGRADE;
-use crate::support::raw::exchange;
-use crate::support::raw::request;
+use crate::support::raw_http::UPGRADE;
+use crate::support::raw_http::exchange;
+use crate::support::raw_http::request;
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
 use crate::support::wait;
@@ -283,7 +283,7 @@ fn the_settings_do_not_show_their_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_person_of_a_test_is_heard_by_the_log() {
+async fn the_log_capture_sees_a_test_user() {
     // Otherwise the rule above would hold for want of a log: a request leaves its trace there.
     let database = fresh_database(&crate::support::backends::TestBackend::Sqlite).await;
     let server = Server::start(&database, &[("RUST_LOG", "trace")]).await;

@@ -12,7 +12,7 @@ use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::person::expect;
 use crate::support::person::id;
-use crate::support::program::Program;
+use crate::support::v1_client::V1Client;
 use crate::support::wait::DEADLINE;
 
 const JSON: &str = "application/json";
@@ -43,7 +43,7 @@ fn stalling(call: &str, headers: &str, beginning: &str) -> [String; 2] {
 }
 
 /// A server on which a body that stalls is given up soon.
-async fn hasty() -> TestApp {
+async fn start_with_short_timeout() -> TestApp {
     TestApp::start_changed(TestBackend::Sqlite, &[], |app| {
         app.body_timeouts = BodyTimeouts {
             grace: Duration::from_millis(100),
@@ -55,11 +55,11 @@ async fn hasty() -> TestApp {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_stalls_is_408_and_the_connection_closes() {
-    let app = hasty().await;
+    let app = start_with_short_timeout().await;
     let admin = app.admin().await;
     let mina = id(&admin.create_character("Mina", None).await);
     let space = id(&admin.create_space("Room", serde_json::json!({})).await);
-    let key = Program::of(&admin).await.key;
+    let key = V1Client::new(&admin).await.key;
     let file = "--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nxx";
     let calls = [
         ("POST /api/session".to_owned(), JSON, "{"),
@@ -91,7 +91,7 @@ async fn a_body_that_stalls_is_408_and_the_connection_closes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_did_not_wait_for_the_body_closes_the_connection_too() {
-    let app = hasty().await;
+    let app = start_with_short_timeout().await;
     let admin = app.admin().await;
     let made = expect(
         201,

@@ -11,9 +11,9 @@ use troupe::llm::registry::ProviderRegistry;
 use troupe::llm::registry::ProviderSpec;
 
 use super::kinds::ALL;
+use super::kinds::error_response;
 use super::kinds::provider;
 use super::kinds::recorded;
-use super::kinds::refusal;
 use super::kinds::sends;
 use super::kinds::spec;
 use crate::support::decoy::Decoy;
@@ -21,12 +21,12 @@ use crate::support::model_call;
 use crate::support::model_call::KEY;
 use crate::support::model_call::registry;
 use crate::support::model_call::request;
-use crate::support::names::TestNames;
+use crate::support::test_resolver::TestResolver;
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
 
 #[tokio::test]
-async fn every_kind_is_asked_in_its_own_words_at_its_own_place() {
+async fn every_kind_is_called_with_its_own_format_and_path() {
     for kind in ALL {
         let upstream = Upstream::start().await;
         upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
@@ -83,7 +83,7 @@ async fn every_kind_is_asked_in_its_own_words_at_its_own_place() {
 }
 
 #[tokio::test]
-async fn how_much_to_think_is_said_in_every_kinds_words() {
+async fn reasoning_effort_is_sent_in_the_format_of_every_kind() {
     for kind in ALL {
         let upstream = Upstream::start().await;
         upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
@@ -109,7 +109,7 @@ async fn how_much_to_think_is_said_in_every_kinds_words() {
 #[tokio::test]
 async fn no_kind_leads_into_a_network_that_may_not_be_called() {
     let decoy = Decoy::set_up();
-    let names = TestNames::new(&[("inside.example", &["127.0.0.1", "::1"])]);
+    let names = TestResolver::new(&[("inside.example", &["127.0.0.1", "::1"])]);
     let egress = OutboundClient::new(names, false).unwrap();
     let registry = ProviderRegistry::new(egress, Duration::ZERO);
     for kind in ALL {
@@ -168,7 +168,11 @@ async fn the_key_appears_in_no_message_and_in_no_debug_output() {
     for kind in ALL {
         let upstream = Upstream::start().await;
         for status in [400, 401, 403, 404, 429, 500, 529] {
-            upstream.next(refusal(kind, status, &format!("The key {KEY} is wrong.")));
+            upstream.next(error_response(
+                kind,
+                status,
+                &format!("The key {KEY} is wrong."),
+            ));
 
             let error = provider(kind, &upstream).stream(&request()).await;
 
@@ -185,10 +189,10 @@ async fn the_key_appears_in_no_message_and_in_no_debug_output() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_why_in_every_kinds_words() {
+async fn an_error_is_read_in_the_format_of_every_kind() {
     for kind in ALL {
         let upstream = Upstream::start().await;
-        upstream.next(refusal(kind, 404, "No such model."));
+        upstream.next(error_response(kind, 404, "No such model."));
 
         let error = provider(kind, &upstream).stream(&request()).await.err();
 

@@ -45,7 +45,7 @@ pub fn provider(kind: ProviderKind, upstream: &Upstream) -> Arc<dyn Provider> {
 }
 
 /// Lets Ada speak.
-pub async fn speak(
+pub async fn call_model(
     kind: ProviderKind,
     upstream: &Upstream,
     watches: CallLimits,
@@ -111,7 +111,7 @@ pub fn piece(kind: ProviderKind, text: &str) -> String {
 }
 
 /// What this kind sends while it has nothing to say.
-pub fn alive(kind: ProviderKind) -> String {
+pub fn keep_alive(kind: ProviderKind) -> String {
     match kind {
         ProviderKind::Anthropic => event(&json!({ "type": "ping" })),
         ProviderKind::Ollama => piece(kind, ""),
@@ -120,7 +120,7 @@ pub fn alive(kind: ProviderKind) -> String {
 }
 
 /// How this kind says no.
-pub fn refusal(kind: ProviderKind, status: u16, reason: &str) -> Script {
+pub fn error_response(kind: ProviderKind, status: u16, reason: &str) -> Script {
     let body = match kind {
         ProviderKind::Anthropic => json!({
             "type": "error", "error": { "type": "some_error", "message": reason }, "request_id": "req_1",

@@ -7,9 +7,9 @@ use troupe::llm::model_list;
 use troupe::llm::registry::ProviderKind;
 
 use super::kinds::ALL;
+use super::kinds::error_response;
 use super::kinds::provider;
 use super::kinds::recorded;
-use super::kinds::refusal;
 use super::kinds::sends;
 use super::kinds::spec;
 use crate::support::app::TestApp;
@@ -34,12 +34,12 @@ async fn every_kind_lists_its_models() {
 }
 
 #[tokio::test]
-async fn every_kind_is_probed_by_a_word_be_it_only_thought() {
+async fn every_kind_is_probed_and_reasoning_alone_is_a_success() {
     for kind in ALL {
         let upstream = Upstream::start().await;
         upstream.next(sends(kind, recorded(kind, "hello").unwrap()));
         upstream.next(sends(kind, recorded(kind, "only_thinking").unwrap()));
-        upstream.next(refusal(kind, 403, "Not you."));
+        upstream.next(error_response(kind, 403, "Not you."));
         let provider = provider(kind, &upstream);
 
         let said = model_list::probe(&*provider, "scripted").await;
@@ -56,7 +56,7 @@ async fn every_kind_is_probed_by_a_word_be_it_only_thought() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_kind_is_set_up_tried_and_listed_through_the_doors() {
+async fn every_kind_is_created_tested_and_listed_through_the_api() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     for kind in ALL {

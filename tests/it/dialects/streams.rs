@@ -8,18 +8,18 @@ use troupe::llm::delta::FinishReason;
 use troupe::llm::registry::ProviderKind;
 
 use super::kinds::ALL;
+use super::kinds::call_model;
 use super::kinds::piece;
 use super::kinds::recorded;
 use super::kinds::sends;
-use super::kinds::speak;
 use super::kinds::stream;
 use crate::support::model_call::code;
 use crate::support::model_call::failure;
-use crate::support::model_call::patient;
+use crate::support::model_call::patient_watches;
 use crate::support::model_call::text;
 use crate::support::upstream::server::Upstream;
 
-const BILL: UsageTotal = UsageTotal {
+const USAGE: UsageTotal = UsageTotal {
     is_estimated: false,
     prompt_tokens: 7,
     completion_tokens: 5,
@@ -34,7 +34,7 @@ async fn each(case: &str) -> Vec<(ProviderKind, GenerationOutcome)> {
         };
         let upstream = Upstream::start().await;
         upstream.always(sends(kind, bytes));
-        outcomes.push((kind, speak(kind, &upstream, patient()).await));
+        outcomes.push((kind, call_model(kind, &upstream, patient_watches()).await));
     }
     outcomes
 }
@@ -43,14 +43,14 @@ fn succeeded(said: &str, reason: FinishReason) -> GenerationOutcome {
     GenerationOutcome::Succeeded {
         text: said.to_owned(),
         reasoning: None,
-        usage: Some(BILL),
+        usage: Some(USAGE),
         truncated: reason == FinishReason::Length,
         reason,
     }
 }
 
 #[tokio::test]
-async fn a_whole_answer_is_text_a_reason_and_a_bill() {
+async fn a_complete_answer_has_text_a_finish_reason_and_usage() {
     let outcomes = each("hello").await;
 
     assert_eq!(outcomes.len(), ALL.len());
@@ -67,7 +67,7 @@ async fn it_does_not_matter_where_the_bytes_are_cut() {
         let upstream = Upstream::start().await;
         upstream.always(bytes.iter().fold(stream(kind), |it, byte| it.raw([*byte])));
 
-        let outcome = speak(kind, &upstream, patient()).await;
+        let outcome = call_model(kind, &upstream, patient_watches()).await;
 
         let expected = succeeded("Grüße, 漢字 🦀.", FinishReason::Stop);
         assert_eq!(outcome, expected, "{kind}");
@@ -86,7 +86,7 @@ async fn what_is_thought_is_kept_beside_the_text() {
                 text: "Eve says hi. So do I.".to_owned(),
                 is_truncated: false,
             }),
-            usage: Some(BILL),
+            usage: Some(USAGE),
             reason: FinishReason::Stop,
             truncated: false,
         };
@@ -112,7 +112,7 @@ async fn thoughts_between_tags_are_thoughts_of_every_kind() {
         let thought = ["<thi", "nk>Hm.</", "think>\n\n"].map(|it| piece(kind, it));
         upstream.always(sends(kind, thought.concat()).raw(whole));
 
-        let outcome = speak(kind, &upstream, patient()).await;
+        let outcome = call_model(kind, &upstream, patient_watches()).await;
 
         let GenerationOutcome::Succeeded {
             text, reasoning, ..

@@ -27,7 +27,7 @@ use super::kinds::recorded;
 use super::kinds::sends;
 use super::kinds::stream;
 use crate::support::model_call;
-use crate::support::model_call::patient;
+use crate::support::model_call::patient_watches;
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
 
@@ -72,7 +72,7 @@ fn parameters() -> Value {
     json!({ "type": "object", "properties": { "city": { "type": "string" } } })
 }
 
-async fn hear(kind: ProviderKind, script: Script, request: &Request) -> (ModelOutput, Value) {
+async fn call_model(kind: ProviderKind, script: Script, request: &Request) -> (ModelOutput, Value) {
     let upstream = Upstream::start().await;
     upstream.always(script);
     let mut heard = String::new();
@@ -80,7 +80,7 @@ async fn hear(kind: ProviderKind, script: Script, request: &Request) -> (ModelOu
         &*provider(kind, &upstream),
         request,
         ReplyTrimmer::new(&["Ada"], &["Bob"]),
-        &patient(),
+        &patient_watches(),
         &mut heard,
         &CancellationToken::new(),
     )
@@ -90,19 +90,19 @@ async fn hear(kind: ProviderKind, script: Script, request: &Request) -> (ModelOu
 
 /// What a kind is sent for this request.
 async fn sent(kind: ProviderKind, request: &Request) -> Value {
-    hear(kind, sends(kind, recorded(kind, "hello").unwrap()), request)
+    call_model(kind, sends(kind, recorded(kind, "hello").unwrap()), request)
         .await
         .1
 }
 
 #[tokio::test]
-async fn calls_are_heard_beside_the_text_from_every_kind() {
+async fn tool_calls_are_read_beside_the_text_of_every_kind() {
     for kind in ALL {
         let bytes = recorded(kind, "calls").unwrap();
         let whole = sends(kind, &bytes);
         let byte_by_byte = bytes.iter().fold(stream(kind), |it, byte| it.raw([*byte]));
         for script in [whole, byte_by_byte] {
-            let (heard, _) = hear(kind, script, &request()).await;
+            let (heard, _) = call_model(kind, script, &request()).await;
 
             assert_eq!(
                 heard.end,
@@ -130,7 +130,7 @@ async fn calls_are_heard_beside_the_text_from_every_kind() {
 }
 
 #[tokio::test]
-async fn tools_calls_outcomes_and_pictures_are_sent_in_every_kinds_words() {
+async fn tools_calls_results_and_images_are_sent_in_the_format_of_every_kind() {
     for kind in ALL {
         let body = sent(kind, &request()).await;
 

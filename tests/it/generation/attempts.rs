@@ -6,26 +6,26 @@ use tokio::net::TcpListener;
 use troupe::generation::outcome::FailureCode;
 
 use crate::support::model_call;
-use crate::support::model_call::begun;
+use crate::support::model_call::call_model;
 use crate::support::model_call::code;
 use crate::support::model_call::failure;
-use crate::support::model_call::patient;
+use crate::support::model_call::patient_watches;
 use crate::support::model_call::registry;
-use crate::support::model_call::speak;
+use crate::support::model_call::started_script;
 use crate::support::model_call::succeeded;
-use crate::support::model_call::succeeded_again;
+use crate::support::model_call::succeeded_after_retry;
 use crate::support::model_call::text;
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
 
 #[tokio::test]
-async fn passing_troubles_are_outlived_within_three_attempts() {
+async fn transient_errors_are_survived_within_three_attempts() {
     for status in [408, 409, 425, 429, 499, 500, 502, 503] {
         let upstream = Upstream::start().await;
         upstream.next(Script::status(status));
         upstream.next(Script::status(status));
 
-        let outcome = speak(&upstream, patient()).await;
+        let outcome = call_model(&upstream, patient_watches()).await;
 
         assert_eq!(outcome, succeeded("Hello."), "{status}");
         assert_eq!(upstream.n_requests(), 3, "{status}");
@@ -33,7 +33,7 @@ async fn passing_troubles_are_outlived_within_three_attempts() {
 }
 
 #[tokio::test]
-async fn after_three_attempts_the_providers_reason_is_told() {
+async fn after_three_attempts_the_providers_reason_is_reported() {
     for (status, expected) in [
         (429, FailureCode::UpstreamRateLimited),
         (503, FailureCode::UpstreamError),
@@ -41,7 +41,7 @@ async fn after_three_attempts_the_providers_reason_is_told() {
         let upstream = Upstream::start().await;
         upstream.always(Script::status(status));
 
-        let outcome = speak(&upstream, patient()).await;
+        let outcome = call_model(&upstream, patient_watches()).await;
 
         assert_eq!(code(&outcome), expected);
         assert!(
@@ -61,7 +61,7 @@ async fn a_refusal_for_good_is_not_repeated() {
         let upstream = Upstream::start().await;
         upstream.always(Script::status(status));
 
-        let outcome = speak(&upstream, patient()).await;
+        let outcome = call_model(&upstream, patient_watches()).await;
 
         assert_eq!(code(&outcome), FailureCode::UpstreamError);
         assert!(!failure(&outcome).is_retryable);
@@ -74,7 +74,7 @@ async fn a_short_retry_after_is_waited_for() {
     let upstream = Upstream::start().await;
     upstream.next(Script::rate_limited("1"));
 
-    let outcome = speak(&upstream, patient()).await;
+    let outcome = call_model(&upstream, patient_watches()).await;
 
     let waited = upstream.seen(1).came_at - upstream.seen(0).came_at;
     assert_eq!(outcome, succeeded("Hello."));
@@ -93,7 +93,7 @@ async fn a_long_retry_after_fails_at_once() {
         let upstream = Upstream::start().await;
         upstream.always(script);
 
-        let outcome = speak(&upstream, patient()).await;
+        let outcome = call_model(&upstream, patient_watches()).await;
 
         assert_eq!(code(&outcome), FailureCode::UpstreamRateLimited);
         assert_eq!(upstream.n_requests(), 1);
@@ -106,14 +106,14 @@ async fn a_retry_after_that_says_nothing_is_ignored() {
         let upstream = Upstream::start().await;
         upstream.next(Script::rate_limited(nonsense));
 
-        let outcome = speak(&upstream, patient()).await;
+        let outcome = call_model(&upstream, patient_watches()).await;
 
         assert_eq!(outcome, succeeded("Hello."), "{nonsense}");
     }
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_is_told_in_plain_words() {
+async fn an_unreachable_provider_is_reported_clearly() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -121,7 +121,7 @@ async fn a_provider_that_is_not_there_is_told_in_plain_words() {
         .provider(&model_call::spec(&format!("http://{address}/v1")))
         .unwrap();
 
-    let (outcome, _) = model_call::speak_aloud(&*provider, patient()).await;
+    let (outcome, _) = model_call::call_model_with_deltas(&*provider, patient_watches()).await;
 
     assert_eq!(code(&outcome), FailureCode::UpstreamError);
     assert_eq!(
@@ -137,19 +137,19 @@ async fn a_connection_that_breaks_before_any_text_is_tried_again() {
     upstream.next(Script::reset_before_headers());
     upstream.next(Script::stream().role().reset());
 
-    let outcome = speak(&upstream, patient()).await;
+    let outcome = call_model(&upstream, patient_watches()).await;
 
-    assert_eq!(outcome, succeeded_again("Hello."));
+    assert_eq!(outcome, succeeded_after_retry("Hello."));
     assert_eq!(upstream.n_requests(), 3);
 }
 
 #[tokio::test]
 async fn a_connection_that_breaks_in_the_text_is_not() {
-    for broken in [begun().reset(), begun().close()] {
+    for broken in [started_script().reset(), started_script().close()] {
         let upstream = Upstream::start().await;
         upstream.always(broken);
 
-        let outcome = speak(&upstream, patient()).await;
+        let outcome = call_model(&upstream, patient_watches()).await;
 
         assert_eq!(code(&outcome), FailureCode::UpstreamDisconnected);
         assert_eq!(text(&outcome), "Once upon a time");

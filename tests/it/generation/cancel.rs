@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use troupe::generation::outcome::GenerationOutcome;
 
-use crate::support::model_call::Speaking;
-use crate::support::model_call::begun;
+use crate::support::model_call::RunningCall;
 use crate::support::model_call::estimated;
-use crate::support::model_call::patient;
+use crate::support::model_call::patient_watches;
+use crate::support::model_call::started_script;
 use crate::support::model_call::succeeded;
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
@@ -18,15 +18,18 @@ async fn each_piece_is_forwarded_as_soon_as_it_is_there() {
     let upstream = Upstream::start().await;
     upstream.say("One two three.");
     let gate = upstream.gate();
-    let mut speaking = Speaking::start(&upstream, patient());
+    let mut speaking = RunningCall::start(&upstream, patient_watches());
 
     gate.step();
-    assert_eq!(speaking.hears().await, "One");
+    assert_eq!(speaking.next_text().await, "One");
     gate.step();
-    assert_eq!(speaking.hears().await, " two");
+    assert_eq!(speaking.next_text().await, " two");
     gate.open();
 
-    assert_eq!(speaking.ends().await, succeeded("One two three."));
+    assert_eq!(
+        speaking.wait_for_outcome().await,
+        succeeded("One two three.")
+    );
 }
 
 #[tokio::test]
@@ -34,17 +37,17 @@ async fn a_cancel_drops_the_request_wherever_it_is() {
     for (script, n_texts) in [
         (Script::hang_before_headers(), 0),
         (Script::hang_before_first_chunk(), 0),
-        (begun().hang(), 4),
+        (started_script().hang(), 4),
         (Script::stream().forever(": ping\n\n", Duration::ZERO), 0),
     ] {
         let upstream = Upstream::start().await;
         upstream.always(script);
-        let speaking = Speaking::start(&upstream, patient());
+        let speaking = RunningCall::start(&upstream, patient_watches());
         upstream.requested(1).await;
         upstream.said(0, n_texts).await;
 
         speaking.cancel.cancel();
-        let outcome = speaking.ends().await;
+        let outcome = speaking.wait_for_outcome().await;
 
         assert!(
             matches!(outcome, GenerationOutcome::Canceled { .. }),
@@ -57,18 +60,18 @@ async fn a_cancel_drops_the_request_wherever_it_is() {
 #[tokio::test]
 async fn a_canceled_answer_keeps_what_was_said() {
     let upstream = Upstream::start().await;
-    upstream.always(begun().hang());
-    let mut speaking = Speaking::start(&upstream, patient());
+    upstream.always(started_script().hang());
+    let mut speaking = RunningCall::start(&upstream, patient_watches());
     let mut heard = String::new();
     while heard != "Once upon a time" {
-        heard += &speaking.hears().await;
+        heard += &speaking.next_text().await;
     }
 
     speaking.cancel.cancel();
 
     let usage = estimated(&heard);
     assert_eq!(
-        speaking.ends().await,
+        speaking.wait_for_outcome().await,
         GenerationOutcome::Canceled {
             text: heard,
             reasoning: None,
@@ -82,11 +85,11 @@ async fn a_cancel_ends_the_wait_between_two_attempts() {
     let upstream = Upstream::start().await;
     upstream.always(Script::rate_limited("9"));
     let began = Instant::now();
-    let speaking = Speaking::start(&upstream, patient());
+    let speaking = RunningCall::start(&upstream, patient_watches());
     upstream.finished(0).await;
 
     speaking.cancel.cancel();
-    let outcome = speaking.ends().await;
+    let outcome = speaking.wait_for_outcome().await;
 
     assert!(
         matches!(outcome, GenerationOutcome::Canceled { .. }),

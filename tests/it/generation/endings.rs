@@ -9,13 +9,13 @@ use troupe::generation::outcome::FailureCode;
 use troupe::generation::outcome::GenerationOutcome;
 use troupe::llm::delta::FinishReason;
 
-use crate::support::model_call::SHORT;
-use crate::support::model_call::begun;
+use crate::support::model_call::SHORT_TIMEOUT;
+use crate::support::model_call::call_model;
 use crate::support::model_call::code;
 use crate::support::model_call::estimated;
 use crate::support::model_call::failure;
-use crate::support::model_call::patient;
-use crate::support::model_call::speak;
+use crate::support::model_call::patient_watches;
+use crate::support::model_call::started_script;
 use crate::support::model_call::succeeded;
 use crate::support::model_call::text;
 use crate::support::upstream::script::Script;
@@ -26,20 +26,20 @@ async fn an_answer_comes_with_its_usage() {
     let upstream = Upstream::start().await;
     upstream.say("Good morning, Eve.");
 
-    let outcome = speak(&upstream, patient()).await;
+    let outcome = call_model(&upstream, patient_watches()).await;
 
     assert_eq!(outcome, succeeded("Good morning, Eve."));
     assert_eq!(upstream.n_requests(), 1);
 }
 
 #[tokio::test]
-async fn a_refusal_is_a_text_like_any_other_to_who_does_not_tell_them_apart() {
+async fn a_refusal_is_ordinary_text_unless_distinguished() {
     let upstream = Upstream::start().await;
     let refusal = |text: &str| json!({ "choices": [{ "delta": { "refusal": text } }] });
     let script = Script::stream().role().text("Well. ").event(&refusal("I "));
     upstream.always(script.event(&refusal("cannot.")).finish("stop").done());
 
-    let outcome = speak(&upstream, patient()).await;
+    let outcome = call_model(&upstream, patient_watches()).await;
 
     assert!(
         matches!(outcome, GenerationOutcome::Succeeded { .. }),
@@ -51,15 +51,15 @@ async fn a_refusal_is_a_text_like_any_other_to_who_does_not_tell_them_apart() {
 #[tokio::test]
 async fn an_end_without_finish_reason_and_done_is_never_success() {
     for cut in [
-        begun(),
+        started_script(),
         Script::stream(),
         Script::stream().role(),
-        begun().raw("data: {\"choices\": ["),
+        started_script().raw("data: {\"choices\": ["),
     ] {
         let upstream = Upstream::start().await;
         upstream.always(cut);
 
-        let outcome = speak(&upstream, patient()).await;
+        let outcome = call_model(&upstream, patient_watches()).await;
 
         assert_eq!(code(&outcome), FailureCode::UpstreamDisconnected);
     }
@@ -67,11 +67,11 @@ async fn an_end_without_finish_reason_and_done_is_never_success() {
 
 #[tokio::test]
 async fn either_a_finish_reason_or_done_is_an_end() {
-    for whole in [begun().finish("stop"), begun().done()] {
+    for whole in [started_script().finish("stop"), started_script().done()] {
         let upstream = Upstream::start().await;
         upstream.always(whole);
 
-        let outcome = speak(&upstream, patient()).await;
+        let outcome = call_model(&upstream, patient_watches()).await;
 
         assert!(
             matches!(outcome, GenerationOutcome::Succeeded { .. }),
@@ -84,18 +84,18 @@ async fn either_a_finish_reason_or_done_is_an_end() {
 #[tokio::test]
 async fn a_complete_answer_is_not_held_up_by_a_connection_that_stays_open() {
     for whole in [
-        begun().finish("stop").hang(),
-        begun().done().hang(),
-        begun().finish("stop").reset(),
+        started_script().finish("stop").hang(),
+        started_script().done().hang(),
+        started_script().finish("stop").reset(),
     ] {
         let upstream = Upstream::start().await;
         upstream.always(whole);
 
-        let outcome = speak(
+        let outcome = call_model(
             &upstream,
             CallLimits {
-                idle: SHORT,
-                ..patient()
+                idle: SHORT_TIMEOUT,
+                ..patient_watches()
             },
         )
         .await;
@@ -108,7 +108,7 @@ async fn a_complete_answer_is_not_held_up_by_a_connection_that_stays_open() {
 }
 
 #[tokio::test]
-async fn a_length_limit_truncates_and_a_filter_is_told() {
+async fn a_length_limit_truncates_and_a_filter_is_reported() {
     let upstream = Upstream::start().await;
     for (word, reason, is_truncated) in [
         ("length", FinishReason::Length, true),
@@ -116,9 +116,9 @@ async fn a_length_limit_truncates_and_a_filter_is_told() {
         ("tool_calls", FinishReason::ToolCalls, false),
         ("tired", FinishReason::Other("tired".to_owned()), false),
     ] {
-        upstream.next(begun().finish(word).done());
+        upstream.next(started_script().finish(word).done());
 
-        let outcome = speak(&upstream, patient()).await;
+        let outcome = call_model(&upstream, patient_watches()).await;
 
         let text = "Once upon a time".to_owned();
         let usage = estimated(&text);
@@ -149,7 +149,7 @@ async fn nothing_visible_is_a_failure_with_its_reason() {
     ] {
         upstream.next(Script::stream().role().text(said).finish(word).done());
 
-        let outcome = speak(&upstream, patient()).await;
+        let outcome = call_model(&upstream, patient_watches()).await;
 
         assert_eq!(code(&outcome), expected, "{said:?} {word}");
     }
@@ -159,13 +159,13 @@ async fn nothing_visible_is_a_failure_with_its_reason() {
 async fn an_error_object_in_the_stream_fails_with_its_reason() {
     let upstream = Upstream::start().await;
     upstream.always(
-        begun()
+        started_script()
             .error("The engine overheated.")
             .finish("stop")
             .done(),
     );
 
-    let outcome = speak(&upstream, patient()).await;
+    let outcome = call_model(&upstream, patient_watches()).await;
 
     assert_eq!(code(&outcome), FailureCode::UpstreamError);
     assert_eq!(
@@ -179,10 +179,10 @@ async fn an_error_object_in_the_stream_fails_with_its_reason() {
 #[tokio::test]
 async fn what_is_no_event_stream_fails() {
     for (script, hint) in [
-        (begun().garbage().finish("stop").done(), "not JSON"),
+        (started_script().garbage().finish("stop").done(), "not JSON"),
         (Script::html(), "web page"),
         (
-            begun().raw(vec![b'x'; 2 * 1024 * 1024]).done(),
+            started_script().raw(vec![b'x'; 2 * 1024 * 1024]).done(),
             "more than a megabyte",
         ),
         (
@@ -195,7 +195,7 @@ async fn what_is_no_event_stream_fails() {
         let upstream = Upstream::start().await;
         upstream.always(script);
 
-        let outcome = speak(&upstream, patient()).await;
+        let outcome = call_model(&upstream, patient_watches()).await;
 
         assert_eq!(code(&outcome), FailureCode::UpstreamError);
         assert!(failure(&outcome).message.contains(hint), "{outcome:?}");
@@ -204,7 +204,7 @@ async fn what_is_no_event_stream_fails() {
 }
 
 #[tokio::test]
-async fn in_a_group_a_speaker_who_goes_on_as_another_is_cut_short() {
+async fn in_a_group_text_for_another_speaker_is_cut() {
     let upstream = Upstream::start().await;
     upstream.always(
         Script::stream()
@@ -212,7 +212,7 @@ async fn in_a_group_a_speaker_who_goes_on_as_another_is_cut_short() {
             .hang(),
     );
 
-    let outcome = speak(&upstream, patient()).await;
+    let outcome = call_model(&upstream, patient_watches()).await;
 
     let GenerationOutcome::Succeeded {
         text,
@@ -241,10 +241,10 @@ async fn whatever_a_provider_does_every_call_ends_and_only_whole_answers_succeed
         first_chunk: Duration::from_secs(1),
         idle: Duration::from_secs(1),
         total: Duration::from_secs(4),
-        ..patient()
+        ..patient_watches()
     };
 
-    let outcomes = join_all((0..60).map(|_| speak(&upstream, watches))).await;
+    let outcomes = join_all((0..60).map(|_| call_model(&upstream, watches))).await;
 
     let n_succeeded = outcomes
         .iter()

@@ -8,14 +8,14 @@ use troupe::generation::outcome::FailureCode;
 use troupe::generation::outcome::GenerationOutcome;
 use troupe::llm::delta::FinishReason;
 
-use crate::support::model_call::SHORT;
-use crate::support::model_call::begun;
+use crate::support::model_call::SHORT_TIMEOUT;
+use crate::support::model_call::call_model;
 use crate::support::model_call::code;
 use crate::support::model_call::failure;
-use crate::support::model_call::patient;
-use crate::support::model_call::speak;
+use crate::support::model_call::patient_watches;
+use crate::support::model_call::started_script;
 use crate::support::model_call::succeeded;
-use crate::support::model_call::succeeded_again;
+use crate::support::model_call::succeeded_after_retry;
 use crate::support::model_call::text;
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
@@ -29,11 +29,11 @@ async fn without_a_chunk_it_is_tried_once_more_and_then_given_up() {
         let upstream = Upstream::start().await;
         upstream.always(script);
 
-        let outcome = speak(
+        let outcome = call_model(
             &upstream,
             CallLimits {
-                first_chunk: SHORT,
-                ..patient()
+                first_chunk: SHORT_TIMEOUT,
+                ..patient_watches()
             },
         )
         .await;
@@ -52,12 +52,12 @@ async fn a_silent_start_is_made_good_by_the_second_attempt() {
     upstream.next(Script::hang_before_first_chunk());
     let watches = CallLimits {
         first_chunk: Duration::from_secs(2),
-        ..patient()
+        ..patient_watches()
     };
 
-    let outcome = speak(&upstream, watches).await;
+    let outcome = call_model(&upstream, watches).await;
 
-    assert_eq!(outcome, succeeded_again("Hello."));
+    assert_eq!(outcome, succeeded_after_retry("Hello."));
     assert_eq!(upstream.n_requests(), 2);
 }
 
@@ -73,11 +73,11 @@ async fn the_first_chunk_limit_applies_until_the_first_text_thought_or_tool_call
         let upstream = Upstream::start().await;
         upstream.always(alive.hang());
 
-        let outcome = speak(
+        let outcome = call_model(
             &upstream,
             CallLimits {
-                first_chunk: SHORT,
-                ..patient()
+                first_chunk: SHORT_TIMEOUT,
+                ..patient_watches()
             },
         )
         .await;
@@ -91,14 +91,14 @@ async fn the_first_chunk_limit_applies_until_the_first_text_thought_or_tool_call
 #[tokio::test]
 async fn a_silent_thinker_is_not_ended_by_the_idle_limit_after_its_role() {
     let upstream = Upstream::start().await;
-    let thinks = Script::stream().role().pause(SHORT * 4);
+    let thinks = Script::stream().role().pause(SHORT_TIMEOUT * 4);
     upstream.always(thinks.words("At last.").finish("stop").usage(7, 2).done());
 
-    let outcome = speak(
+    let outcome = call_model(
         &upstream,
         CallLimits {
-            idle: SHORT,
-            ..patient()
+            idle: SHORT_TIMEOUT,
+            ..patient_watches()
         },
     )
     .await;
@@ -118,11 +118,11 @@ async fn the_idle_limit_applies_after_the_first_text_thought_or_tool_call() {
         let upstream = Upstream::start().await;
         upstream.always(begun.comment().hang());
 
-        let outcome = speak(
+        let outcome = call_model(
             &upstream,
             CallLimits {
-                idle: SHORT,
-                ..patient()
+                idle: SHORT_TIMEOUT,
+                ..patient_watches()
             },
         )
         .await;
@@ -136,13 +136,13 @@ async fn the_idle_limit_applies_after_the_first_text_thought_or_tool_call() {
 #[tokio::test]
 async fn silence_in_an_answer_ends_it() {
     let upstream = Upstream::start().await;
-    upstream.always(begun().hang());
+    upstream.always(started_script().hang());
 
-    let outcome = speak(
+    let outcome = call_model(
         &upstream,
         CallLimits {
-            idle: SHORT,
-            ..patient()
+            idle: SHORT_TIMEOUT,
+            ..patient_watches()
         },
     )
     .await;
@@ -158,11 +158,11 @@ async fn the_total_limit_ends_a_stream_of_mere_comments() {
     let upstream = Upstream::start().await;
     upstream.always(Script::stream().forever(": ping\n\n", Duration::from_millis(5)));
 
-    let outcome = speak(
+    let outcome = call_model(
         &upstream,
         CallLimits {
-            total: SHORT,
-            ..patient()
+            total: SHORT_TIMEOUT,
+            ..patient_watches()
         },
     )
     .await;
@@ -176,11 +176,11 @@ async fn the_total_limit_counts_the_waits_between_attempts_too() {
     let upstream = Upstream::start().await;
     upstream.always(Script::rate_limited("9"));
 
-    let outcome = speak(
+    let outcome = call_model(
         &upstream,
         CallLimits {
-            total: SHORT,
-            ..patient()
+            total: SHORT_TIMEOUT,
+            ..patient_watches()
         },
     )
     .await;
@@ -195,11 +195,11 @@ async fn an_endless_answer_is_cut_at_the_size_limit() {
     let flood = "data: {\"choices\": [{\"delta\": {\"content\": \"na na 漢 \"}}]}\n\n";
     upstream.always(Script::stream().forever(flood, Duration::ZERO));
 
-    let outcome = speak(
+    let outcome = call_model(
         &upstream,
         CallLimits {
             max_text_bytes: 10_000,
-            ..patient()
+            ..patient_watches()
         },
     )
     .await;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::backends::TestDatabase;
 use crate::support::process::Server;
-use crate::support::room::Room;
+use crate::support::test_space::TestSpace;
 use crate::support::wait;
 
 const PAGE: usize = 4096;
@@ -31,16 +31,16 @@ async fn refused_start(database: &TestDatabase) -> String {
 }
 
 /// A room whose messages fill pages of their own.
-async fn room_with_long_messages(folder: &Path) -> Room {
-    let room = Room::open_on(TestDatabase::in_folder(folder), json!({}), &[], &[]).await;
+async fn room_with_long_messages(folder: &Path) -> TestSpace {
+    let room = TestSpace::open_on(TestDatabase::in_folder(folder), json!({}), &[], &[]).await;
     for _ in 0..8 {
-        room.say(&"0123456789abcdef".repeat(3_000)).await;
+        room.post(&"0123456789abcdef".repeat(3_000)).await;
     }
     room
 }
 
 /// Stops without the clean-stop mark, with everything in the file itself and every page in use.
-async fn stop_uncleanly(room: &mut Room) {
+async fn stop_uncleanly(room: &mut TestSpace) {
     room.server.kill9();
     let mut facts = room.facts().await;
     // A page that is not in use may hold anything.
@@ -194,7 +194,8 @@ async fn files_and_folder_of_the_data_are_narrowed_at_each_start() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_server_on_the_file_is_refused_under_every_name_and_without_its_lock_file() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let room = Room::open_on(TestDatabase::in_folder(folder.path()), json!({}), &[], &[]).await;
+    let room =
+        TestSpace::open_on(TestDatabase::in_folder(folder.path()), json!({}), &[], &[]).await;
     let file = file_in(folder.path());
     let (hard, symbolic) = (folder.path().join("hard"), folder.path().join("symbolic"));
     for folder in [&hard, &symbolic] {
@@ -208,5 +209,5 @@ async fn a_second_server_on_the_file_is_refused_under_every_name_and_without_its
         let said = refused_start(&TestDatabase::in_folder(folder)).await;
         assert!(said.contains("in use by another troupe process"), "{said}");
     }
-    room.say("The first one goes on.").await;
+    room.post("The first one goes on.").await;
 }

@@ -10,15 +10,15 @@ use sea_orm::DbErr;
 use serde_json::json;
 use troupe::db::connect::Db;
 
-use crate::support::acknowledged::Acknowledged;
-use crate::support::acknowledged::Writer;
+use crate::support::acknowledged_writes::AcknowledgedWrites;
+use crate::support::acknowledged_writes::Writer;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::facts::Facts;
 use crate::support::person::Person;
 use crate::support::person::root_of;
-use crate::support::room::model_env;
+use crate::support::test_space::model_env;
 use crate::support::upstream::server::Upstream;
 use crate::support::wait;
 
@@ -84,9 +84,9 @@ on_both! {
         let app = TestApp::start_with(backend, &model_env(&base_url)).await;
         let ann = Person::set_up(&app.base, "ann").await;
         let space = ann.create_space("Stage", json!({})).await;
-        let writer = Writer::of(&ann, root_of(&space)).await;
+        let writer = Writer::new(&ann, root_of(&space)).await;
         let mut facts = Facts::open(&app.database).await;
-        let mut acknowledged = Acknowledged::default();
+        let mut acknowledged = AcknowledgedWrites::default();
 
         fail_a_commit(&app.app.db).await;
         roll_back(&app.app.db).await;
@@ -95,10 +95,10 @@ on_both! {
             assert_eq!(acknowledged.missing(&mut facts).await, Vec::<String>::new());
         }
         for _ in 0..3 {
-            acknowledged.write_the_others(&writer).await;
+            acknowledged.write_other_kinds(&writer).await;
         }
 
-        assert_eq!(acknowledged.n(), 20 + 3 * 4);
+        assert_eq!(acknowledged.n_writes(), 20 + 3 * 4);
         assert_eq!(acknowledged.missing(&mut facts).await, Vec::<String>::new());
         drop(facts);
         app.close().await;
@@ -126,7 +126,7 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_of_sqlite_whose_commit_failed_is_never_used_again() {
+async fn a_sqlite_connection_after_a_failed_commit_is_never_reused() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let db = &app.app.db;
     mark_connection(db).await;
@@ -139,7 +139,7 @@ async fn a_connection_of_sqlite_whose_commit_failed_is_never_used_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_of_postgres_whose_commit_failed_is_closed() {
+async fn a_postgres_connection_after_a_failed_commit_is_closed() {
     if !TestBackend::Postgres.is_given() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
@@ -179,7 +179,7 @@ async fn a_connection_of_postgres_whose_commit_failed_is_closed() {
 
 /// SQLite refuses the COMMIT and keeps the transaction open; the ROLLBACK then succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_whose_commit_was_refused_is_closed_though_its_rollback_succeeds() {
+async fn a_connection_after_a_rejected_commit_is_closed_even_if_its_rollback_succeeds() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let db = &app.app.db;
     mark_connection(db).await;

@@ -5,22 +5,22 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::acknowledged::Acknowledged;
-use crate::support::acknowledged::Writer;
+use crate::support::acknowledged_writes::AcknowledgedWrites;
+use crate::support::acknowledged_writes::Writer;
 use crate::support::backends::TestDatabase;
-use crate::support::room::Room;
 use crate::support::small_disk::SmallDisk;
+use crate::support::test_space::TestSpace;
 use crate::support::wait;
 
-async fn open_in(folder: &Path) -> (Room, Writer) {
+async fn open_in(folder: &Path) -> (TestSpace, Writer) {
     let database = TestDatabase::in_folder(folder);
-    let room = Room::open_on(database, json!({}), &[], &[]).await;
-    let writer = Writer::of(&room.person, room.conversation).await;
+    let room = TestSpace::open_on(database, json!({}), &[], &[]).await;
+    let writer = Writer::new(&room.person, room.conversation).await;
     (room, writer)
 }
 
 /// Posts until one is refused.
-async fn post_until_refused(acknowledged: &mut Acknowledged, writer: &Writer) {
+async fn post_until_refused(acknowledged: &mut AcknowledgedWrites, writer: &Writer) {
     let text = "A long line. ".repeat(2_000);
     for _ in 0..300 {
         let status = acknowledged.post(writer, &text).await;
@@ -42,23 +42,37 @@ async fn have_one_rolled_back(writer: &Writer) {
 }
 
 /// The writes after the failure, a kill, and every acknowledged one in the file.
-async fn go_on_and_lose_nothing(room: &mut Room, writer: &Writer, mut acknowledged: Acknowledged) {
+async fn go_on_and_lose_nothing(
+    room: &mut TestSpace,
+    writer: &Writer,
+    mut acknowledged: AcknowledgedWrites,
+) {
     have_one_rolled_back(writer).await;
     for _ in 0..60 {
         assert_eq!(acknowledged.post(writer, "Afterwards").await, 201);
     }
     for _ in 0..3 {
-        acknowledged.write_the_others(writer).await;
+        acknowledged.write_other_kinds(writer).await;
     }
     room.server.kill9();
     let missing = acknowledged.missing(&mut room.facts().await).await;
-    assert_eq!(missing, Vec::<String>::new(), "of {}", acknowledged.n());
+    assert_eq!(
+        missing,
+        Vec::<String>::new(),
+        "of {}",
+        acknowledged.n_writes()
+    );
     room.server.restart().await;
     let missing = acknowledged.missing(&mut room.facts().await).await;
-    assert_eq!(missing, Vec::<String>::new(), "of {}", acknowledged.n());
+    assert_eq!(
+        missing,
+        Vec::<String>::new(),
+        "of {}",
+        acknowledged.n_writes()
+    );
 }
 
-async fn is_not_ready(room: &Room, reason: &str) {
+async fn is_not_ready(room: &TestSpace, reason: &str) {
     let (status, told) = room.person.get("/readyz").await;
     assert_eq!(
         (status, &told["writes"]),
@@ -71,7 +85,7 @@ async fn is_not_ready(room: &Room, reason: &str) {
     assert_eq!(room.person.get(&messages).await.0, 200, "reads answer");
 }
 
-async fn is_ready_again(room: &Room) {
+async fn is_ready_again(room: &TestSpace) {
     wait::until("a write probe succeeds", async || {
         (room.person.get("/readyz").await.0 == 200).then_some(())
     })
@@ -87,7 +101,7 @@ async fn is_ready_again(room: &Room) {
     assert_eq!((began, ended), (1, 1), "one line each\n{said}");
 }
 
-async fn post_the_first(room: &Room) {
+async fn post_the_first(room: &TestSpace) {
     let (status, told) = room
         .person
         .post_message(room.conversation, "First.", Some("first"))
@@ -101,7 +115,7 @@ async fn a_disk_that_was_full_loses_no_later_acknowledged_write() {
         return;
     };
     let (mut room, writer) = open_in(disk.path()).await;
-    let mut acknowledged = Acknowledged::default();
+    let mut acknowledged = AcknowledgedWrites::default();
     post_the_first(&room).await;
 
     disk.fill();
@@ -119,7 +133,7 @@ async fn an_error_of_the_disk_loses_no_later_acknowledged_write() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (mut room, writer) = open_in(folder.path()).await;
     room.server.restart_with_file_limit().await;
-    let mut acknowledged = Acknowledged::default();
+    let mut acknowledged = AcknowledgedWrites::default();
     post_the_first(&room).await;
 
     room.server.limit_files(Some(4096));
@@ -137,7 +151,7 @@ async fn a_server_that_is_asked_to_end_while_writes_fail_ends_and_keeps_what_it_
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (mut room, writer) = open_in(folder.path()).await;
     room.server.restart_with_file_limit().await;
-    let mut acknowledged = Acknowledged::default();
+    let mut acknowledged = AcknowledgedWrites::default();
     post_the_first(&room).await;
     for _ in 0..10 {
         assert_eq!(acknowledged.post(&writer, "Before").await, 201);
@@ -151,5 +165,10 @@ async fn a_server_that_is_asked_to_end_while_writes_fail_ends_and_keeps_what_it_
     assert!(exit.success(), "{exit}");
     room.server.restart().await;
     let missing = acknowledged.missing(&mut room.facts().await).await;
-    assert_eq!(missing, Vec::<String>::new(), "of {}", acknowledged.n());
+    assert_eq!(
+        missing,
+        Vec::<String>::new(),
+        "of {}",
+        acknowledged.n_writes()
+    );
 }

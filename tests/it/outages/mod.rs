@@ -3,8 +3,8 @@
 //! or damages its file.
 
 pub mod damaged_files;
-pub mod database_away;
+pub mod database_unavailable;
 pub mod failed_commits;
 pub mod full_disk;
 pub mod no_connection_left;
-pub mod starved;
+pub mod slow_node;

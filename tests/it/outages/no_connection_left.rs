@@ -8,11 +8,11 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tokio::task::JoinHandle;
 
-use crate::outages::database_away::STALE;
-use crate::outages::database_away::insists;
-use crate::outages::database_away::is_told_to_come_again;
-use crate::outages::database_away::posts;
-use crate::outages::database_away::said_by_people;
+use crate::outages::database_unavailable::STALE;
+use crate::outages::database_unavailable::is_told_to_come_again;
+use crate::outages::database_unavailable::post_until_accepted;
+use crate::outages::database_unavailable::posts;
+use crate::outages::database_unavailable::said_by_people;
 use crate::support::answer::Answer;
 use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
@@ -20,7 +20,7 @@ use crate::support::ear::connect;
 use crate::support::facts::Facts;
 use crate::support::own_postgres::Postgres;
 use crate::support::person::http_client;
-use crate::support::room::Room;
+use crate::support::test_space::TestSpace;
 use crate::support::wait;
 use tokio_tungstenite::tungstenite::Error;
 
@@ -61,7 +61,7 @@ async fn leave_none_to_the_server(admin: &mut Facts) {
     .await;
 }
 
-async fn asks(room: &Room, path: &str) -> Answer {
+async fn asks(room: &TestSpace, path: &str) -> Answer {
     let request = http_client().get(format!("{}{path}", room.person.base()));
     let asked = Instant::now();
     let answer = Answer::to(request.header("cookie", room.person.cookie())).await;
@@ -78,9 +78,9 @@ async fn a_server_without_a_connection_says_so_in_time_loses_nothing_and_comes_b
     }
     let postgres = tokio::task::block_in_place(|| Postgres::start_with(FEW));
     let database = TestDatabase::of_a_server(postgres.url());
-    let mut room = Room::open_on(database, json!({}), &["Ada"], STALE).await;
+    let mut room = TestSpace::open_on(database, json!({}), &["Ada"], STALE).await;
     let gate = room.hold_next_reply();
-    room.say("First.").await;
+    room.post("First.").await;
     room.upstream.requested(1).await;
     let mut admin = room.facts().await;
 
@@ -108,7 +108,7 @@ async fn a_server_without_a_connection_says_so_in_time_loses_nothing_and_comes_b
 
     strangers.abort();
     for (content, client_id) in [("Second.", "c-2"), ("Third.", "c-3"), ("Fourth.", "c-4")] {
-        insists(&room, content, client_id).await;
+        post_until_accepted(&room, content, client_id).await;
     }
     gate.open();
     room.settle().await;

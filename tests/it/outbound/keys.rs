@@ -51,7 +51,7 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_the_provider_quotes_reaches_nobody() {
+async fn a_key_quoted_by_the_provider_is_not_returned() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let upstream = Upstream::start().await;
@@ -72,7 +72,7 @@ async fn a_key_that_the_provider_quotes_reaches_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_field_of_a_provider_takes_a_line_break() {
+async fn no_field_of_a_provider_accepts_a_line_break() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     let upstream = Upstream::start().await;

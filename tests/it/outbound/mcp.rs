@@ -15,8 +15,8 @@ use troupe::tools::mcp::server::McpServer;
 use troupe::tools::mcp::session::McpSession;
 use troupe::tools::mcp::tool_cache::McpToolCache;
 
-use crate::support::mcp::FakeMcpServer;
-use crate::support::mcp::tool;
+use crate::support::fake_mcp_server::FakeMcpServer;
+use crate::support::fake_mcp_server::tool;
 
 fn egress(allow_private: bool) -> OutboundClient {
     OutboundClient::new(Arc::new(SystemResolver), allow_private).unwrap()
@@ -65,7 +65,7 @@ async fn a_session_goes_from_its_handshake_to_its_end_and_carries_what_opens_it(
         "DELETE",
     ];
     assert_eq!(mcp.methods(), methods);
-    for (at, told) in mcp.told().iter().enumerate() {
+    for (at, told) in mcp.received().iter().enumerate() {
         assert_eq!(told.header("authorization"), Some("Bearer token"));
         assert_eq!(told.header("x-team"), Some("blue"));
         let is_first = at == 0;
@@ -78,7 +78,7 @@ async fn a_session_goes_from_its_handshake_to_its_end_and_carries_what_opens_it(
 #[tokio::test]
 async fn an_answer_may_come_among_other_things_in_a_stream() {
     let mcp = FakeMcpServer::start(vec![tool("a", true)]).await;
-    mcp.behave(|it| it.streams = true);
+    mcp.set_behavior(|it| it.streams = true);
     let session = McpSession::open(&egress(true), &server(&mcp))
         .await
         .unwrap();
@@ -114,26 +114,26 @@ async fn a_list_is_asked_for_once_by_each_owner_and_key() {
 }
 
 #[tokio::test]
-async fn what_is_no_server_of_tools_is_told_in_a_sentence_and_asked_again() {
+async fn an_invalid_tool_server_is_reported_and_queried_again() {
     let mcp = FakeMcpServer::start(vec![]).await;
     let lists = McpToolCache::new(egress(true));
     let huge = "x".repeat(3 * 1024 * 1024);
     let of = async || lists.tools_of(UserId(1), &server(&mcp)).await.unwrap_err();
 
-    mcp.behave(|it| it.status = Some(401));
+    mcp.set_behavior(|it| it.status = Some(401));
     assert_eq!(of().await, McpError::Unauthorized);
-    mcp.behave(|it| it.status = Some(302));
+    mcp.set_behavior(|it| it.status = Some(302));
     assert_eq!(of().await, McpError::Status(302));
-    mcp.behave(|it| it.status = None);
+    mcp.set_behavior(|it| it.status = None);
     for (body, error) in [
         ("{", McpError::InvalidResponse),
         ("{}", McpError::InvalidResponse),
         (&huge, McpError::TooLarge),
     ] {
-        mcp.behave(|it| it.body = Some(body.to_owned()));
+        mcp.set_behavior(|it| it.body = Some(body.to_owned()));
         assert_eq!(of().await, error);
     }
-    mcp.behave(|it| it.body = None);
+    mcp.set_behavior(|it| it.body = None);
     assert_eq!(
         lists
             .tools_of(UserId(1), &server(&mcp))
@@ -145,13 +145,13 @@ async fn what_is_no_server_of_tools_is_told_in_a_sentence_and_asked_again() {
 }
 
 #[tokio::test]
-async fn nobody_is_called_in_a_private_network() {
+async fn no_private_address_is_called() {
     let mcp = FakeMcpServer::start(vec![]).await;
 
     let refused = McpSession::open(&egress(false), &server(&mcp)).await.err();
 
     assert_eq!(refused, Some(McpError::Forbidden));
-    assert!(mcp.told().is_empty());
+    assert!(mcp.received().is_empty());
     for (text, is_open) in [
         ("https://mcp.example.com/mcp?key=1", true),
         ("http://mcp.example.com/mcp", false),

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use super::address_fields;
 use super::addresses::NAMES;
 use super::addresses::base_urls;
-use super::member_calls::Scene;
+use super::member_calls::MemberCalls;
 use super::member_calls::V1_FIELDS;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
@@ -25,7 +25,7 @@ use crate::support::wait;
 /// How an endpoint is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// For admins only: `closed_doors.rs` tries it as an admin, here a member is refused.
+    /// For admins only: `blocked_addresses.rs` tries it as an admin, here a member is refused.
     Admin(&'static str),
     /// A new space, and a message in it.
     NewSpace,
@@ -125,7 +125,7 @@ fn calls_leave_through_these_files_only() {
 }
 
 /// Tries every row with these addresses.
-async fn try_rows(scene: &Scene, urls: &[String]) {
+async fn try_rows(scene: &MemberCalls, urls: &[String]) {
     // A server of tools takes https only, unless it is listed.
     let secure = urls.iter().map(|it| it.replacen("http:", "https:", 1));
     let both: Vec<String> = urls.iter().cloned().chain(secure).collect();
@@ -148,7 +148,7 @@ async fn try_rows(scene: &Scene, urls: &[String]) {
 
 async fn no_connection_is_made(backend: TestBackend, set_up: &[(&str, &str)]) {
     let decoy = Decoy::set_up();
-    let scene = Scene::set(backend, set_up, &names()).await;
+    let scene = MemberCalls::create(backend, set_up, &names()).await;
     let urls = base_urls(decoy.port);
     assert!(urls.len() >= 109, "{}", urls.len());
 
@@ -186,7 +186,7 @@ on_both! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_reach_a_host_that_an_admin_lists_by_every_row() {
     let decoy = Decoy::set_up();
-    let scene = Scene::set(TestBackend::Sqlite, HOST_LISTED, &names()).await;
+    let scene = MemberCalls::create(TestBackend::Sqlite, HOST_LISTED, &names()).await;
     let url = [format!("http://{LISTED}:{}/a", decoy.port)];
     let came = async |what: &str, n: usize| {
         wait::until(what, async || (decoy.n_came() > n).then_some(())).await;
@@ -234,7 +234,7 @@ async fn a_listed_host_leads_no_further_by_a_redirect() {
     let decoy = Decoy::set_up();
     let target = format!("http://127.0.0.1:{}/a.png", decoy.port);
     let (port, n_came) = redirecting_server(target).await;
-    let scene = Scene::set(TestBackend::Sqlite, HOST_LISTED, &names()).await;
+    let scene = MemberCalls::create(TestBackend::Sqlite, HOST_LISTED, &names()).await;
     let url = [format!("http://{LISTED}:{port}/v1")];
 
     scene.v1("/responses", &url[0]).await;

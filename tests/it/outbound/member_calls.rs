@@ -9,14 +9,14 @@ use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::ear::Ear;
 use crate::support::ear::connect_with_key;
-use crate::support::names::TestNames;
 use crate::support::person::Person;
 use crate::support::person::expect;
 use crate::support::person::id;
 use crate::support::person::root_of;
-use crate::support::program::Program;
+use crate::support::test_resolver::TestResolver;
 use crate::support::upstream::script::Script;
 use crate::support::upstream::server::Upstream;
+use crate::support::v1_client::V1Client;
 use crate::support::wait;
 
 /// The fields under `/v1` that take an address.
@@ -29,24 +29,24 @@ const SERVERS_OF_A_SPACE: usize = 8;
 const FETCHES_OF_A_TURN: usize = 16;
 
 /// A server with a model, and a member with a space in which a character answers.
-pub struct Scene {
+pub struct MemberCalls {
     app: TestApp,
     upstream: Upstream,
     member: Person,
-    program: Program,
+    program: V1Client,
     space: i64,
     conversation: i64,
     /// The id of each word in a path.
     ids: Vec<(&'static str, String)>,
 }
 
-impl Scene {
+impl MemberCalls {
     /// Without a word about private providers: the defaults of a loopback bind allow them.
-    pub async fn set(
+    pub async fn create(
         backend: TestBackend,
         set_up: &[(&str, &str)],
         names: &[(&'static str, &'static [&'static str])],
-    ) -> Scene {
+    ) -> MemberCalls {
         let upstream = Upstream::start().await;
         upstream.always(Script::say("Fine."));
         let base_url = upstream.base_url();
@@ -58,14 +58,18 @@ impl Scene {
             ("LIMIT_POSTS_PER_MINUTE", "0"),
             ("RESPONSES_RATE_PER_MINUTE", "0"),
         ];
-        let app =
-            TestApp::start_among(backend, &[&own, set_up].concat(), TestNames::new(names)).await;
+        let app = TestApp::start_with_resolver(
+            backend,
+            &[&own, set_up].concat(),
+            TestResolver::new(names),
+        )
+        .await;
         let admin = app.admin().await;
         let provider =
             json!({"name": "x", "kind": "openai_compatible", "model": "m", "base_url": base_url});
         let provider = id(&expect(201, admin.post("/api/providers", provider).await));
-        let member = app.person("ann").await;
-        let program = Program::of(&member).await;
+        let member = app.register("ann").await;
+        let program = V1Client::new(&member).await;
         let (space, conversation, membership) =
             create_space_with_character(&member, json!({})).await;
         let (_, chat) = program.post("/conversations", json!({})).await;
@@ -73,7 +77,7 @@ impl Scene {
             .respond(json!({"input": "Hi.", "background": true}))
             .await;
         let text = |document: &Value| document["id"].as_str().expect("an id").to_owned();
-        Scene {
+        MemberCalls {
             ids: vec![
                 ("{provider}", provider.to_string()),
                 ("{space}", space.to_string()),

@@ -2,7 +2,7 @@
 
 mod address_fields;
 mod addresses;
-mod closed_doors;
+mod blocked_addresses;
 mod keys;
 mod mcp;
 mod member_addresses;

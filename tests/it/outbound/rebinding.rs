@@ -10,11 +10,15 @@ use troupe::llm::registry::ProviderRegistry;
 
 use crate::support::decoy::Decoy;
 use crate::support::model_call::spec;
-use crate::support::names::TestNames;
+use crate::support::test_resolver::TestResolver;
 use crate::support::upstream::server::Upstream;
 
 /// Lists the models behind a name over a connection of its own.
-async fn list(names: &Arc<TestNames>, port: u16, allow_private: bool) -> Result<usize, LlmError> {
+async fn list(
+    names: &Arc<TestResolver>,
+    port: u16,
+    allow_private: bool,
+) -> Result<usize, LlmError> {
     let egress = OutboundClient::new(names.clone(), allow_private)?;
     let endpoint = ProviderRegistry::new(egress, Duration::ZERO)
         .endpoint(&spec(&format!("http://turning.example:{port}/v1")))
@@ -32,7 +36,7 @@ fn port_of(upstream: &Upstream) -> u16 {
 async fn a_call_goes_to_the_address_that_was_judged() {
     let upstream = Upstream::start().await;
     // Good when it is looked at first, bad when it is looked at again, and so on.
-    let names = TestNames::new(&[
+    let names = TestResolver::new(&[
         ("turning.example", &["127.0.0.1"]),
         ("turning.example", &["169.254.169.254"]),
     ]);
@@ -53,14 +57,14 @@ async fn a_call_goes_to_the_address_that_was_judged() {
 async fn of_several_addresses_none_that_is_refused_is_tried() {
     let decoy = Decoy::set_up();
     let upstream = Upstream::start().await;
-    let names = TestNames::new(&[(
+    let names = TestResolver::new(&[(
         "turning.example",
         &["169.254.169.254", "0.0.0.0", "127.0.0.1"],
     )]);
 
     let listed = list(&names, port_of(&upstream), true).await;
     // 0.0.0.0 would reach the decoy, which listens on this machine.
-    let only_bad = TestNames::new(&[("turning.example", &["0.0.0.0", "::", "fe80::1"])]);
+    let only_bad = TestResolver::new(&[("turning.example", &["0.0.0.0", "::", "fe80::1"])]);
     let refused = list(&only_bad, decoy.port, true).await;
 
     assert_eq!(listed, Ok(1));
@@ -69,9 +73,9 @@ async fn of_several_addresses_none_that_is_refused_is_tried() {
 }
 
 #[tokio::test]
-async fn a_name_that_turns_inwards_reaches_nobody() {
+async fn a_name_that_resolves_to_a_private_address_is_not_called() {
     let decoy = Decoy::set_up();
-    let names = TestNames::new(&[
+    let names = TestResolver::new(&[
         ("turning.example", &["127.0.0.1"]),
         ("turning.example", &["::1"]),
         ("turning.example", &["::ffff:127.0.0.1", "10.0.0.1"]),

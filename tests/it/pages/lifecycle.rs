@@ -13,8 +13,8 @@ use troupe::runs::run;
 use troupe::runs::run::RunStatus;
 
 use crate::support::backends::on_both;
-use crate::support::queue_bench::Bench;
-use crate::support::queue_bench::broken;
+use crate::support::queue_fixture::QueueFixture;
+use crate::support::queue_fixture::run_error;
 
 /// From one state to another, and by which statement.
 type Edge = (String, String, String);
@@ -94,17 +94,17 @@ impl Ending {
     fn end(self) -> RunEnd {
         match self {
             Self::Succeeded => RunEnd::Succeeded,
-            Self::Failed => RunEnd::Failed(broken()),
+            Self::Failed => RunEnd::Failed(run_error()),
             Self::Canceled => RunEnd::Canceled,
         }
     }
 }
 
-async fn moves(bench: &Bench, it: Move, run: &run::Model) -> Result<bool, DbErr> {
+async fn moves(bench: &QueueFixture, it: Move, run: &run::Model) -> Result<bool, DbErr> {
     let (db, now, lease) = (bench.db(), bench.now(), run.lease);
     match it {
         Move::Enqueue => {
-            let plan = bench.blank();
+            let plan = bench.new_run();
             let queued = queue::enqueue(db, plan).await?;
             Ok(queued.id == run.id)
         }
@@ -118,7 +118,7 @@ async fn moves(bench: &Bench, it: Move, run: &run::Model) -> Result<bool, DbErr>
         Move::HandBack => queue::release(db, run, lease).await,
         Move::CancelQueued => queue::cancel_queued(db, run, now).await,
         Move::Skip => queue::skip(db, run, now).await,
-        Move::FailQueued => queue::fail_queued(db, run, &broken(), now).await,
+        Move::FailQueued => queue::fail_queued(db, run, &run_error(), now).await,
     }
 }
 
@@ -156,7 +156,7 @@ fn drawn() -> BTreeSet<Edge> {
 }
 
 /// The edges that the statements make, each tried from every state.
-async fn made(bench: &Bench) -> BTreeSet<Edge> {
+async fn made(bench: &QueueFixture) -> BTreeSet<Edge> {
     let mut edges = BTreeSet::new();
     for it in EVERY_MOVE {
         for status in EVERY_STATUS {
@@ -172,7 +172,7 @@ async fn made(bench: &Bench) -> BTreeSet<Edge> {
         }
     }
     bench.clear().await;
-    queue::enqueue(bench.db(), bench.blank())
+    queue::enqueue(bench.db(), bench.new_run())
         .await
         .expect("a free place");
     let new = run::Entity::find().one(bench.db()).await;
@@ -183,7 +183,7 @@ async fn made(bench: &Bench) -> BTreeSet<Edge> {
 
 on_both! {
     async fn the_diagram_shows_every_move_and_no_other(backend) {
-        let bench = Bench::on(backend).await;
+        let bench = QueueFixture::new(backend).await;
 
         assert_eq!(drawn(), made(&bench).await);
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::contract;
+use crate::support::api_contract;
 
 type Keys = BTreeSet<String>;
 
@@ -36,7 +36,7 @@ fn strings(value: &Value) -> Keys {
 
 /// The frames of a kind, told apart by the word under `tag`.
 fn documented(kind: &str, tag: &str) -> Vec<Frame> {
-    let document = contract::document();
+    let document = api_contract::document();
     let schema = &document["components"]["schemas"][kind];
     let choices = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
     let frame = |choice: &Value| {
@@ -167,7 +167,7 @@ fn are_shown(examples: impl Iterator<Item = Value>, kind: &str, tag: &str) {
 fn every_key_of_the_snapshot_stands_in_the_table() {
     let rows = table(&page(), "key");
     let told: Keys = rows.iter().flat_map(|row| named(&row[0])).collect();
-    let schema = &contract::document()["components"]["schemas"]["Snapshot"]["properties"];
+    let schema = &api_contract::document()["components"]["schemas"]["Snapshot"]["properties"];
     let mut documented: Keys = schema
         .as_object()
         .expect("an object")

@@ -1,9 +1,9 @@
 //! The same for the frames of the socket.
 
-use crate::rights::cast::Cast;
-use crate::rights::cast::Who;
-use crate::rights::stage;
-use crate::support::app::OPEN;
+use crate::rights::fixture;
+use crate::rights::roles::Role;
+use crate::rights::roles::RoleClients;
+use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::ear::Ear;
@@ -23,19 +23,19 @@ fn word(answer: &Value) -> String {
 }
 
 on_both! {
-    async fn every_frame_is_answered_by_the_rights_of_who_sends_it(backend) {
-        let cast = Cast::at(TestApp::start_with(backend, OPEN).await).await;
-        let stage = stage::set(&cast, Who::Owner).await;
-        let (space, conversation) = (stage.of("space_id", Who::Owner), stage.of("conversation_id", Who::Owner));
+    async fn every_frame_is_answered_by_the_rights_of_its_sender(backend) {
+        let cast = RoleClients::create(TestApp::start_with(backend, OPEN_REGISTRATION).await).await;
+        let stage = fixture::create(&cast, Role::Owner).await;
+        let (space, conversation) = (stage.of("space_id", Role::Owner), stage.of("conversation_id", Role::Owner));
         let mut cells = 0;
         let mut wrong = Vec::new();
 
-        for who in Who::ALL.into_iter().filter(|it| *it != Who::Nobody) {
+        for who in Role::ALL.into_iter().filter(|it| *it != Role::Nobody) {
             let ear = Ear::open(cast.person(who)).await;
-            let sees = who.is_seated() || who == Who::Admin;
+            let sees = who.is_seated() || who == Role::Admin;
             let seen = if sees { "ok" } else { "not_found" };
             let typed = match who {
-                Who::Admin => "forbidden",
+                Role::Admin => "forbidden",
                 _ => seen,
             };
             for (frame, expected) in [
@@ -67,8 +67,8 @@ on_both! {
     }
 }
 
-async fn connect_of_nobody(cast: &Cast) -> bool {
-    let nobody = cast.person(Who::Nobody);
+async fn connect_of_nobody(cast: &RoleClients) -> bool {
+    let nobody = cast.person(Role::Nobody);
     let visitor = nobody.with_cookie("troupe_session=none".to_owned());
     connect(&visitor).await.is_err()
 }

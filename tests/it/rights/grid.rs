@@ -1,11 +1,11 @@
 //! Every cell of the grid is tried.
 
-use crate::rights::cast::Cast;
-use crate::rights::cast::Who;
-use crate::rights::stage;
-use crate::rights::stage::Ids;
-use crate::rights::table::Before;
+use crate::rights::fixture;
+use crate::rights::fixture::Ids;
+use crate::rights::roles::Role;
+use crate::rights::roles::RoleClients;
 use crate::rights::table::Row;
+use crate::rights::table::Setup;
 use crate::rights::table::rows;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
@@ -37,7 +37,7 @@ const NO_IDS: [&str; 6] = [
 ];
 
 #[tokio::test]
-async fn every_door_has_a_row_and_every_row_a_door() {
+async fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
     let house = TestApp::start_with(TestBackend::Sqlite, SETTINGS).await;
     let document = expect(200, Person::at(&house.base).get("/openapi.json").await);
     house.close().await;
@@ -60,11 +60,11 @@ async fn every_door_has_a_row_and_every_row_a_door() {
 
 on_both! {
     async fn every_cell_of_the_grid_answers_as_the_table_says(backend) {
-        let cast = Cast::at(TestApp::start_with(backend, SETTINGS).await).await;
+        let cast = RoleClients::create(TestApp::start_with(backend, SETTINGS).await).await;
         let mut facts = Facts::open(&cast.house.database).await;
         ids_of_each_kind_are_far_apart(&mut facts).await;
-        let mut foreign = stage::set(&cast, Who::Elsewhere).await;
-        stage::belongings(&cast, Who::Elsewhere, &mut foreign).await;
+        let mut foreign = fixture::create(&cast, Role::Elsewhere).await;
+        fixture::create_resources_of(&cast, Role::Elsewhere, &mut foreign).await;
         let mut grid = Grid {
             foreign,
             cast,
@@ -73,11 +73,11 @@ on_both! {
             wrong: Vec::new(),
         };
 
-        let stage = stage::set(&grid.cast, Who::Owner).await;
-        let everything = grid.everything().await;
+        let stage = fixture::create(&grid.cast, Role::Owner).await;
+        let everything = grid.snapshot().await;
         for row in rows() {
             grid.refused(&row, &stage).await;
-            if grid.everything().await != everything {
+            if grid.snapshot().await != everything {
                 grid.wrong.push(format!("{} {}: a refusal left a trace", row.call, row.case));
             }
         }
@@ -125,7 +125,7 @@ async fn ids_of_each_kind_are_far_apart(facts: &mut Facts) {
 }
 
 struct Grid {
-    cast: Cast,
+    cast: RoleClients,
     facts: Facts,
     /// The ids of a space in which only [`Who::Elsewhere`] sits.
     foreign: Ids,
@@ -136,11 +136,11 @@ struct Grid {
 impl Grid {
     /// Whoever may not: with their own ids, foreign ones, missing ones, and what is no id.
     async fn refused(&mut self, row: &Row, stage: &Ids) {
-        for who in Who::ALL {
+        for who in Role::ALL {
             let status = row.expects(who);
-            if Row::is_refusal(status) && row.before == Before::Nothing {
+            if Row::is_refusal(status) && row.before == Setup::Nothing {
                 let path = row.filled(|it| text(&stage.of(row.id_for(it), who)));
-                self.tried(row, who, "own", &path, stage, status).await;
+                self.check_call(row, who, "own", &path, stage, status).await;
             }
             if row.parameters().is_empty() {
                 continue;
@@ -148,14 +148,14 @@ impl Grid {
             let may_know = self.without_the_thing(row, who);
             // An admin gets everywhere but into what is somebody's own; a token is a right itself.
             let may_be_there = match who {
-                Who::Elsewhere => true,
+                Role::Elsewhere => true,
                 _ if row.parameters() == ["token"] => true,
-                Who::Admin => row.before != Before::Furnishes,
+                Role::Admin => row.before != Setup::Furnishes,
                 _ => false,
             };
             if !may_be_there {
                 let path = row.filled(|it| text(&self.foreign.of(it, who)));
-                self.tried(row, who, "foreign", &path, stage, may_know)
+                self.check_call(row, who, "foreign", &path, stage, may_know)
                     .await;
             }
             // What has not the form of an id is 404, whoever asks.
@@ -174,25 +174,25 @@ impl Grid {
                     true => may_know,
                     false => 404,
                 };
-                self.tried(row, who, "no such", &path, stage, expected)
+                self.check_call(row, who, "no such", &path, stage, expected)
                     .await;
             }
         }
     }
 
     /// What is answered about something that is not there, or not theirs to know of.
-    fn without_the_thing(&self, row: &Row, who: Who) -> u16 {
-        match (who, row.expects(Who::Outsider)) {
-            (Who::Nobody, _) if row.expects(who) == 401 => 401,
+    fn without_the_thing(&self, row: &Row, who: Role) -> u16 {
+        match (who, row.expects(Role::Outsider)) {
+            (Role::Nobody, _) if row.expects(who) == 401 => 401,
             // What only admins do is refused to others before it is looked for.
-            (Who::Admin, _) => 404,
+            (Role::Admin, _) => 404,
             (_, 403) => 403,
             _ => 404,
         }
     }
 
     /// Ids that stand for nothing: missing ones and ones of another kind.
-    fn missing_ids(&self, row: &Row, stage: &Ids, who: Who) -> Vec<String> {
+    fn missing_ids(&self, row: &Row, stage: &Ids, who: Role) -> Vec<String> {
         let is_about = row.parameters()[0];
         let other_kind = match is_about {
             "space_id" => "conversation_id",
@@ -209,43 +209,44 @@ impl Grid {
 
     /// Whoever may, each on a fresh stage when it changes something.
     async fn allowed(&mut self, row: &Row, common: &Ids) {
-        for who in Who::ALL {
+        for who in Role::ALL {
             let status = row.expects(who);
-            if Row::is_refusal(status) && row.before == Before::Nothing {
+            if Row::is_refusal(status) && row.before == Setup::Nothing {
                 continue;
             }
             let mut stage = match row.method() {
                 "GET" => common.clone(),
-                _ => stage::set(&self.cast, Who::Owner).await,
+                _ => fixture::create(&self.cast, Role::Owner).await,
             };
             match row.before {
-                Before::Nothing => {}
-                Before::Furnishes => stage::belongings(&self.cast, who, &mut stage).await,
-                Before::Speaks if who.is_seated() => {
+                Setup::Nothing => {}
+                Setup::Furnishes => fixture::create_resources_of(&self.cast, who, &mut stage).await,
+                Setup::Speaks if who.is_seated() => {
                     let conversation = stage.of("conversation_id", who);
-                    let message = stage::say(&self.cast, who, &conversation).await;
-                    stage.put(format!("message_id:{}", who.name()), &message["id"]);
+                    let message = fixture::post(&self.cast, who, &conversation).await;
+                    stage.insert(format!("message_id:{}", who.name()), &message["id"]);
                 }
-                Before::Speaks => {}
-                Before::ComesAnew if who != Who::Nobody => {
+                Setup::Speaks => {}
+                Setup::ComesAnew if who != Role::Nobody => {
                     let caller = Person::sign_in(&self.cast.house.base, who.name()).await;
                     self.cells += 1;
                     let (got, answer) =
                         call(&caller, row, &row.filled(|_| String::new()), &stage, who).await;
-                    self.judge(row, who, "own", status, got, &answer);
+                    self.compare(row, who, "own", status, got, &answer);
                     continue;
                 }
-                Before::ComesAnew => {}
+                Setup::ComesAnew => {}
             }
             let path = row.filled(|it| text(&stage.of(row.id_for(it), who)));
-            self.tried(row, who, "own", &path, &stage, status).await;
+            self.check_call(row, who, "own", &path, &stage, status)
+                .await;
         }
     }
 
-    async fn tried(
+    async fn check_call(
         &mut self,
         row: &Row,
-        who: Who,
+        who: Role,
         ids: &str,
         path: &str,
         stage: &Ids,
@@ -253,7 +254,7 @@ impl Grid {
     ) {
         self.cells += 1;
         let (got, answer) = call(self.cast.person(who), row, path, stage, who).await;
-        self.judge(
+        self.compare(
             row,
             who,
             &format!("{ids} ids ({path})"),
@@ -263,7 +264,15 @@ impl Grid {
         );
     }
 
-    fn judge(&mut self, row: &Row, who: Who, ids: &str, expected: u16, got: u16, answer: &Value) {
+    fn compare(
+        &mut self,
+        row: &Row,
+        who: Role,
+        ids: &str,
+        expected: u16,
+        got: u16,
+        answer: &Value,
+    ) {
         // What one may not know of looks the same as what is not there.
         let tells = got == 404 && expected == 404 && answer["error"]["code"] != "not_found";
         if got != expected || tells {
@@ -275,7 +284,7 @@ impl Grid {
     }
 
     /// Every row of every table, but for what a mere visit writes down.
-    async fn everything(&mut self) -> Vec<String> {
+    async fn snapshot(&mut self) -> Vec<String> {
         let (tables, quote): (&str, fn(&str) -> String) = match self.facts {
             Facts::Sqlite(_) => (
                 "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c \
@@ -313,7 +322,7 @@ impl Grid {
     }
 }
 
-async fn call(caller: &Person, row: &Row, path: &str, stage: &Ids, who: Who) -> (u16, Value) {
+async fn call(caller: &Person, row: &Row, path: &str, stage: &Ids, who: Role) -> (u16, Value) {
     let method = Method::from_bytes(row.method().as_bytes()).expect("a method");
     let body = (row.body)(stage, who);
     let body = (!body.is_null()).then_some(&body);

@@ -1,9 +1,9 @@
 //! What stands in a path in place of an id: only digits are one, and for a run only a UUID.
 
-use crate::rights::cast::Cast;
-use crate::rights::cast::Who;
-use crate::rights::stage;
-use crate::rights::stage::Ids;
+use crate::rights::fixture;
+use crate::rights::fixture::Ids;
+use crate::rights::roles::Role;
+use crate::rights::roles::RoleClients;
 use crate::rights::table::Row;
 use crate::rights::table::rows;
 use crate::support::app::TestApp;
@@ -60,14 +60,14 @@ fn text(id: &Value) -> String {
 }
 
 /// A person who may do what the row is about.
-fn allowed(row: &Row) -> Who {
-    let mut all = [Who::Owner, Who::Admin].into_iter().chain(Who::ALL);
-    let found = all.find(|who| *who != Who::Nobody && !Row::is_refusal(row.expects(*who)));
-    found.unwrap_or(Who::Owner)
+fn allowed(row: &Row) -> Role {
+    let mut all = [Role::Owner, Role::Admin].into_iter().chain(Role::ALL);
+    let found = all.find(|who| *who != Role::Nobody && !Row::is_refusal(row.expects(*who)));
+    found.unwrap_or(Role::Owner)
 }
 
 /// The row's path with this id of one parameter, and the right ones of the others.
-fn path(row: &Row, stage: &Ids, who: Who, (name, id): (&str, &str)) -> String {
+fn path(row: &Row, stage: &Ids, who: Role, (name, id): (&str, &str)) -> String {
     row.filled(|it| match it == name {
         true => id.to_owned(),
         false => text(&stage.of(row.id_for(it), who)),
@@ -76,9 +76,9 @@ fn path(row: &Row, stage: &Ids, who: Who, (name, id): (&str, &str)) -> String {
 
 on_both! {
     async fn an_id_that_does_not_consist_of_digits_is_404_and_changes_nothing(backend) {
-        let cast = Cast::at(TestApp::start_with(backend, SETTINGS).await).await;
-        let mut stage = stage::set(&cast, Who::Owner).await;
-        stage::belongings(&cast, Who::Owner, &mut stage).await;
+        let cast = RoleClients::create(TestApp::start_with(backend, SETTINGS).await).await;
+        let mut stage = fixture::create(&cast, Role::Owner).await;
+        fixture::create_resources_of(&cast, Role::Owner, &mut stage).await;
         let mut facts = Facts::open(&cast.house.database).await;
         let before = facts.everything().await;
         let (mut n_tried, mut wrong) = (0, Vec::new());

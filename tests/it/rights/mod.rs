@@ -2,11 +2,11 @@
 //! for everybody there is, with an id of their own, a foreign one, one that is not there and one of
 //! another kind. A door without a row, or a row without a door, fails.
 
-mod cast;
+mod fixture;
 mod frames;
 mod grid;
 mod ids;
-mod stage;
+mod roles;
 mod table;
 mod table_lore;
-mod table_rooms;
+mod table_spaces;

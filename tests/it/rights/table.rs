@@ -3,10 +3,10 @@
 //! The columns are those of [`Who::ALL`]. How to add a door: one row for each case in which another
 //! set of people may pass; the statuses are those of a call that is right in everything else.
 
-use crate::rights::cast::Who;
-use crate::rights::stage::Ids;
+use crate::rights::fixture::Ids;
+use crate::rights::roles::Role;
 use crate::rights::table_lore;
-use crate::rights::table_rooms;
+use crate::rights::table_spaces;
 use serde_json::Value;
 use serde_json::json;
 
@@ -19,15 +19,15 @@ pub struct Row {
     /// The status for each of [`Who::ALL`].
     pub expected: [u16; 9],
     /// What is sent; `Null` for nothing.
-    pub body: fn(&Ids, Who) -> Value,
+    pub body: fn(&Ids, Role) -> Value,
     /// Which id of the stage stands for a path parameter, when it is not the one of that name.
     pub stand_in: Option<(&'static str, &'static str)>,
-    pub before: Before,
+    pub before: Setup,
 }
 
 /// What the caller does first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
+pub enum Setup {
     Nothing,
     /// Speaks, so that the tail is their own.
     Speaks,
@@ -94,7 +94,7 @@ impl Row {
             expected,
             body: |_, _| Value::Null,
             stand_in: None,
-            before: Before::Nothing,
+            before: Setup::Nothing,
         }
     }
 
@@ -103,7 +103,7 @@ impl Row {
         self
     }
 
-    pub const fn body(mut self, body: fn(&Ids, Who) -> Value) -> Row {
+    pub const fn body(mut self, body: fn(&Ids, Role) -> Value) -> Row {
         self.body = body;
         self
     }
@@ -113,7 +113,7 @@ impl Row {
         self
     }
 
-    pub const fn before(mut self, before: Before) -> Row {
+    pub const fn before(mut self, before: Setup) -> Row {
         self.before = before;
         self
     }
@@ -150,7 +150,7 @@ impl Row {
             })
     }
 
-    pub fn expects(&self, who: Who) -> u16 {
+    pub fn expects(&self, who: Role) -> u16 {
         self.expected[who as usize]
     }
 
@@ -164,15 +164,15 @@ impl Row {
 pub fn rows() -> Vec<Row> {
     let mut rows = people();
     rows.extend(server());
-    rows.extend(table_rooms::spaces());
-    rows.extend(table_rooms::seats());
-    rows.extend(table_rooms::invites());
-    rows.extend(table_rooms::characters());
-    rows.extend(table_rooms::presets());
+    rows.extend(table_spaces::spaces());
+    rows.extend(table_spaces::memberships());
+    rows.extend(table_spaces::invites());
+    rows.extend(table_spaces::characters());
+    rows.extend(table_spaces::presets());
     rows.extend(table_lore::lorebooks());
     rows.extend(table_lore::links());
-    rows.extend(table_rooms::conversations());
-    rows.extend(table_rooms::messages());
+    rows.extend(table_spaces::conversations());
+    rows.extend(table_spaces::messages());
     rows
 }
 
@@ -191,11 +191,11 @@ fn people() -> Vec<Row> {
         Row::of("POST /api/session", open(401))
             .body(|_, _| json!({"username": "owner", "password": "a guess"})),
         Row::of("GET /api/session", signed_in(200)),
-        Row::of("DELETE /api/session", signed_in(204)).before(Before::ComesAnew),
+        Row::of("DELETE /api/session", signed_in(204)).before(Setup::ComesAnew),
         Row::of("GET /api/sessions", signed_in(200)),
         Row::of("DELETE /api/sessions/{session_id}", signed_in(204))
             .with("session_id", "session_id:own")
-            .before(Before::Furnishes),
+            .before(Setup::Furnishes),
         Row::of("POST /api/users", open(201)).body(
             |_, _| json!({"username": new_name(), "password": "12345678", "display_name": "New"}),
         ),
@@ -204,7 +204,7 @@ fn people() -> Vec<Row> {
         Row::of("POST /api/api_keys", signed_in(201)).body(|_, _| json!({"name": "k"})),
         Row::of("DELETE /api/api_keys/{api_key_id}", signed_in(204))
             .with("api_key_id", "api_key_id:own")
-            .before(Before::Furnishes),
+            .before(Setup::Furnishes),
     ]
 }
 

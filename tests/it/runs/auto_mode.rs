@@ -10,8 +10,8 @@ use troupe::spaces::space::RepliesPerTurn;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::blueprint::Blueprint;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
+use crate::support::engine_test_builder::EngineTestBuilder;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 
@@ -19,35 +19,37 @@ const DELAY_MS: i64 = 5_000;
 const TURNS: i64 = 3;
 
 /// Ada and Bob answer each other three times.
-fn blueprint(backend: TestBackend) -> Blueprint {
-    EngineRoom::on(backend).cast(&["Ada", "Bob"]).rules(|it| {
-        it.auto_mode_enabled = true;
-        it.auto_mode_delay_ms = DELAY_MS;
-        it.auto_mode_max_turns = TURNS;
-    })
+fn blueprint(backend: TestBackend) -> EngineTestBuilder {
+    EngineTest::builder(backend)
+        .cast(&["Ada", "Bob"])
+        .rules(|it| {
+            it.auto_mode_enabled = true;
+            it.auto_mode_delay_ms = DELAY_MS;
+            it.auto_mode_max_turns = TURNS;
+        })
 }
 
 /// Ada has answered, and Bob's turn waits.
-async fn waiting(backend: TestBackend) -> EngineRoom {
+async fn waiting(backend: TestBackend) -> EngineTest {
     let room = blueprint(backend).open().await;
-    room.human.says("Hello.").await;
+    room.user.post("Hello.").await;
     room.settle().await;
     room
 }
 
 /// Bob has said "One" of "One two three.", of his own accord.
-async fn speaking(backend: TestBackend) -> (EngineRoom, Gate) {
+async fn speaking(backend: TestBackend) -> (EngineTest, Gate) {
     let room = waiting(backend).await;
     let gate = Gate::closed();
     room.upstream
         .next(Script::say("One two three.").gated(&gate));
     room.clock.advance_ms(DELAY_MS);
     gate.step();
-    room.ear.hears_text("One").await;
+    room.events.wait_for_text("One").await;
     (room, gate)
 }
 
-impl EngineRoom {
+impl EngineTest {
     /// More than one delay goes by, and what was due is done.
     async fn time_passes(&self) {
         for _ in 0..2 * TURNS {
@@ -99,11 +101,11 @@ on_both! {
         room.close().await;
     }
 
-    async fn the_turns_that_are_left_are_told_everywhere(backend) {
+    async fn the_turns_left_are_reported_everywhere(backend) {
         let room = blueprint(backend).open().await;
         assert_eq!(room.turns_left().await, Some(3));
 
-        room.human.says("Hello.").await;
+        room.user.post("Hello.").await;
         room.settle().await;
         let snapshot = room.engine.snapshot(room.conversation, None).await.unwrap().expect("a conversation");
         let early = room.turns_left().await;
@@ -112,7 +114,7 @@ on_both! {
 
         assert_eq!((early, snapshot.auto_mode_turns_left), (Some(2), Some(2)));
         assert_eq!(room.turns_left().await, Some(0));
-        let log = room.ear.log();
+        let log = room.events.log();
         let updates = log.iter().filter(|it| it["type"] == "queue_updated");
         let mut told: Vec<&Value> = updates.map(|it| &it["auto_mode_turns_left"]).collect();
         told.dedup();
@@ -122,14 +124,14 @@ on_both! {
         room.close().await;
     }
 
-    async fn a_human_message_goes_first_and_gives_the_turns_anew(backend) {
+    async fn a_human_message_comes_first_and_resets_the_turns(backend) {
         let room = waiting(backend).await;
         room.time_passes().await;
 
-        room.human.says("Go on.").await;
+        room.user.post("Go on.").await;
         room.settle().await;
         let left = room.turns_left().await;
-        room.human.says("No, wait for me.").await;
+        room.user.post("No, wait for me.").await;
         room.time_passes().await;
 
         assert_eq!(left, Some(2));
@@ -164,8 +166,8 @@ on_both! {
     }
 
     async fn switched_on_it_starts_nothing_by_itself(backend) {
-        let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
-        room.human.says("Hello.").await;
+        let room = EngineTest::builder(backend).cast(&["Ada", "Bob"]).open().await;
+        room.user.post("Hello.").await;
         room.settle().await;
 
         room.switches_auto_mode(true).await;
@@ -226,7 +228,7 @@ on_both! {
         room.close().await;
     }
 
-    async fn stopped_it_rests_until_somebody_speaks(backend) {
+    async fn stopped_auto_mode_waits_for_the_next_message(backend) {
         let (room, gate) = speaking(backend).await;
 
         room.engine.stop(room.conversation, true).await.unwrap();
@@ -234,7 +236,7 @@ on_both! {
         gate.open();
         room.time_passes().await;
         let stopped = (room.runtime().await.state(), room.answers().await);
-        room.human.says("Go on.").await;
+        room.user.post("Go on.").await;
         room.time_passes().await;
 
         assert_eq!(stopped, (ConversationState::Idle, vec!["Hello.".to_owned(), "One".to_owned()]));
@@ -248,7 +250,7 @@ on_both! {
             .rules(|it| it.replies_per_turn = RepliesPerTurn::Activated)
             .open()
             .await;
-        room.human.says("Hello.").await;
+        room.user.post("Hello.").await;
         room.settle().await;
         let of_the_human = room.answers().await.len();
 
@@ -280,7 +282,7 @@ on_both! {
         })
         .await;
         gate.open();
-        room.is_idle().await;
+        room.wait_until_idle().await;
         for _ in 0..5 {
             room.clock.advance_ms(DELAY_MS);
             room.settle_alone().await;
@@ -290,7 +292,7 @@ on_both! {
         assert_eq!(room.n_by_itself().await, 3, "the second attempt is the same turn");
         assert_eq!(room.turns_left().await, Some(0));
         room.stop(&node).await;
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn two_nodes_together_make_no_turn_more(backend) {
@@ -300,7 +302,7 @@ on_both! {
 
         for _ in 0..8 {
             room.clock.advance_ms(DELAY_MS);
-            let due = async |room: &EngineRoom| {
+            let due = async |room: &EngineTest| {
                 let runtime = room.runtime().await;
                 runtime.running.is_none()
                     && runtime.queued.is_none_or(|it| it.run_after.is_some_and(|at| at > room.clock.now()))
@@ -310,7 +312,7 @@ on_both! {
 
         assert_eq!(room.n_by_itself().await, 3);
         room.stop(&node).await;
-        room.is_idle().await;
-        room.close_deaf().await;
+        room.wait_until_idle().await;
+        room.close_without_events().await;
     }
 }

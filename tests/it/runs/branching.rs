@@ -21,23 +21,23 @@ use troupe::spaces::space::ReplyOrder;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
-use crate::support::engine_room::edit_of;
+use crate::support::engine_test::EngineTest;
+use crate::support::engine_test::edit_of;
 use crate::support::upstream::script::Script;
 
 /// Eve has said "Hi.", Ada "Hello.", Eve "And?", Ada "Well."
-async fn talked(backend: TestBackend) -> EngineRoom {
-    let room = EngineRoom::on(backend).open().await;
+async fn talked(backend: TestBackend) -> EngineTest {
+    let room = EngineTest::builder(backend).open().await;
     for (said, answer) in [("Hi.", "Hello."), ("And?", "Well.")] {
         room.upstream.next(Script::say(answer));
-        room.human.says(said).await;
+        room.user.post(said).await;
         room.settle().await;
     }
     room
 }
 
 async fn branch(
-    room: &EngineRoom,
+    room: &EngineTest,
     of: ConversationId,
     at: &message::Model,
 ) -> Result<conversation::Model, EngineError> {
@@ -46,7 +46,7 @@ async fn branch(
         .await
 }
 
-async fn messages_of(room: &EngineRoom, id: ConversationId) -> Vec<message::Model> {
+async fn messages_of(room: &EngineTest, id: ConversationId) -> Vec<message::Model> {
     let all = message::Entity::find()
         .filter(message::Column::ConversationId.eq(id))
         .order_by_asc(message::Column::Seq)
@@ -54,7 +54,7 @@ async fn messages_of(room: &EngineRoom, id: ConversationId) -> Vec<message::Mode
     all.await.expect("the database answers")
 }
 
-async fn texts_of(room: &EngineRoom, of: &message::Model) -> Vec<swipe::Model> {
+async fn texts_of(room: &EngineTest, of: &message::Model) -> Vec<swipe::Model> {
     let all = swipe::Entity::find()
         .filter(swipe::Column::MessageId.eq(of.id))
         .order_by_asc(swipe::Column::Position)
@@ -73,7 +73,7 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T, EngineError>) -> CommandError 
     }
 }
 
-async fn regenerate(room: &EngineRoom, at: Option<&message::Model>) -> RegenerateResult {
+async fn regenerate(room: &EngineTest, at: Option<&message::Model>) -> RegenerateResult {
     let (at, by) = (at.map(|it| it.id), "Eve".to_owned());
     let planned = room.engine.regenerate(room.conversation, at, by).await;
     planned.expect("it is planned")
@@ -138,9 +138,9 @@ on_both! {
         let made = branch(&room, room.conversation, &origins[1]).await.unwrap();
 
         let engine = room.engine.clone();
-        let said = room.human_of(&engine, made.id).says("Something else.").await;
+        let said = room.user_in_conversation(&engine, made.id).post("Something else.").await;
         room.until("it is answered there", async |it| messages_of(it, made.id).await.len() == 4).await;
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
         assert_eq!(said.message.seq, 3);
         assert_eq!(contents(&messages_of(&room, made.id).await), ["Hi.", "Hello.", "Something else.", "Hello."]);
@@ -163,7 +163,7 @@ on_both! {
         room.close().await;
     }
 
-    async fn who_has_read_the_origin_has_read_as_much_of_the_branch(backend) {
+    async fn read_marks_are_copied_to_the_branch(backend) {
         let room = talked(backend).await;
         let eve = UserId(1);
         read_mark::advance(&room.db, eve, room.conversation, 3).await.unwrap();
@@ -208,12 +208,12 @@ on_both! {
         room.close().await;
     }
 
-    async fn a_message_that_is_written_anew_is_no_fork_point_meanwhile(backend) {
+    async fn a_message_being_regenerated_is_no_fork_point(backend) {
         let room = talked(backend).await;
         let origins = room.messages().await;
         let gate = room.upstream.gate();
         regenerate(&room, None).await;
-        room.ear.hears_the("typing_start", 3).await;
+        room.events.wait_for_events("typing_start", 3).await;
 
         let refusal = refused(branch(&room, room.conversation, &origins[3]).await);
         let earlier = branch(&room, room.conversation, &origins[1]).await;
@@ -226,7 +226,7 @@ on_both! {
         room.close().await;
     }
 
-    async fn an_earlier_message_is_written_anew_in_a_branch_of_which_it_is_the_tail(backend) {
+    async fn an_earlier_message_is_regenerated_in_a_branch_of_which_it_is_the_tail(backend) {
         let room = talked(backend).await;
         let origins = room.messages().await;
         room.upstream.next(Script::say("Good day."));
@@ -235,7 +235,7 @@ on_both! {
         room.until("it is written", async |it| {
             it.engine.runtime(planned.conversation).await.unwrap().state() == ConversationState::Idle
         }).await;
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
         let made = planned.branch.expect("a branch was made");
         assert_eq!((made.id, made.forked_from_message_id), (planned.conversation, Some(origins[1].id)));
@@ -249,13 +249,13 @@ on_both! {
         room.close().await;
     }
 
-    async fn a_fork_point_on_the_tail_is_written_anew_in_another_branch(backend) {
+    async fn a_fork_point_on_the_tail_is_regenerated_in_another_branch(backend) {
         let room = talked(backend).await;
         let tail = room.messages().await.pop().unwrap();
         branch(&room, room.conversation, &tail).await.unwrap();
 
         let planned = regenerate(&room, None).await;
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
         assert!(planned.branch.is_some());
         assert_eq!(room.messages().await.pop(), Some(tail));
@@ -296,13 +296,13 @@ on_both! {
         room.close().await;
     }
 
-    async fn in_manual_order_an_earlier_answer_is_written_anew_by_its_author(backend) {
+    async fn in_manual_order_an_earlier_reply_is_regenerated_by_its_author(backend) {
         let room = talked(backend).await;
         room.change_rules(|it| it.reply_order = ReplyOrder::Manual).await;
         let origins = room.messages().await;
 
         let planned = regenerate(&room, Some(&origins[1])).await;
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
         assert_eq!((planned.run.kind, planned.run.status), (RunKind::Regenerate, RunStatus::Queued));
         room.close().await;

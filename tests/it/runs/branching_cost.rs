@@ -9,17 +9,17 @@ use sea_orm::DbErr;
 use troupe::conversations::message;
 
 use crate::support::backends::TestBackend;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::statements::Statements;
 
-async fn branch(room: &EngineRoom, at: &message::Model) {
+async fn branch(room: &EngineTest, at: &message::Model) {
     let made = room.engine.branch(room.conversation, at.id, String::new());
     made.await.expect("a branch is made");
 }
 
 /// Fills the conversation with this many lines; every thousandth has another text.
-async fn fill(room: &EngineRoom, n: i64) {
-    let (conversation, seat) = (room.conversation, room.human.seat);
+async fn fill(room: &EngineTest, n: i64) {
+    let (conversation, seat) = (room.conversation, room.user.membership);
     let series = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n}) \
          INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, active_swipe, created_at, rev, token_count, metadata) \
@@ -35,7 +35,7 @@ async fn fill(room: &EngineRoom, n: i64) {
     in_one(room, vec![series, texts, row]).await;
 }
 
-async fn in_one(room: &EngineRoom, statements: Vec<String>) {
+async fn in_one(room: &EngineTest, statements: Vec<String>) {
     let done: Result<(), DbErr> = room
         .db
         .write(|tx| {
@@ -50,11 +50,15 @@ async fn in_one(room: &EngineRoom, statements: Vec<String>) {
     done.expect("the database takes it");
 }
 
-async fn costs(backend: TestBackend, take: impl Fn(&EngineRoom) -> Vec<String>) {
+async fn costs(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) {
     let mut costs = Vec::new();
     // The first one warms up: connections are opened, statements prepared.
     for n in [3, 3, 150] {
-        let room = EngineRoom::on(backend).not_started().wired().open().await;
+        let room = EngineTest::builder(backend)
+            .not_started()
+            .with_postgres_proxy()
+            .open()
+            .await;
         fill(&room, n).await;
         let last = room.messages().await.pop().unwrap();
         take(&room);
@@ -66,7 +70,7 @@ async fn costs(backend: TestBackend, take: impl Fn(&EngineRoom) -> Vec<String>) 
         statements.retain(|it| !it.is_empty() && !aside.iter().any(|word| it.contains(word)));
         println!("{backend:?}, {n} messages: {statements:#?}");
         costs.push(statements);
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
     assert_eq!(
         costs[1], costs[2],
@@ -76,19 +80,22 @@ async fn costs(backend: TestBackend, take: impl Fn(&EngineRoom) -> Vec<String>) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_sqlite_a_long_branch_takes_no_more_statements_than_a_short_one() {
+async fn on_sqlite_a_long_branch_needs_no_more_statements_than_a_short_one() {
     let name =
-        "runs::branching_cost::on_sqlite_a_long_branch_takes_no_more_statements_than_a_short_one";
+        "runs::branching_cost::on_sqlite_a_long_branch_needs_no_more_statements_than_a_short_one";
     if let Some(statements) = Statements::alone(name) {
         costs(TestBackend::Sqlite, |_| statements.take()).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_postgres_a_long_branch_takes_no_more_statements_than_a_short_one() {
+async fn on_postgres_a_long_branch_needs_no_more_statements_than_a_short_one() {
     if TestBackend::Postgres.is_given() {
         costs(TestBackend::Postgres, |room| {
-            room.wire.as_ref().expect("a wired room").take()
+            room.postgres_proxy
+                .as_ref()
+                .expect("a wired room")
+                .take_statements()
         })
         .await;
     }
@@ -96,7 +103,7 @@ async fn on_postgres_a_long_branch_takes_no_more_statements_than_a_short_one() {
 
 /// Beside a bare copy of the same rows, three times.
 async fn time(backend: TestBackend) {
-    let room = EngineRoom::on(backend).not_started().open().await;
+    let room = EngineTest::builder(backend).not_started().open().await;
     fill(&room, 100_000).await;
     let last = room.messages().await.pop().unwrap();
     let mut ratios = Vec::new();
@@ -121,12 +128,12 @@ async fn time(backend: TestBackend) {
     ratios.sort_by(f64::total_cmp);
     println!("{backend:?}: {:.2} times a bare copy", ratios[1]);
     assert!(ratios[1] <= 1.5, "{ratios:?}");
-    room.close_deaf().await;
+    room.close_without_events().await;
 }
 
 #[ignore = "measures, for a machine that does nothing else"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_branch_of_100_000_messages_takes_little_more_than_a_bare_copy() {
+async fn a_branch_of_100_000_messages_costs_little_more_than_a_bare_copy() {
     for backend in [TestBackend::Sqlite, TestBackend::Postgres] {
         if backend.is_given() {
             time(backend).await;

@@ -12,14 +12,14 @@ use troupe::runs::run::RunStatus;
 use troupe::runs::services::RunSettings;
 
 use crate::support::backends::TestBackend;
-use crate::support::blueprint::connect;
-use crate::support::blueprint::node;
-use crate::support::engine_room::EngineRoom;
-use crate::support::engine_room::Human;
+use crate::support::engine_test::EngineTest;
+use crate::support::engine_test::TestUser;
+use crate::support::engine_test_builder::connect;
+use crate::support::engine_test_builder::start_node;
+use crate::support::postgres_proxy::CutPoint;
+use crate::support::postgres_proxy::PostgresProxy;
 use crate::support::transitions;
 use crate::support::wait;
-use crate::support::wire::Cut;
-use crate::support::wire::Wire;
 
 fn is_passing(error: &EngineError) -> bool {
     matches!(error, EngineError::Database(it) if backend::is_transient(it))
@@ -31,9 +31,9 @@ fn no_server() -> bool {
 }
 
 /// Posts as a client does that has no answer: again, under the same `client_id`.
-async fn insists(human: &Human, text: &str, client_id: &str) {
+async fn post_until_accepted(human: &TestUser, text: &str, client_id: &str) {
     for _ in 0..100 {
-        match human.says_once(text, Some(client_id)).await {
+        match human.post_with_client_id(text, Some(client_id)).await {
             Ok(_) => return,
             Err(EngineError::Database(error)) => {
                 assert!(
@@ -50,16 +50,19 @@ async fn insists(human: &Human, text: &str, client_id: &str) {
 
 /// C8, B2. The first three COMMITs of an exchange are the post, the claim, and the end of the run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_whose_answer_is_lost_is_found_and_told_of() {
+async fn a_commit_whose_response_is_lost_is_verified_and_announced() {
     if no_server() {
         return;
     }
     for n_commits in 0..3 {
-        let room = EngineRoom::on(TestBackend::Postgres).wired().open().await;
-        let wire = room.wire.as_ref().expect("a wired room");
-        wire.cut_after(n_commits, Cut::AfterCommit);
+        let room = EngineTest::builder(TestBackend::Postgres)
+            .with_postgres_proxy()
+            .open()
+            .await;
+        let wire = room.postgres_proxy.as_ref().expect("a wired room");
+        wire.cut_after(n_commits, CutPoint::AfterCommit);
 
-        let posted = room.human.says_once("Hi.", Some("c-1")).await;
+        let posted = room.user.post_with_client_id("Hi.", Some("c-1")).await;
         room.settle().await;
 
         assert!(wire.is_cut(), "COMMIT {n_commits}");
@@ -83,17 +86,20 @@ async fn a_commit_that_never_arrived_is_made_again() {
         return;
     }
     for n_commits in 0..3 {
-        let room = EngineRoom::on(TestBackend::Postgres).wired().open().await;
-        let wire = room.wire.as_ref().expect("a wired room");
-        wire.cut_after(n_commits, Cut::BeforeCommit);
+        let room = EngineTest::builder(TestBackend::Postgres)
+            .with_postgres_proxy()
+            .open()
+            .await;
+        let wire = room.postgres_proxy.as_ref().expect("a wired room");
+        wire.cut_after(n_commits, CutPoint::BeforeCommit);
 
-        let posted = room.human.says_once("Hi.", Some("c-1")).await;
+        let posted = room.user.post_with_client_id("Hi.", Some("c-1")).await;
         assert_eq!(
             posted.is_err(),
             n_commits == 0,
             "nothing is said to be there that is not"
         );
-        insists(&room.human, "Hi.", "c-1").await;
+        post_until_accepted(&room.user, "Hi.", "c-1").await;
         room.settle().await;
 
         assert!(wire.is_cut(), "COMMIT {n_commits}");
@@ -110,7 +116,7 @@ async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(TestBackend::Postgres).open().await;
+    let room = EngineTest::builder(TestBackend::Postgres).open().await;
     let mut facts = room.facts().await;
     transitions::record(&mut facts).await;
     let mut conversations = Vec::new();
@@ -119,9 +125,9 @@ async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
     }
 
     let talk = join_all(conversations.iter().map(async |id| {
-        let human = room.human_of(&room.engine, *id);
+        let human = room.user_in_conversation(&room.engine, *id);
         for n in 0..6 {
-            insists(&human, &format!("Hi {n}."), &format!("c-{n}")).await;
+            post_until_accepted(&human, &format!("Hi {n}."), &format!("c-{n}")).await;
         }
     }));
     let cut = async {
@@ -154,7 +160,7 @@ async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
     );
     let twice = facts.rows("SELECT '1' FROM messages WHERE conversation_run_id IS NOT NULL GROUP BY conversation_run_id HAVING count(*) > 1").await;
     assert!(twice.is_empty());
-    room.close_deaf().await;
+    room.close_without_events().await;
 }
 
 /// B3, seen from the node; that a server keeps what it committed is not ours to show.
@@ -163,17 +169,20 @@ async fn work_goes_on_after_the_server_was_away() {
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(TestBackend::Postgres).wired().open().await;
-    let wire = room.wire.as_ref().expect("a wired room");
+    let room = EngineTest::builder(TestBackend::Postgres)
+        .with_postgres_proxy()
+        .open()
+        .await;
+    let wire = room.postgres_proxy.as_ref().expect("a wired room");
     let gate = room.upstream.gate();
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     room.upstream.requested(1).await;
 
-    wire.take_down();
+    wire.disconnect();
     gate.open();
-    let refused = room.human.tries_to_say("Are you there?").await;
-    wire.put_up();
-    insists(&room.human, "Are you there?", "c-2").await;
+    let refused = room.user.try_post("Are you there?").await;
+    wire.reconnect();
+    post_until_accepted(&room.user, "Are you there?", "c-2").await;
     room.settle().await;
 
     assert!(refused.as_ref().is_err_and(is_passing), "{refused:?}");
@@ -193,12 +202,12 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(TestBackend::Postgres)
+    let room = EngineTest::builder(TestBackend::Postgres)
         .settings(|it| it.heartbeat = Duration::from_millis(50))
         .open()
         .await;
     let gate = room.upstream.gate();
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     room.upstream.requested(1).await;
     let (let_go, _) = tokio::sync::watch::channel(false);
     let holders: Vec<_> = (0..20)
@@ -224,12 +233,12 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
 
     let beat = "SELECT CAST(heartbeat_at AS text) FROM conversation_runs WHERE status = 'running'";
     let before = facts.rows(beat).await;
-    let refused = room.human.tries_to_say("Are you there?").await;
+    let refused = room.user.try_post("Are you there?").await;
     wait::until("it beats", async || {
         (facts.rows(beat).await > before).then_some(())
     })
     .await;
-    let other = node(
+    let other = start_node(
         &room.another_db().await,
         &Hub::new(),
         &room.clock,
@@ -264,13 +273,13 @@ async fn a_table_that_is_locked_for_long_costs_an_answer_and_no_worker() {
     if no_server() || !is_long {
         return;
     }
-    let room = EngineRoom::on(TestBackend::Postgres).open().await;
+    let room = EngineTest::builder(TestBackend::Postgres).open().await;
     let mut other = room.facts().await;
 
     other.execute("BEGIN; LOCK TABLE messages").await;
-    let refused = room.human.tries_to_say("Hi.").await;
+    let refused = room.user.try_post("Hi.").await;
     other.execute("COMMIT").await;
-    room.human.says("Hi again.").await;
+    room.user.post("Hi again.").await;
     room.settle().await;
 
     assert!(refused.as_ref().is_err_and(is_passing), "{refused:?}");
@@ -281,19 +290,19 @@ async fn a_table_that_is_locked_for_long_costs_an_answer_and_no_worker() {
 /// Z3. The server stands still for longer than the stale time. When it goes on, the other node's
 /// looks come through before the heartbeat that was waiting with them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_the_server_stood_still_nobody_is_taken_for_dead() {
+async fn after_a_database_pause_no_run_counts_as_stale() {
     const OFTEN: Duration = Duration::from_millis(100);
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(TestBackend::Postgres)
+    let room = EngineTest::builder(TestBackend::Postgres)
         .settings(|it| it.heartbeat = OFTEN)
-        .wired()
+        .with_postgres_proxy()
         .open()
         .await;
-    let wire = room.wire.as_ref().expect("a wired room");
-    let another_wire = Wire::before(room.database.url()).await;
-    let other = node(
+    let wire = room.postgres_proxy.as_ref().expect("a wired room");
+    let another_wire = PostgresProxy::start(room.database.url()).await;
+    let other = start_node(
         &connect(another_wire.url()).await,
         &Hub::new(),
         &room.clock,
@@ -308,7 +317,7 @@ async fn after_the_server_stood_still_nobody_is_taken_for_dead() {
     );
     other.start().await.unwrap();
     let gate = room.upstream.gate();
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     room.upstream.requested(1).await;
     let mut facts = room.facts().await;
 

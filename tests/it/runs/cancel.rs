@@ -12,17 +12,17 @@ use troupe::runs::state::ConversationState;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::upstream::script::Gate;
 
 /// Ada has said "One" of "One two three.".
-async fn writing(backend: TestBackend) -> (EngineRoom, Gate) {
-    let room = EngineRoom::on(backend).open().await;
+async fn writing(backend: TestBackend) -> (EngineTest, Gate) {
+    let room = EngineTest::builder(backend).open().await;
     room.upstream.say("One two three.");
     let gate = room.upstream.gate();
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     gate.step();
-    room.ear.hears_text("One").await;
+    room.events.wait_for_text("One").await;
     (room, gate)
 }
 
@@ -31,14 +31,14 @@ on_both! {
         let (room, gate) = writing(backend).await;
 
         room.engine.stop(room.conversation, false).await.unwrap();
-        let n_heard = room.ear.log().len();
+        let n_heard = room.events.log().len();
         room.upstream.hung_up(0).await;
         gate.open();
         room.settle().await;
 
         assert_eq!(room.only_run().await.status, RunStatus::Canceled);
         assert!(room.answers().await.is_empty());
-        assert_eq!(room.ear.told_since(n_heard), Vec::<String>::new(), "all was told at once");
+        assert_eq!(room.events.event_names_since(n_heard), Vec::<String>::new(), "all was told at once");
         let runtime = room.runtime().await;
         assert_eq!(runtime.state(), ConversationState::Paused);
         assert_eq!(runtime.round.map(|it| it.row.cursor), Some(0));
@@ -65,9 +65,9 @@ on_both! {
     }
 
     async fn a_stop_before_the_first_word_keeps_nothing(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
-        room.human.says("Count.").await;
+        room.user.post("Count.").await;
         room.upstream.requested(1).await;
 
         room.engine.stop(room.conversation, true).await.unwrap();
@@ -128,7 +128,7 @@ on_both! {
 
         room.engine.cancel_run(room.conversation, id).await.unwrap();
         gate.open();
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
         let db = room.db.reader();
         let (record, texts) = sent_prompt::load_for_run(db, id).await.unwrap().expect("it was sent");
@@ -141,10 +141,10 @@ on_both! {
     }
 
     async fn a_stop_that_came_before_the_first_word_keeps_what_was_asked(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.say("One two three.");
         let gate = room.upstream.gate();
-        room.human.says("Count.").await;
+        room.user.post("Count.").await;
         room.until("the model is asked", async |it| it.upstream.n_requests() == 1).await;
 
         room.engine.stop(room.conversation, true).await.unwrap();
@@ -161,11 +161,11 @@ on_both! {
     }
 
     async fn a_canceled_queued_run_never_asks_the_model(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 500)
             .open()
             .await;
-        let posted = room.human.says("Count.").await;
+        let posted = room.user.post("Count.").await;
         let id = posted.run.expect("Ada will answer").id;
 
         room.engine.cancel_run(room.conversation, id).await.unwrap();
@@ -195,9 +195,9 @@ on_both! {
 
         room.delete_conversation().await;
         gate.open();
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
         assert!(room.engine.live_text(room.conversation).is_none());
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 }

@@ -14,22 +14,22 @@ use troupe::runs::services::RunSettings;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::blueprint::connect;
-use crate::support::blueprint::node;
-use crate::support::engine_room::EngineRoom;
-use crate::support::own_clock;
+use crate::support::engine_test::EngineTest;
+use crate::support::engine_test_builder::connect;
+use crate::support::engine_test_builder::start_node;
+use crate::support::fake_postgres_clock;
+use crate::support::postgres_proxy::PostgresProxy;
 use crate::support::transitions;
 use crate::support::upstream::script::Script;
-use crate::support::wire::Wire;
 
 const HOURS: i64 = 2 * 3_600_000;
 
 on_both! {
     /// Z4. On SQLite the heartbeats of this very process are told by that clock.
     async fn a_clock_that_jumps_ahead_ends_none_of_our_runs(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
-        room.human.says("Count.").await;
+        room.user.post("Count.").await;
         room.upstream.requested(1).await;
 
         room.clock.advance_ms(HOURS);
@@ -44,21 +44,21 @@ on_both! {
     }
 
     /// Z5. What was planned before is due at a time that is hours away now.
-    async fn a_clock_that_is_set_back_holds_up_nobody(backend) {
-        let room = EngineRoom::on(backend)
+    async fn a_clock_that_is_set_back_delays_no_run(backend) {
+        let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 500)
             .open()
             .await;
-        room.human.says("Hi.").await;
+        room.user.post("Hi.").await;
 
         room.clock.advance_ms(-HOURS);
         room.engine.context().wakeup.notify();
         room.until("it is answered", async |it| it.answers().await == ["Hello."]).await;
 
-        room.human.says("And now?").await;
+        room.user.post("And now?").await;
         room.clock.advance_ms(500);
         room.until("as ever", async |it| it.answers().await.len() == 2).await;
-        room.is_idle().await;
+        room.wait_until_idle().await;
         room.close().await;
     }
 }
@@ -69,8 +69,12 @@ const OFTEN: Duration = Duration::from_millis(100);
 const SLOWLY: Duration = Duration::from_secs(1);
 
 /// Another node that only looks after others, and the wire on which its looks are counted.
-async fn guardian(room: &EngineRoom, stale_after: Duration, clock: &Clock) -> (RunEngine, Wire) {
-    let wire = Wire::before(room.database.url()).await;
+async fn start_recovering_node(
+    room: &EngineTest,
+    stale_after: Duration,
+    clock: &Clock,
+) -> (RunEngine, PostgresProxy) {
+    let wire = PostgresProxy::start(room.database.url()).await;
     let settings = RunSettings {
         workers: 0,
         heartbeat: SLOWLY,
@@ -80,18 +84,18 @@ async fn guardian(room: &EngineRoom, stale_after: Duration, clock: &Clock) -> (R
     };
     let models = room.engine.context().models.clone();
     let db = connect(wire.url()).await;
-    let engine = node(&db, &Hub::new(), clock, models, settings);
+    let engine = start_node(&db, &Hub::new(), clock, models, settings);
     engine.start().await.expect("there is nothing to heal");
     (engine, wire)
 }
 
 /// Waits until it has looked so often from now on.
-async fn looks(room: &EngineRoom, wire: &Wire, n: usize) {
-    wire.take();
+async fn wait_for_recovery_queries(room: &EngineTest, wire: &PostgresProxy, n: usize) {
+    wire.take_statements();
     let mut n_looks = 0;
     room.until("the guardian has looked", async |_| {
         let is_look = |it: &String| it.starts_with("SELECT") && it.contains("heartbeat_at\" <=");
-        n_looks += wire.take().into_iter().filter(is_look).count();
+        n_looks += wire.take_statements().into_iter().filter(is_look).count();
         n_looks >= n
     })
     .await;
@@ -99,26 +103,26 @@ async fn looks(room: &EngineRoom, wire: &Wire, n: usize) {
 
 /// Z6, ahead: by that clock every heart has been silent for an hour.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_clock_of_the_database_that_jumps_ahead_ends_nobody() {
+async fn a_database_clock_that_jumps_ahead_ends_no_run() {
     if !TestBackend::Postgres.is_given() {
         return;
     }
-    let room = EngineRoom::on(TestBackend::Postgres)
+    let room = EngineTest::builder(TestBackend::Postgres)
         .settings(|it| it.heartbeat = SLOWLY)
-        .with_a_clock_to_set()
+        .with_settable_clock()
         .open()
         .await;
-    let (other, wire) = guardian(&room, 5 * SLOWLY, &room.clock).await;
+    let (other, wire) = start_recovering_node(&room, 5 * SLOWLY, &room.clock).await;
     let mut facts = room.facts().await;
     transitions::record(&mut facts).await;
     let gate = room.upstream.gate();
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     room.upstream.requested(1).await;
-    looks(&room, &wire, 3).await;
+    wait_for_recovery_queries(&room, &wire, 3).await;
     let before = room.heartbeats().await;
 
-    own_clock::set(&mut facts, 1).await;
-    looks(&room, &wire, 3).await;
+    fake_postgres_clock::set(&mut facts, 1).await;
+    wait_for_recovery_queries(&room, &wire, 3).await;
     room.until("the heart beats by the new time", async |it| {
         let now = it.heartbeats().await;
         now[0] > before[0].map(|it| it.plus_ms(3_000_000))
@@ -137,24 +141,24 @@ async fn a_clock_of_the_database_that_jumps_ahead_ends_nobody() {
 
 /// Z6, back: by that clock the last word of the dead is still to come.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_clock_of_the_database_that_is_set_back_keeps_nobody_dead_from_being_found() {
+async fn a_database_clock_that_is_set_back_does_not_hide_stale_runs() {
     if !TestBackend::Postgres.is_given() {
         return;
     }
     // Its heart does not beat in the span of a test.
-    let room = EngineRoom::on(TestBackend::Postgres)
-        .with_a_clock_to_set()
+    let room = EngineTest::builder(TestBackend::Postgres)
+        .with_settable_clock()
         .open()
         .await;
     let mut facts = room.facts().await;
     let gate = room.upstream.gate();
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     room.upstream.requested(1).await;
     room.engine.context().shutdown.draining.cancel();
-    let (other, wire) = guardian(&room, 10 * SLOWLY, &room.clock).await;
-    looks(&room, &wire, 1).await;
+    let (other, wire) = start_recovering_node(&room, 10 * SLOWLY, &room.clock).await;
+    wait_for_recovery_queries(&room, &wire, 1).await;
 
-    own_clock::set(&mut facts, -1).await;
+    fake_postgres_clock::set(&mut facts, -1).await;
     room.until("the turn is planned again", async |it| {
         it.runs().await.len() == 2
     })
@@ -165,10 +169,10 @@ async fn a_clock_of_the_database_that_is_set_back_keeps_nobody_dead_from_being_f
     assert_eq!((runs[1].status, runs[1].attempt), (RunStatus::Queued, 2));
     assert_eq!(runs[1].reason, RunReason::Recovered);
     gate.open();
-    room.is_idle().await;
+    room.wait_until_idle().await;
     assert!(room.answers().await.is_empty(), "the dead add nothing");
     room.stop(&other).await;
-    room.close_deaf().await;
+    room.close_without_events().await;
 }
 
 /// Z4 with two nodes: each tells hearts by the database's clock, so it does not matter which of them
@@ -179,20 +183,20 @@ async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
         return;
     }
     for off in [HOURS, -HOURS] {
-        let room = EngineRoom::on(TestBackend::Postgres)
+        let room = EngineTest::builder(TestBackend::Postgres)
             .settings(|it| it.heartbeat = OFTEN)
             .open()
             .await;
         let wrong = Clock::manual();
         wrong.advance_ms(off);
-        let (other, wire) = guardian(&room, 5 * SLOWLY, &wrong).await;
+        let (other, wire) = start_recovering_node(&room, 5 * SLOWLY, &wrong).await;
         let gate = room.upstream.gate();
-        room.human.says("Count.").await;
+        room.user.post("Count.").await;
         room.upstream.requested(1).await;
 
-        looks(&room, &wire, 5).await;
+        wait_for_recovery_queries(&room, &wire, 5).await;
         // A post by way of the other is planned at another hour, and answered all the same.
-        room.human_at(&other).says("Go on.").await;
+        room.user_at_node(&other).post("Go on.").await;
         gate.open();
         room.until("both are answered", async |it| {
             it.engine.context().wakeup.notify();
@@ -207,9 +211,9 @@ async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
             "{runs:?}"
         );
         assert_eq!(ended.count(), 2, "{runs:?}");
-        room.is_idle().await;
+        room.wait_until_idle().await;
         room.stop(&other).await;
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 }
 
@@ -220,7 +224,7 @@ async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting(
     if !TestBackend::Postgres.is_given() {
         return;
     }
-    let room = EngineRoom::on(TestBackend::Postgres)
+    let room = EngineTest::builder(TestBackend::Postgres)
         .not_started()
         .open()
         .await;
@@ -229,13 +233,13 @@ async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting(
     for off_by in [40_000, -40_000] {
         let clock = Clock::system_with_offset(off_by);
         let settings = room.engine.context().settings;
-        let engine = node(&room.db, &Hub::new(), &clock, models.clone(), settings);
+        let engine = start_node(&room.db, &Hub::new(), &clock, models.clone(), settings);
         engine.start().await.expect("there is nothing to heal");
         nodes.push(engine);
     }
 
     for n in 0..6 {
-        let posted = room.human_at(&nodes[n % 2]).says("Hi.").await;
+        let posted = room.user_at_node(&nodes[n % 2]).post("Hi.").await;
         let run = posted.run.expect("Ada will answer");
         assert_eq!(run.run_after, None, "due at once on every node");
         room.until("it is answered", async |it| {
@@ -258,7 +262,7 @@ async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting(
     for node in &nodes {
         room.stop(node).await;
     }
-    room.close_deaf().await;
+    room.close_without_events().await;
 }
 
 /// Z9: as long as every answer takes longer than a second, the offset is unknown.
@@ -267,47 +271,47 @@ async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
     if !TestBackend::Postgres.is_given() {
         return;
     }
-    let room = EngineRoom::on(TestBackend::Postgres)
-        .with_a_clock_to_set()
+    let room = EngineTest::builder(TestBackend::Postgres)
+        .with_settable_clock()
         .not_started()
         .open()
         .await;
     let mut facts = room.facts().await;
-    own_clock::delay(&mut facts, 1.5).await;
+    fake_postgres_clock::delay(&mut facts, 1.5).await;
     let settings = RunSettings {
         heartbeat: OFTEN,
         ..room.engine.context().settings
     };
     let models = room.engine.context().models.clone();
     let clock = Clock::system_with_offset(40_000);
-    let engine = node(&room.db, &Hub::new(), &clock, models, settings);
+    let engine = start_node(&room.db, &Hub::new(), &clock, models, settings);
 
     engine.start().await.expect("there is nothing to heal");
     assert!(!engine.context().is_clock_synchronized());
-    room.human_at(&room.engine).says("Hi.").await;
+    room.user_at_node(&room.engine).post("Hi.").await;
     engine.context().wakeup.notify();
     assert!(room.runtime().await.queued.is_some(), "nobody claims it");
 
-    own_clock::delay(&mut facts, 0.0).await;
+    fake_postgres_clock::delay(&mut facts, 0.0).await;
     room.until("it is answered", async |it| {
         it.answers().await == ["Hello."]
     })
     .await;
     assert!(engine.context().is_clock_synchronized());
     room.stop(&engine).await;
-    room.close_deaf().await;
+    room.close_without_events().await;
 }
 
 on_both! {
     // Z10. The ids of runs hold the time of the process; nothing is ordered by it.
     async fn runs_are_in_order_however_the_clock_is_set(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.always(Script::status(400));
         let mut planned = Vec::new();
 
         for back_ms in [0, 300_000, 600_000] {
             room.clock.advance_ms(-back_ms);
-            planned.push(room.human.says("Hello?").await.run.expect("Ada will answer").id);
+            planned.push(room.user.post("Hello?").await.run.expect("Ada will answer").id);
             room.settle().await;
         }
         let again = room.engine.retry(room.conversation).await.unwrap();
@@ -326,14 +330,14 @@ on_both! {
         room.close().await;
     }
 
-    async fn an_upserted_run_keeps_its_id_and_takes_a_new_number(backend) {
-        let room = EngineRoom::on(backend)
+    async fn an_upserted_run_keeps_its_id_and_gets_a_new_number(backend) {
+        let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 500)
             .open()
             .await;
 
-        let first = room.human.says("One.").await.run.expect("Ada will answer");
-        let second = room.human.says("Two.").await.run.expect("Ada will answer");
+        let first = room.user.post("One.").await.run.expect("Ada will answer");
+        let second = room.user.post("Two.").await.run.expect("Ada will answer");
 
         assert_eq!(first.id, second.id);
         assert_eq!((first.run_seq, second.run_seq), (1, 2));

@@ -16,18 +16,18 @@ use troupe::spaces::membership::CopilotMode;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::eavesdropper::Eavesdropper;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
+use crate::support::event_recorder::EventRecorder;
 use crate::support::transitions;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 use crate::support::wait;
 
-impl EngineRoom {
+impl EngineTest {
     /// Eve's seat says that the copilot is on here; the schedule is not told.
     async fn copilot(&self, steps: i64) {
         let here = self.conversation;
-        self.change_seat("Eve", |it| {
+        self.change_membership("Eve", |it| {
             it.copilot_mode = CopilotMode::Full;
             it.copilot_remaining_steps = Some(steps);
             it.copilot_conversation_id = Some(here);
@@ -40,28 +40,28 @@ impl EngineRoom {
         self.copilot(steps).await;
         let started = self
             .engine
-            .start_copilot(self.conversation, self.human.seat);
+            .start_copilot(self.conversation, self.user.membership);
         started.await.expect("the database answers");
     }
 
     /// Eve takes over, as the door does.
     async fn take_over(&self) {
-        self.change_seat("Eve", |it| {
+        self.change_membership("Eve", |it| {
             it.copilot_mode = CopilotMode::None;
             it.copilot_remaining_steps = None;
         })
         .await;
-        let told = self.engine.member_changed(self.space, self.human.seat);
+        let told = self.engine.member_changed(self.space, self.user.membership);
         told.await.expect("the database answers");
     }
 
     async fn steps_left(&self) -> (CopilotMode, Option<i64>) {
-        let eve = self.seat("Eve").await;
+        let eve = self.membership("Eve").await;
         (eve.copilot_mode, eve.copilot_remaining_steps)
     }
 
     /// Who spoke, in order: `E` for Eve's copilot, `A` for a character.
-    async fn voices(&self) -> String {
+    async fn speaker_sequence(&self) -> String {
         let all = self.messages().await.into_iter();
         all.map(|it| match it.role {
             MessageRole::User => 'E',
@@ -78,13 +78,13 @@ impl EngineRoom {
 const OFF: (CopilotMode, Option<i64>) = (CopilotMode::None, None);
 
 /// What goes to Eve's own sockets.
-async fn eves_own_ear(room: &EngineRoom) -> Eavesdropper {
-    let eve: membership::Model = room.seat("Eve").await;
+async fn eves_events(room: &EngineTest) -> EventRecorder {
+    let eve: membership::Model = room.membership("Eve").await;
     let user: UserId = eve.user_id.expect("a person");
-    Eavesdropper::at(&room.engine.context().hub, Topic::User(user))
+    EventRecorder::subscribe(&room.engine.context().hub, Topic::User(user))
 }
 
-fn numbered(room: &EngineRoom) {
+fn numbered(room: &EngineTest) {
     let mut n = 0;
     room.upstream.answer_with(move |_| {
         n += 1;
@@ -93,14 +93,14 @@ fn numbered(room: &EngineRoom) {
 }
 
 /// Eve's copilot has said "One" of "One two three." when its node falls silent.
-async fn silent(backend: TestBackend, steps: i64) -> (EngineRoom, Gate) {
-    let room = EngineRoom::on(backend).open().await;
+async fn silent(backend: TestBackend, steps: i64) -> (EngineTest, Gate) {
+    let room = EngineTest::builder(backend).open().await;
     let gate = Gate::closed();
     room.upstream
         .next(Script::say("One two three.").gated(&gate));
     room.turn_copilot_on(steps).await;
     gate.step();
-    room.ear.hears_text("One").await;
+    room.events.wait_for_text("One").await;
     // It takes nothing more, so that the second attempt is another node's.
     room.engine.context().shutdown.draining.cancel();
     room.last_heard(60_000).await;
@@ -109,17 +109,17 @@ async fn silent(backend: TestBackend, steps: i64) -> (EngineRoom, Gate) {
 
 on_both! {
     async fn every_step_is_a_text_and_the_last_one_is_answered_too(backend) {
-        let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
+        let room = EngineTest::builder(backend).cast(&["Ada", "Bob"]).open().await;
         numbered(&room);
-        let (own, space) = (eves_own_ear(&room).await, Eavesdropper::at(&room.engine.context().hub, Topic::Space(room.space)));
+        let (own, space) = (eves_events(&room).await, EventRecorder::subscribe(&room.engine.context().hub, Topic::Space(room.space)));
 
         room.turn_copilot_on(3).await;
         room.settle().await;
 
-        assert_eq!(room.voices().await, "EAEAEA");
+        assert_eq!(room.speaker_sequence().await, "EAEAEA");
         assert_eq!(room.steps_left().await, OFF);
         let runs = room.runs().await;
-        let of_eve: Vec<_> = runs.iter().filter(|it| it.speaker_space_membership_id == room.human.seat).collect();
+        let of_eve: Vec<_> = runs.iter().filter(|it| it.speaker_space_membership_id == room.user.membership).collect();
         let reasons: Vec<_> = of_eve.iter().map(|it| it.reason).collect();
         assert_eq!(reasons, [RunReason::CopilotStart, RunReason::CopilotFollowup, RunReason::CopilotFollowup]);
         assert!(of_eve.iter().all(|it| it.kind == run::RunKind::UserTurn && it.round_id.is_none()));
@@ -134,8 +134,8 @@ on_both! {
     }
 
     async fn the_prompt_of_a_copilot_is_the_persons(backend) {
-        let room = EngineRoom::on(backend).open().await;
-        room.human.says("I love bread.").await;
+        let room = EngineTest::builder(backend).open().await;
+        room.user.post("I love bread.").await;
         room.settle().await;
         room.upstream.next(Script::say("Eve: And cheese.\nAda: Me too."));
 
@@ -149,28 +149,28 @@ on_both! {
         room.close().await;
     }
 
-    async fn a_person_whose_copilot_is_on_posts_only_after_taking_over(backend) {
-        let room = EngineRoom::on(backend).open().await;
+    async fn a_user_with_an_active_copilot_posts_only_after_taking_over(backend) {
+        let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
         room.turn_copilot_on(3).await;
         room.upstream.requested(1).await;
 
-        let refused = room.human.tries_to_say("Me.").await;
+        let refused = room.user.try_post("Me.").await;
         assert!(matches!(refused, Err(EngineError::Rejected(CommandError::CopilotActive))), "{refused:?}");
         room.take_over().await;
 
         room.upstream.hung_up(0).await;
         assert_eq!(room.runs().await[0].status, RunStatus::Canceled);
         gate.open();
-        room.human.says("Me.").await;
+        room.user.post("Me.").await;
         room.settle().await;
-        assert_eq!(room.voices().await, "EA");
+        assert_eq!(room.speaker_sequence().await, "EA");
         assert_eq!(room.messages().await[0].content, "Me.");
         room.close().await;
     }
 
     async fn taking_over_cancels_what_waits(backend) {
-        let room = EngineRoom::on(backend).not_started().open().await;
+        let room = EngineTest::builder(backend).not_started().open().await;
         room.turn_copilot_on(3).await;
 
         room.take_over().await;
@@ -181,9 +181,9 @@ on_both! {
     }
 
     async fn out_of_steps_at_the_claim_its_run_is_skipped(backend) {
-        let room = EngineRoom::on(backend).not_started().open().await;
+        let room = EngineTest::builder(backend).not_started().open().await;
         room.turn_copilot_on(1).await;
-        room.change_seat("Eve", |it| {
+        room.change_membership("Eve", |it| {
             it.copilot_mode = CopilotMode::None;
             it.copilot_remaining_steps = None;
         })
@@ -199,23 +199,23 @@ on_both! {
     }
 
     async fn a_failed_answer_makes_it_rest_and_a_retry_lets_it_go_on(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.next(Script::say("Hi."));
         room.upstream.next(Script::status(400));
         room.turn_copilot_on(2).await;
         room.settle().await;
-        assert_eq!((room.voices().await.as_str(), room.runtime().await.state()), ("E", ConversationState::Failed));
+        assert_eq!((room.speaker_sequence().await.as_str(), room.runtime().await.state()), ("E", ConversationState::Failed));
 
         room.engine.retry(room.conversation).await.unwrap();
         room.settle().await;
 
-        assert_eq!(room.voices().await, "EAEA");
+        assert_eq!(room.speaker_sequence().await, "EAEA");
         assert_eq!(room.steps_left().await, OFF);
         room.close().await;
     }
 
     async fn its_own_failed_text_costs_no_step_and_is_tried_again(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.next(Script::status(400));
         room.turn_copilot_on(1).await;
         room.settle().await;
@@ -225,25 +225,25 @@ on_both! {
         room.settle().await;
 
         assert_eq!(run.reason, RunReason::CopilotContinue);
-        assert_eq!(room.voices().await, "EA");
+        assert_eq!(room.speaker_sequence().await, "EA");
         assert_eq!(room.steps_left().await, OFF);
         room.close().await;
     }
 
-    async fn stopped_it_rests_until_somebody_resumes(backend) {
-        let room = EngineRoom::on(backend).open().await;
+    async fn a_stopped_copilot_waits_until_resumed(backend) {
+        let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
         room.turn_copilot_on(1).await;
         room.upstream.requested(1).await;
         room.engine.stop(room.conversation, false).await.unwrap();
         gate.open();
         room.settle().await;
-        assert_eq!((room.voices().await.as_str(), room.steps_left().await), ("", (CopilotMode::Full, Some(1))));
+        assert_eq!((room.speaker_sequence().await.as_str(), room.steps_left().await), ("", (CopilotMode::Full, Some(1))));
 
         room.engine.resume(room.conversation).await.unwrap();
         room.settle().await;
 
-        assert_eq!(room.voices().await, "EA");
+        assert_eq!(room.speaker_sequence().await, "EA");
         assert_eq!(room.reasons().await[1], RunReason::CopilotContinue);
         room.close().await;
     }
@@ -255,14 +255,14 @@ on_both! {
 
         node.run_recovery().await.unwrap();
         room.until("both steps are spent", async |it| it.steps_left().await == OFF).await;
-        room.until("both are answered", async |it| it.voices().await == "EAEA").await;
+        room.until("both are answered", async |it| it.speaker_sequence().await == "EAEA").await;
         // The node that was thought dead comes back, and its words count for nothing.
         gate.open();
         room.upstream.finished(0).await;
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
-        assert_eq!(room.voices().await, "EAEA");
-        let of_eve: Vec<_> = room.runs().await.into_iter().filter(|it| it.speaker_space_membership_id == room.human.seat).collect();
+        assert_eq!(room.speaker_sequence().await, "EAEA");
+        let of_eve: Vec<_> = room.runs().await.into_iter().filter(|it| it.speaker_space_membership_id == room.user.membership).collect();
         let told: Vec<_> = of_eve.iter().map(|it| (it.status, it.reason, it.attempt)).collect();
         assert_eq!(
             told,
@@ -273,11 +273,11 @@ on_both! {
             ]
         );
         room.stop(&node).await;
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn two_nodes_spend_no_step_twice(backend) {
-        let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).not_started().open().await;
+        let room = EngineTest::builder(backend).cast(&["Ada", "Bob"]).not_started().open().await;
         let mut facts = room.facts().await;
         transitions::record(&mut facts).await;
         let nodes = [room.another_node(), room.another_node()];
@@ -287,7 +287,7 @@ on_both! {
         room.copilot(10).await;
 
         // Turned on at both at once.
-        let starts = nodes.iter().map(|it| it.start_copilot(room.conversation, room.human.seat));
+        let starts = nodes.iter().map(|it| it.start_copilot(room.conversation, room.user.membership));
         futures::future::join_all(starts).await;
         wait::until("all steps are spent and answered", async || {
             nodes.iter().for_each(|it| it.context().wakeup.notify());
@@ -296,21 +296,21 @@ on_both! {
         })
         .await;
 
-        assert_eq!(room.voices().await, "EA".repeat(10));
+        assert_eq!(room.speaker_sequence().await, "EA".repeat(10));
         assert_eq!(transitions::illegal(&mut facts).await, Vec::<String>::new());
         for node in &nodes {
             room.stop(node).await;
         }
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn a_step_that_was_taken_back_in_between_is_not_spent_below_nothing(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
         room.turn_copilot_on(1).await;
         room.upstream.requested(1).await;
         // Turned off at the very moment of the commit: the schedule has not been told yet.
-        room.change_seat("Eve", |it| {
+        room.change_membership("Eve", |it| {
             it.copilot_mode = CopilotMode::None;
             it.copilot_remaining_steps = None;
         })
@@ -318,23 +318,23 @@ on_both! {
         gate.open();
         room.settle().await;
 
-        assert_eq!(room.voices().await, "EA");
+        assert_eq!(room.speaker_sequence().await, "EA");
         assert_eq!(room.steps_left().await, OFF);
         room.close().await;
     }
 
     async fn another_persons_words_come_before_the_copilots(backend) {
-        let room = EngineRoom::on(backend).not_started().open().await;
+        let room = EngineTest::builder(backend).not_started().open().await;
         room.turn_copilot_on(2).await;
         room.copilot(2).await;
-        let gus = room.another_human("Gus").await;
-        gus.says("Wait.").await;
+        let gus = room.another_user("Gus").await;
+        gus.post("Wait.").await;
         assert_eq!(room.reasons().await, [RunReason::UserMessage]);
 
         room.engine.start().await.unwrap();
         room.settle().await;
 
-        assert_eq!(room.voices().await, "EAEAEA");
+        assert_eq!(room.speaker_sequence().await, "EAEAEA");
         assert_eq!(room.messages().await[0].content, "Wait.");
         room.close().await;
     }

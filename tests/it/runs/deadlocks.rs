@@ -4,7 +4,7 @@
 use troupe::spaces::lifecycle;
 
 use crate::support::backends::TestBackend;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::upstream::script::Script;
 use crate::support::wait;
 
@@ -20,7 +20,7 @@ async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(TestBackend::Postgres).open().await;
+    let room = EngineTest::builder(TestBackend::Postgres).open().await;
     let gate = room.upstream.gate();
     room.upstream.always(
         Script::stream()
@@ -31,7 +31,7 @@ async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
             .done()
             .gated(&gate),
     );
-    room.human.says("Hi.").await;
+    room.user.post("Hi.").await;
     room.upstream.requested(1).await;
     let mut other = room.facts().await;
     let mut facts = room.facts().await;
@@ -69,7 +69,7 @@ async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_s
     if no_server() {
         return;
     }
-    let room = EngineRoom::on(TestBackend::Postgres).open().await;
+    let room = EngineTest::builder(TestBackend::Postgres).open().await;
     let mut step = room.facts().await;
     let mut facts = room.facts().await;
 
@@ -92,5 +92,5 @@ async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_s
     .await;
 
     assert!(deletion.await.expect("it ended").expect("it was deleted"));
-    room.close_deaf().await;
+    room.close_without_events().await;
 }

@@ -3,18 +3,18 @@
 use serde_json::Value;
 
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 
 on_both! {
     async fn two_messages_within_the_debounce_get_one_answer(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 500)
             .open()
             .await;
 
-        let first = room.human.says("Hello.").await;
+        let first = room.user.post("Hello.").await;
         room.clock.advance_ms(300);
-        let second = room.human.says("Are you there?").await;
+        let second = room.user.post("Are you there?").await;
         room.clock.advance_ms(500);
         room.settle().await;
 
@@ -30,11 +30,11 @@ on_both! {
     }
 
     async fn no_run_begins_before_its_time(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 500)
             .open()
             .await;
-        room.human.says("Hello.").await;
+        room.user.post("Hello.").await;
         let planned = room.only_run().await;
 
         for _ in 0..5 {
@@ -49,7 +49,7 @@ on_both! {
     }
 
     async fn a_burst_that_never_ends_is_answered_after_ten_seconds(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 500)
             .open()
             .await;
@@ -57,13 +57,13 @@ on_both! {
         let began = room.clock.now();
 
         for _ in 0..24 {
-            room.human.says("And another thing.").await;
+            room.user.post("And another thing.").await;
             room.clock.advance_ms(400);
         }
-        room.human.says("And the last one.").await;
+        room.user.post("And the last one.").await;
         room.clock.advance_ms(400);
-        room.ear.hears_a("typing_start").await;
-        let after = room.human.says("No, one more.").await;
+        room.events.wait_for_event("typing_start").await;
+        let after = room.user.post("No, one more.").await;
         gate.open();
         room.clock.advance_ms(500);
         room.settle().await;
@@ -77,18 +77,18 @@ on_both! {
         room.close().await;
     }
 
-    async fn every_message_of_a_burst_is_told_at_once(backend) {
-        let room = EngineRoom::on(backend)
+    async fn every_message_of_a_burst_is_announced_at_once(backend) {
+        let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 60_000)
             .open()
             .await;
 
         for text in ["One", "two", "three"] {
-            room.human.says(text).await;
+            room.user.post(text).await;
         }
 
         let is_message = |it: &&Value| it["type"] == "message_created";
-        let log = room.ear.log();
+        let log = room.events.log();
         let told: Vec<_> = log.iter().filter(is_message).map(|it| &it["message"]["content"]).collect();
         assert_eq!(told, ["One", "two", "three"]);
         room.close().await;

@@ -14,13 +14,13 @@ use troupe::runs::scheduler;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::model_call;
 use crate::support::transitions;
 
 /// A room where nothing works yet, whose database writes down every move of a run.
-async fn room(backend: TestBackend, n_places: usize) -> EngineRoom {
-    let room = EngineRoom::on(backend)
+async fn room(backend: TestBackend, n_places: usize) -> EngineTest {
+    let room = EngineTest::builder(backend)
         .settings(|it| it.max_running = n_places)
         .not_started()
         .open()
@@ -29,7 +29,7 @@ async fn room(backend: TestBackend, n_places: usize) -> EngineRoom {
     room
 }
 
-impl EngineRoom {
+impl EngineTest {
     async fn status(&self, id: RunId) -> RunStatus {
         let row = run::Entity::find_by_id(id).one(self.db.reader()).await;
         row.expect("the database answers").expect("the run").status
@@ -58,89 +58,89 @@ on_both! {
     async fn five_hundred_due_runs_of_one_space_do_not_hold_up_the_first_of_another(backend) {
         for n_places in [1, 3] {
             let room = room(backend, n_places).await;
-            room.crowd(room.house().await, 500, room.long_ago()).await;
-            let other = room.crowd(room.another_house().await, 1, room.clock.now()).await;
+            room.insert_due_runs(room.load_fixture().await, 500, room.long_ago()).await;
+            let other = room.insert_due_runs(room.another_load_fixture().await, 1, room.clock.now()).await;
 
             room.engine.start().await.unwrap();
             room.has_ended(other[0]).await;
 
-            let n_before = n_between(&room.claimed().await, 0, other[0]);
+            let n_before = n_between(&room.claimed_runs().await, 0, other[0]);
             assert!(n_before <= 2 * n_places, "{n_before} came first");
-            room.close_deaf().await;
+            room.close_without_events().await;
         }
     }
 
-    async fn who_comes_to_a_full_house_has_the_next_place(backend) {
+    async fn a_new_space_at_full_load_gets_the_next_permit(backend) {
         let room = room(backend, 2).await;
         let node = room.another_node();
         let gate = room.upstream.gate();
-        room.crowd(room.house().await, 500, room.long_ago()).await;
+        room.insert_due_runs(room.load_fixture().await, 500, room.long_ago()).await;
         for node in [&room.engine, &node] {
             node.start().await.unwrap();
         }
         room.upstream.requested(4).await;
-        let n_before = room.claimed().await.len();
+        let n_before = room.claimed_runs().await.len();
 
-        let other = room.crowd(room.another_house().await, 1, room.clock.now()).await;
+        let other = room.insert_due_runs(room.another_load_fixture().await, 1, room.clock.now()).await;
         gate.open();
         room.has_ended(other[0]).await;
 
-        let n_between = n_between(&room.claimed().await, n_before, other[0]);
+        let n_between = n_between(&room.claimed_runs().await, n_before, other[0]);
         assert_eq!(n_before, 4, "two nodes of two places");
         assert!(n_between <= 2 * 4, "{n_between} came first");
         room.stop(&node).await;
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn many_spaces_share_the_places(backend) {
         let room = room(backend, 8).await;
         let gate = room.upstream.gate();
-        room.crowd(room.house().await, 100, room.long_ago()).await;
+        room.insert_due_runs(room.load_fixture().await, 100, room.long_ago()).await;
         let mut houses = Vec::new();
         for n in 0..7 {
-            let house = room.another_house().await;
-            houses.push(room.crowd(house, 40, room.clock.now().plus_ms(-n)).await[0]);
+            let house = room.another_load_fixture().await;
+            houses.push(room.insert_due_runs(house, 40, room.clock.now().plus_ms(-n)).await[0]);
         }
 
         room.engine.start().await.unwrap();
         room.upstream.requested(8).await;
 
-        let claimed = room.claimed().await;
+        let claimed = room.claimed_runs().await;
         assert_eq!(claimed.len(), 8, "what does not fit stays queued");
         assert!(houses.iter().all(|it| claimed.contains(it)), "each has one place");
         gate.open();
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
-    async fn a_full_provider_holds_up_nobody_who_speaks_through_another(backend) {
-        let room = EngineRoom::on(backend)
+    async fn a_full_provider_delays_no_run_of_another_provider(backend) {
+        let room = EngineTest::builder(backend)
             .settings(|it| it.max_per_provider = 1)
             .not_started()
             .open()
             .await;
         transitions::record(&mut room.facts().await).await;
         let gate = room.upstream.gate();
-        let (ada, other) = (room.house().await, room.another_house().await);
-        let many = room.crowd(ada, 40, room.long_ago()).await;
-        let seats = room.crowd(other, 2, room.clock.now().plus_ms(-9)).await;
+        let (ada, other) = (room.load_fixture().await, room.another_load_fixture().await);
+        let many = room.insert_due_runs(ada, 40, room.long_ago()).await;
+        let seats = room.insert_due_runs(other, 2, room.clock.now().plus_ms(-9)).await;
         room.speaks_through_another_provider(other.space).await;
 
         room.engine.start().await.unwrap();
         room.upstream.requested(2).await;
 
-        assert_eq!(room.claimed().await.len(), 2);
+        assert_eq!(room.claimed_runs().await.len(), 2);
         assert_eq!(room.status(many[0]).await, RunStatus::Running);
         assert_eq!(room.status(seats[0]).await, RunStatus::Running);
         gate.open();
         for id in many.iter().chain(&seats) {
             room.has_ended(*id).await;
         }
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn one_that_cannot_be_claimed_spoils_nothing_for_the_others(backend) {
         let room = room(backend, 64).await;
-        let ids = room.crowd(room.house().await, 9, room.long_ago()).await;
+        let ids = room.insert_due_runs(room.load_fixture().await, 9, room.long_ago()).await;
         room.refuses_to_run(ids[4]).await;
 
         room.engine.start().await.unwrap();
@@ -150,12 +150,12 @@ on_both! {
 
         assert_eq!(room.status(ids[4]).await, RunStatus::Queued);
         assert_eq!(transitions::illegal(&mut room.facts().await).await, Vec::<String>::new());
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn a_conversation_that_another_has_locked_is_left_to_them(backend) {
         let room = room(backend, 64).await;
-        room.crowd(room.house().await, 3, room.long_ago()).await;
+        room.insert_due_runs(room.load_fixture().await, 3, room.long_ago()).await;
         let all = due_runs::list_next_due(room.db.reader(), &[], 9).await.unwrap();
         let context = room.engine.context();
         let node = room.another_node();
@@ -169,19 +169,19 @@ on_both! {
         let (one, two) = (one.unwrap(), two.unwrap());
         assert_eq!(one.runs.len() + two.runs.len(), 3, "{one:?} {two:?}");
         assert_eq!((one.locked_conversation, two.locked_conversation), (None, None));
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn each_look_hops_from_space_to_space(backend) {
         let room = room(backend, 1).await;
         let mut spaces = Vec::new();
         for n in [3, 0, 2, 5] {
-            let house = room.another_house().await;
-            room.crowd(house, n, room.long_ago()).await;
+            let house = room.another_load_fixture().await;
+            room.insert_due_runs(house, n, room.long_ago()).await;
             spaces.push(house.space);
         }
-        let later = room.another_house().await;
-        room.crowd(later, 2, room.clock.now().plus_ms(5_000)).await;
+        let later = room.another_load_fixture().await;
+        room.insert_due_runs(later, 2, room.clock.now().plus_ms(5_000)).await;
         let (db, now) = (room.db.reader(), room.clock.now());
         let due_in = async |after, limit| due_runs::list_due_spaces(db, now, after, limit).await.unwrap();
 
@@ -194,11 +194,11 @@ on_both! {
         let of = |space| soonest.iter().filter(move |it| it.space_id == space).take(2).cloned();
         let expected: Vec<_> = of(spaces[3]).chain(of(spaces[0])).collect();
         assert_eq!(lines, expected, "the soonest of each");
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 }
 
-impl EngineRoom {
+impl EngineTest {
     /// Whoever sits in this space gets an endpoint of their own, at the same upstream.
     async fn speaks_through_another_provider(&self, space: SpaceId) {
         let new = provider::NewProvider {
@@ -244,7 +244,9 @@ async fn eight_nodes_claim_two_thousand_runs_and_none_of_them_twice() {
         return;
     }
     let room = room(TestBackend::Postgres, 64).await;
-    let ids = room.crowd(room.house().await, 2_000, room.long_ago()).await;
+    let ids = room
+        .insert_due_runs(room.load_fixture().await, 2_000, room.long_ago())
+        .await;
     let nodes: Vec<_> = (0..8).map(|_| room.another_node()).collect();
 
     let claimers = nodes.iter().map(async |node| {
@@ -262,11 +264,11 @@ async fn eight_nodes_claim_two_thousand_runs_and_none_of_them_twice() {
     });
     let n_claimed = futures::future::join_all(claimers).await;
 
-    let claimed = room.claimed().await;
+    let claimed = room.claimed_runs().await;
     assert_eq!(n_claimed.iter().sum::<usize>(), ids.len(), "{n_claimed:?}");
     assert_eq!(claimed.len(), ids.len());
     assert!(ids.iter().all(|it| claimed.contains(it)));
     let illegal = transitions::illegal(&mut room.facts().await).await;
     assert_eq!(illegal, Vec::<String>::new());
-    room.close_deaf().await;
+    room.close_without_events().await;
 }

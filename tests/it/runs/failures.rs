@@ -12,8 +12,8 @@ use troupe::spaces::space;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
-use crate::support::furniture;
+use crate::support::engine_test::EngineTest;
+use crate::support::fixtures;
 use crate::support::upstream::script::Script;
 
 /// Long enough for a slow machine to answer, short enough to wait for.
@@ -23,14 +23,14 @@ async fn room(
     backend: TestBackend,
     rules: impl FnOnce(&mut space::Model) + Send + 'static,
     settings: impl FnOnce(&mut RunSettings),
-) -> EngineRoom {
-    let room = EngineRoom::on(backend).rules(rules).settings(settings);
+) -> EngineTest {
+    let room = EngineTest::builder(backend).rules(rules).settings(settings);
     room.open().await
 }
 
 /// The run of this room fails with `code`; then a retry, and in another room a skip, goes on.
-async fn fails_with(room: EngineRoom, code: &str, mend: impl AsyncFnOnce(&EngineRoom)) {
-    room.human.says("Hello?").await;
+async fn fails_with(room: EngineTest, code: &str, mend: impl AsyncFnOnce(&EngineTest)) {
+    room.user.post("Hello?").await;
     room.settle().await;
 
     let run = room.only_run().await;
@@ -38,7 +38,7 @@ async fn fails_with(room: EngineRoom, code: &str, mend: impl AsyncFnOnce(&Engine
     let error = run.error.expect("a failed run says why");
     assert_eq!(error.code, code);
     assert!(!error.message.is_empty());
-    let told = room.ear.hears_a("run_failed").await;
+    let told = room.events.wait_for_event("run_failed").await;
     assert_eq!(told["error"]["code"], code);
     assert_eq!(told["run"]["id"], json!(run.id));
     let round = room.runtime().await.round.expect("it waits for a person");
@@ -142,10 +142,10 @@ on_both! {
 
     async fn no_model_to_ask(backend) {
         let room = room(backend, |_| (), |_| ()).await;
-        furniture::disable_provider(&room.db, true).await;
+        fixtures::disable_provider(&room.db, true).await;
 
         fails_with(room, "no_provider", async |room| {
-            furniture::disable_provider(&room.db, false).await;
+            fixtures::disable_provider(&room.db, false).await;
         })
         .await;
     }
@@ -161,9 +161,9 @@ on_both! {
     }
 
     async fn a_failed_turn_can_be_skipped(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.always(Script::status(400));
-        room.human.says("Hello?").await;
+        room.user.post("Hello?").await;
         room.settle().await;
 
         room.engine.skip(room.conversation).await.unwrap();
@@ -177,11 +177,11 @@ on_both! {
     }
 
     async fn what_a_failed_reply_cost_is_spent(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         let script = Script::stream().role().finish("stop").usage(7, 0).done();
         room.upstream.always(script);
 
-        room.human.says("Hello?").await;
+        room.user.post("Hello?").await;
         room.settle().await;
 
         assert_eq!(room.tokens_used().await, 7);
@@ -189,10 +189,10 @@ on_both! {
     }
 
     async fn what_a_reply_cost_is_spent(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.say("One two three.");
 
-        room.human.says("Count.").await;
+        room.user.post("Count.").await;
         room.settle().await;
 
         let usage = room.only_run().await.usage.expect("the model sent a bill");
@@ -202,9 +202,9 @@ on_both! {
     }
 
     async fn a_failed_forced_turn_fails_no_round_and_can_be_retried(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.always(Script::status(400));
-        let ada = room.seat("Ada").await.id;
+        let ada = room.membership("Ada").await.id;
         let force = room.engine.force_talk(room.conversation, Some(ada), "Eve".to_owned());
         force.await.unwrap();
         room.settle().await;
@@ -219,11 +219,11 @@ on_both! {
     }
 
     async fn a_failed_generate_in_manual_order_is_shown_until_something_newer(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .rules(|it| it.reply_order = space::ReplyOrder::Manual)
             .open()
             .await;
-        room.human.says("Hello?").await;
+        room.user.post("Hello?").await;
         room.upstream.always(Script::status(400));
         let generate = || room.engine.force_talk(room.conversation, None, "Eve".to_owned());
         let failed = generate().await.unwrap();
@@ -243,16 +243,16 @@ on_both! {
         assert_eq!(document.failed_run.expect("it failed again").id, again.id);
         assert!(again.run_seq > failed.run_seq);
 
-        room.human.says("Never mind.").await;
+        room.user.post("Never mind.").await;
         let document = room.engine.conversation_view(room.conversation).await.unwrap();
         assert!(document.failed_run.is_none(), "something newer was said");
         room.close().await;
     }
 
     async fn two_retries_at_once_are_one_run(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.always(Script::status(400));
-        room.human.says("Hello?").await;
+        room.user.post("Hello?").await;
         room.settle().await;
         let gate = room.upstream.gate();
         room.upstream.say("Hello.");

@@ -6,22 +6,22 @@ use troupe::runs::run::RunStatus;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::upstream::script::Gate;
 
 const OFTEN: Duration = Duration::from_millis(30);
 
 /// Ada has said "One" of "One two three." on a node that beats often.
-async fn writing(backend: TestBackend) -> (EngineRoom, Gate) {
-    let room = EngineRoom::on(backend)
+async fn writing(backend: TestBackend) -> (EngineTest, Gate) {
+    let room = EngineTest::builder(backend)
         .settings(|it| it.heartbeat = OFTEN)
         .open()
         .await;
     room.upstream.say("One two three.");
     let gate = room.upstream.gate();
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     gate.step();
-    room.ear.hears_text("One").await;
+    room.events.wait_for_text("One").await;
     (room, gate)
 }
 
@@ -48,18 +48,18 @@ on_both! {
         room.another_node().stop(room.conversation, false).await.unwrap();
         room.upstream.hung_up(0).await;
         gate.open();
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
         assert_eq!(room.only_run().await.status, RunStatus::Canceled);
         assert!(room.answers().await.is_empty());
         assert!(room.engine.live_text(room.conversation).is_none());
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
-    async fn a_run_that_nobody_executes_is_left_to_the_reaper(backend) {
+    async fn a_run_without_an_executor_is_left_to_the_reaper(backend) {
         let (room, gate) = writing(backend).await;
         let there = room.another_conversation().await;
-        room.human_of(&room.engine, there).says("Hi.").await;
+        room.user_in_conversation(&room.engine, there).post("Hi.").await;
         room.upstream.requested(2).await;
         let orphan = room.engine.runtime(there).await.unwrap().running.unwrap();
         let next_beat = async || {
@@ -76,8 +76,8 @@ on_both! {
 
         assert_eq!(room.heartbeats().await[1], before);
         gate.open();
-        room.is_idle().await;
-        room.close_deaf().await;
+        room.wait_until_idle().await;
+        room.close_without_events().await;
     }
 
     async fn a_stop_of_another_node_may_keep_the_text(backend) {
@@ -86,11 +86,11 @@ on_both! {
         room.another_node().stop(room.conversation, true).await.unwrap();
         room.upstream.hung_up(0).await;
         gate.open();
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
         assert_eq!(room.only_run().await.status, RunStatus::Canceled);
         assert_eq!(room.answers().await, ["One"]);
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 }
 
@@ -100,19 +100,21 @@ async fn one_statement_renews_all_runs_of_a_node() {
     if !TestBackend::Postgres.is_given() {
         return;
     }
-    let room = EngineRoom::on(TestBackend::Postgres)
+    let room = EngineTest::builder(TestBackend::Postgres)
         .settings(|it| it.heartbeat = Duration::from_millis(500))
-        .wired()
+        .with_postgres_proxy()
         .open()
         .await;
     let gate = room.upstream.gate();
     for n in 0..8 {
         let conversation = room.another_conversation().await;
-        room.human_of(&room.engine, conversation).says("Hi.").await;
+        room.user_in_conversation(&room.engine, conversation)
+            .post("Hi.")
+            .await;
         room.upstream.requested(n + 1).await;
     }
-    let wire = room.wire.as_ref().expect("a wired room");
-    wire.take();
+    let wire = room.postgres_proxy.as_ref().expect("a wired room");
+    wire.take_statements();
     let before = room.heartbeats().await;
 
     room.until("each run was renewed", async |it| {
@@ -121,12 +123,12 @@ async fn one_statement_renews_all_runs_of_a_node() {
     })
     .await;
 
-    let statements = wire.take();
+    let statements = wire.take_statements();
     let renews = |sql: &&String| sql.starts_with("UPDATE") && sql.contains("heartbeat_at");
     let n_beats = statements.iter().filter(renews).count();
     assert_eq!(before.len(), 8);
     assert!((1..8).contains(&n_beats), "{statements:#?}");
     gate.open();
-    room.is_idle().await;
-    room.close_deaf().await;
+    room.wait_until_idle().await;
+    room.close_without_events().await;
 }

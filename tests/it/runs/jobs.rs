@@ -16,7 +16,7 @@ use troupe::spaces::membership;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::upstream::script::Script;
 
 /// More than a request waits for.
@@ -25,9 +25,9 @@ const LONG: i64 = 2_600;
 const SHORT: i64 = 400;
 
 /// A room with so many messages; every hundredth has two texts, every thousandth is hidden.
-async fn room_of(backend: TestBackend, n: i64) -> EngineRoom {
-    let room = EngineRoom::on(backend).open().await;
-    let (conversation, seat) = (room.conversation, room.human.seat);
+async fn room_of(backend: TestBackend, n: i64) -> EngineTest {
+    let room = EngineTest::builder(backend).open().await;
+    let (conversation, seat) = (room.conversation, room.user.membership);
     let mut facts = room.facts().await;
     for sql in [
         format!(
@@ -50,7 +50,7 @@ async fn room_of(backend: TestBackend, n: i64) -> EngineRoom {
     room
 }
 
-async fn stored_text(room: &EngineRoom, id: ConversationId) -> i64 {
+async fn stored_text(room: &EngineTest, id: ConversationId) -> i64 {
     let sql = format!(
         "SELECT CAST(COALESCE((SELECT SUM(octet_length(content)) FROM messages WHERE conversation_id = {id}), 0) \
          + COALESCE((SELECT SUM(octet_length(t.content)) FROM message_swipes t JOIN messages m ON m.id = t.message_id \
@@ -59,7 +59,7 @@ async fn stored_text(room: &EngineRoom, id: ConversationId) -> i64 {
     room.facts().await.number(&sql).await
 }
 
-async fn count_text(room: &EngineRoom) {
+async fn count_text(room: &EngineTest) {
     let (id, n_bytes) = (
         room.conversation,
         stored_text(room, room.conversation).await,
@@ -68,13 +68,13 @@ async fn count_text(room: &EngineRoom) {
     room.facts().await.execute(&sql).await;
 }
 
-async fn user_of(room: &EngineRoom) -> UserId {
-    let seat = membership::Entity::find_by_id(room.human.seat);
+async fn user_of(room: &EngineTest) -> UserId {
+    let seat = membership::Entity::find_by_id(room.user.membership);
     let seat = seat.one(room.db.reader()).await.unwrap().unwrap();
     seat.user_id.expect("a person")
 }
 
-async fn fork(room: &EngineRoom) -> BranchRequest {
+async fn fork(room: &EngineTest) -> BranchRequest {
     BranchRequest {
         conversation: room.conversation,
         at: room.messages().await.pop().unwrap().id,
@@ -90,18 +90,18 @@ async fn begin(engine: &RunEngine, fork: BranchRequest) -> job::Model {
     }
 }
 
-async fn job_now(room: &EngineRoom, id: &job::Model) -> job::Model {
+async fn job_now(room: &EngineTest, id: &job::Model) -> job::Model {
     let row = job::Entity::find_by_id(id.id).one(room.db.reader()).await;
     row.expect("the database answers").expect("the job")
 }
 
-async fn row_of(room: &EngineRoom, job: &job::Model) -> Option<conversation::Model> {
+async fn row_of(room: &EngineTest, job: &job::Model) -> Option<conversation::Model> {
     let id = job.conversation_id.expect("a conversation");
     let row = conversation::Entity::find_by_id(id).one(room.db.reader());
     row.await.expect("the database answers")
 }
 
-async fn ends(room: &EngineRoom, job: &job::Model) -> job::Model {
+async fn ends(room: &EngineTest, job: &job::Model) -> job::Model {
     room.until("the job has ended", async |it| {
         !job_now(it, job).await.needs_work
     })
@@ -110,7 +110,7 @@ async fn ends(room: &EngineRoom, job: &job::Model) -> job::Model {
 }
 
 /// A branch job that no node works on: the one that began it closes at once.
-async fn abandoned(room: &EngineRoom) -> job::Model {
+async fn abandoned(room: &EngineTest) -> job::Model {
     let node = room.another_node();
     node.context().shutdown.draining.cancel();
     let job = begin(&node, fork(room).await).await;
@@ -118,7 +118,7 @@ async fn abandoned(room: &EngineRoom) -> job::Model {
     job
 }
 
-async fn texts(room: &EngineRoom, id: ConversationId) -> Vec<String> {
+async fn texts(room: &EngineTest, id: ConversationId) -> Vec<String> {
     let sql = format!(
         "SELECT CAST(m.seq AS TEXT) || ' ' || m.content || ' ' || CAST((SELECT COUNT(*) FROM message_swipes t WHERE t.message_id = m.id) AS TEXT) AS line \
          FROM messages m WHERE m.conversation_id = {id} AND m.visibility <> 'hidden' ORDER BY m.seq"
@@ -127,7 +127,7 @@ async fn texts(room: &EngineRoom, id: ConversationId) -> Vec<String> {
     rows.into_iter().map(|it| format!("{it:?}")).collect()
 }
 
-async fn is_whole(room: &EngineRoom, branch: &conversation::Model) {
+async fn is_whole(room: &EngineTest, branch: &conversation::Model) {
     let (origin, copy) = (
         texts(room, room.conversation).await,
         texts(room, branch.id).await,
@@ -138,7 +138,7 @@ async fn is_whole(room: &EngineRoom, branch: &conversation::Model) {
     assert_eq!(branch.text_bytes, stored_text(room, branch.id).await);
 }
 
-async fn n_rows(room: &EngineRoom, table: &str, id: ConversationId) -> i64 {
+async fn n_rows(room: &EngineTest, table: &str, id: ConversationId) -> i64 {
     let sql = format!("SELECT CAST(COUNT(*) AS TEXT) FROM {table} WHERE conversation_id = {id}");
     room.facts().await.number(&sql).await
 }
@@ -152,7 +152,7 @@ on_both! {
 
         assert_eq!((ended.status, ended.n_done, ended.n_total), (JobStatus::Succeeded, LONG, LONG));
         is_whole(&room, &row_of(&room, &job).await.unwrap()).await;
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn a_branch_of_middle_length_is_whole_in_the_answer(backend) {
@@ -163,10 +163,10 @@ on_both! {
         };
 
         is_whole(&room, &row).await;
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
-    async fn a_job_whose_node_is_gone_is_continued_by_another(backend) {
+    async fn a_job_of_a_lost_node_is_continued_by_another(backend) {
         let room = room_of(backend, LONG).await;
         let job = abandoned(&room).await;
         let branch = row_of(&room, &job).await.unwrap();
@@ -178,19 +178,19 @@ on_both! {
 
         assert_eq!(report.jobs_continued, 1);
         is_whole(&room, &row_of(&room, &job).await.unwrap()).await;
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
-    async fn what_a_job_fills_takes_no_command(backend) {
+    async fn a_conversation_that_a_job_fills_rejects_commands(backend) {
         let room = room_of(backend, LONG).await;
         let job = abandoned(&room).await;
 
         let engine = room.engine.clone();
-        let hidden = room.human_of(&engine, job.conversation_id.unwrap());
-        let refused = hidden.tries_to_say("Is anyone here?").await;
+        let hidden = room.user_in_conversation(&engine, job.conversation_id.unwrap());
+        let refused = hidden.try_post("Is anyone here?").await;
 
         assert!(matches!(refused, Err(EngineError::Rejected(CommandError::NotFound))), "{refused:?}");
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn a_canceled_branch_leaves_nothing(backend) {
@@ -205,7 +205,7 @@ on_both! {
         assert_eq!(ended.status, JobStatus::Canceled);
         assert!(row_of(&room, &job).await.is_none());
         assert_eq!(n_rows(&room, "messages", job.conversation_id.unwrap()).await, 0);
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn a_person_has_one_branch_job(backend) {
@@ -215,16 +215,16 @@ on_both! {
         let second = room.engine.begin_branch(fork(&room).await).await;
 
         assert!(matches!(second, Err(EngineError::JobRunning)), "{second:?}");
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn a_regenerate_that_branches_for_long_queues_its_run_when_the_branch_is_whole(backend) {
         let room = room_of(backend, LONG).await;
         room.upstream.next(Script::say("An answer."));
-        room.human.says("And?").await;
+        room.user.post("And?").await;
         room.settle().await;
         let answer = room.messages().await.pop().unwrap();
-        room.human.says("Well?").await;
+        room.user.post("Well?").await;
         room.settle().await;
 
         room.upstream.next(Script::say("Another answer."));
@@ -235,8 +235,8 @@ on_both! {
             let tail = it.facts().await.timeline(planned.conversation.0).await.pop();
             tail.is_some_and(|line| line.2 == "Another answer.")
         }).await;
-        room.is_idle().await;
-        room.close_deaf().await;
+        room.wait_until_idle().await;
+        room.close_without_events().await;
     }
 
     async fn a_long_conversation_is_gone_at_once_and_deleted_in_batches(backend) {
@@ -244,7 +244,7 @@ on_both! {
         let user = user_of(&room).await;
 
         let deletion = room.engine.delete_conversation(room.conversation, user).await.unwrap().unwrap();
-        let refused = room.human.tries_to_say("Is anyone here?").await;
+        let refused = room.user.try_post("Is anyone here?").await;
         let job = room.engine.wait_for_deletion(deletion).await.unwrap().expect("a job");
 
         assert!(matches!(refused, Err(EngineError::Rejected(CommandError::NotFound))), "{refused:?}");
@@ -252,7 +252,7 @@ on_both! {
         assert_eq!((ended.status, ended.n_done), (JobStatus::Succeeded, LONG));
         assert!(row_of(&room, &job).await.is_none());
         assert_eq!(n_rows(&room, "messages", room.conversation).await, 0);
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn a_long_space_is_deleted_with_a_branch_that_is_being_made(backend) {
@@ -273,13 +273,13 @@ on_both! {
             let n = facts.number(&format!("SELECT CAST(COUNT(*) AS TEXT) FROM {table}")).await;
             assert_eq!(n, 0, "{table}");
         }
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn the_text_of_a_conversation_is_counted_as_it_changes(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.next(Script::say("A first answer."));
-        room.human.says("Good evening, 你好.").await;
+        room.user.post("Good evening, 你好.").await;
         room.settle().await;
         for other in ["Second.", "A much longer third answer."] {
             room.upstream.next(Script::say(other));

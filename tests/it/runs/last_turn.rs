@@ -16,21 +16,21 @@ use troupe::spaces::space::GroupRegenerateMode;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::upstream::script::Script;
 
 /// Eve has said "Hi."; Ada has answered, and Bob, who was made to.
-async fn turn(backend: TestBackend) -> EngineRoom {
-    let room = EngineRoom::on(backend)
+async fn turn(backend: TestBackend) -> EngineTest {
+    let room = EngineTest::builder(backend)
         .cast(&["Ada", "Bob", "Cid"])
         .rules(|it| it.group_regenerate_mode = GroupRegenerateMode::LastTurn)
         .open()
         .await;
     room.upstream.next(Script::say("From Ada."));
-    room.human.says("Hi.").await;
+    room.user.post("Hi.").await;
     room.settle().await;
     room.upstream.next(Script::say("From Bob."));
-    let bob = room.seat("Bob").await;
+    let bob = room.membership("Bob").await;
     let forced = room
         .engine
         .force_talk(room.conversation, Some(bob.id), "Eve".to_owned());
@@ -39,7 +39,7 @@ async fn turn(backend: TestBackend) -> EngineRoom {
     room
 }
 
-async fn regenerate(room: &EngineRoom, at: Option<MessageId>) -> RegenerateResult {
+async fn regenerate(room: &EngineTest, at: Option<MessageId>) -> RegenerateResult {
     let planned = room
         .engine
         .regenerate(room.conversation, at, "Eve".to_owned());
@@ -47,7 +47,7 @@ async fn regenerate(room: &EngineRoom, at: Option<MessageId>) -> RegenerateResul
 }
 
 /// What is shown of a conversation.
-async fn shown(room: &EngineRoom, id: ConversationId) -> Vec<String> {
+async fn shown(room: &EngineTest, id: ConversationId) -> Vec<String> {
     let all = message::Entity::find()
         .filter(message::Column::ConversationId.eq(id))
         .filter(message::Column::Visibility.ne(Visibility::Hidden))
@@ -60,7 +60,7 @@ async fn shown(room: &EngineRoom, id: ConversationId) -> Vec<String> {
 on_both! {
     async fn the_whole_turn_is_hidden_and_the_human_is_answered_again(backend) {
         let room = turn(backend).await;
-        let n_frames = room.ear.log().len();
+        let n_frames = room.events.log().len();
         room.upstream.next(Script::say("Anew."));
 
         let planned = regenerate(&room, None).await;
@@ -75,19 +75,19 @@ on_both! {
             "queue_updated", "typing_start", "stream_chunk",
             "message_created", "stream_complete(succeeded)", "queue_updated", "typing_stop",
         ];
-        assert_eq!(room.ear.told_since(n_frames), expected);
+        assert_eq!(room.events.event_names_since(n_frames), expected);
         let told = room.upstream.body(2)["messages"].to_string();
         assert!(told.contains("Hi.") && !told.contains("From"), "{told}");
         room.close().await;
     }
 
-    async fn who_answers_again_is_chosen_as_if_nobody_had(backend) {
+    async fn the_next_speaker_is_chosen_as_if_the_turn_had_not_happened(backend) {
         let room = turn(backend).await;
 
         let planned = regenerate(&room, None).await;
         room.settle().await;
 
-        let ada = room.seat("Ada").await;
+        let ada = room.membership("Ada").await;
         assert_eq!(planned.run.speaker_space_membership_id, ada.id);
         room.close().await;
     }
@@ -99,7 +99,7 @@ on_both! {
 
         let planned = regenerate(&room, None).await;
         room.until("it is answered", async |it| shown(it, planned.conversation).await.len() == 2).await;
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
         assert_eq!(shown(&room, room.conversation).await, ["Hi.", "From Ada.", "From Bob."]);
         assert_eq!(shown(&room, planned.conversation).await, ["Hi.", "Hello."]);
@@ -109,13 +109,13 @@ on_both! {
 
     async fn an_earlier_turn_stays_and_is_answered_in_a_branch(backend) {
         let room = turn(backend).await;
-        room.human.says("And?").await;
+        room.user.post("And?").await;
         room.settle().await;
         let ada = room.messages().await[1].id;
 
         let planned = regenerate(&room, Some(ada)).await;
         room.until("it is answered", async |it| shown(it, planned.conversation).await.len() == 2).await;
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
         assert_eq!(shown(&room, room.conversation).await.len(), 5);
         assert_eq!(shown(&room, planned.conversation).await, ["Hi.", "Hello."]);
@@ -123,13 +123,13 @@ on_both! {
     }
 
     async fn without_a_human_it_is_the_one_message(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .cast(&["Ada", "Bob"])
             .rules(|it| it.group_regenerate_mode = GroupRegenerateMode::LastTurn)
             .open()
             .await;
-        room.greeting_of("Ada", "Welcome.").await;
-        room.engine.insert_greetings(room.seat("Ada").await.id).await.unwrap();
+        room.set_greeting("Ada", "Welcome.").await;
+        room.engine.insert_greetings(room.membership("Ada").await.id).await.unwrap();
 
         let planned = regenerate(&room, None).await;
         room.settle().await;

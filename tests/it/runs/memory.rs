@@ -15,20 +15,20 @@ use sea_orm::PaginatorTrait;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
-use crate::support::furniture;
+use crate::support::engine_test::EngineTest;
+use crate::support::fixtures;
 use crate::support::upstream::script::Script;
 
 /// Ada's card counts her turns, in the conversation and in the space.
-async fn counting(backend: TestBackend) -> EngineRoom {
-    let room = EngineRoom::on(backend).open().await;
+async fn counting(backend: TestBackend) -> EngineTest {
+    let room = EngineTest::builder(backend).open().await;
     let text = "{{incvar::turns}} of {{char}}, {{incglobalvar::all}} of all.";
-    let ada = room.seat("Ada").await;
-    furniture::write_on_card(&room.db, ada, "description", text).await;
+    let ada = room.membership("Ada").await;
+    fixtures::set_card_field(&room.db, ada, "description", text).await;
     room
 }
 
-async fn counted(room: &EngineRoom) -> (serde_json::Value, Option<String>) {
+async fn counted(room: &EngineTest) -> (serde_json::Value, Option<String>) {
     let of_space = space_variable::load_for_space(room.db.reader(), room.space).await;
     let of_space = of_space.unwrap().remove("all");
     (room.row().await.variables["macros"].clone(), of_space)
@@ -39,7 +39,7 @@ on_both! {
         let room = counting(backend).await;
 
         for text in ["One.", "Two."] {
-            room.human.says(text).await;
+            room.user.post(text).await;
             room.settle().await;
         }
 
@@ -52,9 +52,9 @@ on_both! {
     async fn a_turn_that_fails_or_is_only_looked_at_is_forgotten(backend) {
         let room = counting(backend).await;
         room.upstream.next(Script::status(401));
-        room.human.says("One.").await;
+        room.user.post("One.").await;
         room.settle().await;
-        let ada = room.seat("Ada").await.id;
+        let ada = room.membership("Ada").await.id;
         let look = preparation::preview(room.engine.context(), room.conversation, ada, None);
         look.await.unwrap().unwrap().1.unwrap();
 
@@ -64,8 +64,8 @@ on_both! {
     }
 
     async fn what_a_greeting_sets_is_stored_with_it_once(backend) {
-        let room = EngineRoom::on(backend).open().await;
-        room.greeting_of("Ada", "{{setvar::hat::red}}{{incglobalvar::rooms}}Welcome.").await;
+        let room = EngineTest::builder(backend).open().await;
+        room.set_greeting("Ada", "{{setvar::hat::red}}{{incglobalvar::rooms}}Welcome.").await;
         let new = || NewConversation {
             title: None,
             kind: conversation::ConversationKind::Root,
@@ -78,7 +78,7 @@ on_both! {
         assert_eq!((made.last_seq, &made.variables["macros"]), (1, &json!({"hat": "red"})));
         let of_space = space_variable::load_for_space(room.db.reader(), room.space).await.unwrap();
         assert_eq!(of_space.get("rooms").map(String::as_str), Some("2"), "once for each greeting");
-        let ada = room.seat("Ada").await.id;
+        let ada = room.membership("Ada").await.id;
         room.engine.insert_greetings(ada).await.unwrap();
         let of_space = space_variable::load_for_space(room.db.reader(), room.space).await.unwrap();
         assert_eq!(of_space["rooms"], "3", "she had not greeted in the first conversation");
@@ -91,7 +91,7 @@ on_both! {
     async fn chat_text_sets_nothing(backend) {
         let room = counting(backend).await;
 
-        room.human.says("{{setvar::turns::99}}{{setglobalvar::all::99}}").await;
+        room.user.post("{{setvar::turns::99}}{{setglobalvar::all::99}}").await;
         room.settle().await;
 
         assert_eq!(counted(&room).await, (json!({"turns": "1"}), Some("1".to_owned())));
@@ -100,7 +100,7 @@ on_both! {
 
     async fn what_was_sent_is_kept_and_reads_as_its_messages_do_now(backend) {
         let room = counting(backend).await;
-        room.human.says("Hi.").await;
+        room.user.post("Hi.").await;
         room.settle().await;
         let run = room.only_run().await.id;
         let message = room.messages().await[0].id;
@@ -124,7 +124,7 @@ on_both! {
         let room = counting(backend).await;
         let n_turns = run_prompt::MAX_KEPT + 3;
         for _ in 0..n_turns {
-            room.human.says("On.").await;
+            room.user.post("On.").await;
             room.settle().await;
         }
 

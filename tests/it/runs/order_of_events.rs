@@ -8,8 +8,8 @@ use troupe::spaces::space::InputPolicy;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
-use crate::support::furniture;
+use crate::support::engine_test::EngineTest;
+use crate::support::fixtures;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 
@@ -33,17 +33,17 @@ fn in_order(parts: &[&[&str]]) -> Vec<String> {
 }
 
 /// Ada has said "One" of "One two three."; the number of frames until then.
-async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineRoom, Gate, usize) {
-    let room = EngineRoom::on(backend)
+async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineTest, Gate, usize) {
+    let room = EngineTest::builder(backend)
         .rules(move |it| it.during_generation_user_input_policy = policy)
         .open()
         .await;
     room.upstream.next(Script::say("One two three."));
     let gate = room.upstream.gate();
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     gate.step();
-    room.ear.hears_text("One").await;
-    let n_frames = room.ear.log().len();
+    room.events.wait_for_text("One").await;
+    let n_frames = room.events.log().len();
     (room, gate, n_frames)
 }
 
@@ -54,25 +54,25 @@ fn states(log: &[Value]) -> Vec<&str> {
 
 on_both! {
     async fn of_a_reply(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
 
-        room.human.says("Hi.").await;
+        room.user.post("Hi.").await;
         room.settle().await;
 
         let expected = in_order(&[&POSTED, &CLAIMED, &["stream_chunk"], &COMMITTED]);
-        assert_eq!(room.ear.told(), expected);
-        assert_eq!(states(&room.ear.log()), ["queued", "generating", "idle"]);
+        assert_eq!(room.events.event_names(), expected);
+        assert_eq!(states(&room.events.log()), ["queued", "generating", "idle"]);
         room.close().await;
     }
 
     async fn of_the_frames_of_one_run(backend) {
-        let room = EngineRoom::on(backend).open().await;
-        room.human.says("Hi.").await;
+        let room = EngineTest::builder(backend).open().await;
+        room.user.post("Hi.").await;
         room.settle().await;
         let run = room.only_run().await;
         let id = Value::from(run.id.to_string());
 
-        let log = room.ear.log();
+        let log = room.events.log();
         let by_type = |name: &str| log.iter().find(|it| it["type"] == name).expect("it was told");
 
         for name in ["typing_start", "stream_chunk", "stream_complete", "typing_stop"] {
@@ -89,11 +89,11 @@ on_both! {
     }
 
     async fn of_a_reply_that_another_one_follows(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
-        room.human.says("One.").await;
-        room.ear.hears_a("typing_start").await;
-        room.human.says("Two.").await;
+        room.user.post("One.").await;
+        room.events.wait_for_event("typing_start").await;
+        room.user.post("Two.").await;
         gate.open();
         room.settle().await;
 
@@ -102,35 +102,35 @@ on_both! {
             &["stream_chunk"], &COMMITTED,
             &CLAIMED, &["stream_chunk"], &COMMITTED,
         ]);
-        assert_eq!(room.ear.told(), expected);
-        let log = room.ear.log();
+        assert_eq!(room.events.event_names(), expected);
+        let log = room.events.log();
         assert_eq!(states(&log), ["queued", "generating", "generating", "queued", "generating", "idle"]);
         room.close().await;
     }
 
     async fn of_a_failure(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.always(Script::stream().role().words("One two").close());
 
-        room.human.says("Count.").await;
+        room.user.post("Count.").await;
         room.settle().await;
 
         let failed = ["run_failed", "stream_complete(failed)", "queue_updated", "typing_stop"];
         let expected = in_order(&[&POSTED, &CLAIMED, &["stream_chunk"], &failed]);
-        assert_eq!(room.ear.told(), expected);
-        assert_eq!(states(&room.ear.log()), ["queued", "generating", "failed"]);
+        assert_eq!(room.events.event_names(), expected);
+        assert_eq!(states(&room.events.log()), ["queued", "generating", "failed"]);
         room.close().await;
     }
 
     async fn of_a_failure_at_the_claim(backend) {
-        let room = EngineRoom::on(backend).open().await;
-        furniture::disable_provider(&room.db, true).await;
+        let room = EngineTest::builder(backend).open().await;
+        fixtures::disable_provider(&room.db, true).await;
 
-        room.human.says("Hi.").await;
+        room.user.post("Hi.").await;
         room.settle().await;
 
         let expected = in_order(&[&POSTED, &["run_failed", "queue_updated"]]);
-        assert_eq!(room.ear.told(), expected);
+        assert_eq!(room.events.event_names(), expected);
         room.close().await;
     }
 
@@ -139,10 +139,10 @@ on_both! {
 
         room.engine.stop(room.conversation, false).await.unwrap();
 
-        assert_eq!(room.ear.told_since(before), CANCELED);
+        assert_eq!(room.events.event_names_since(before), CANCELED);
         gate.open();
         room.settle().await;
-        assert_eq!(room.ear.told_since(before), CANCELED);
+        assert_eq!(room.events.event_names_since(before), CANCELED);
         room.close().await;
     }
 
@@ -153,29 +153,29 @@ on_both! {
         room.settle().await;
 
         let expected = in_order(&[&["queue_updated", "message_created"], &CANCELED]);
-        assert_eq!(room.ear.told_since(before), expected);
+        assert_eq!(room.events.event_names_since(before), expected);
         gate.open();
         room.close().await;
     }
 
     async fn of_a_canceled_queued_run(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 500)
             .open()
             .await;
-        let run = room.human.says("Hi.").await.run.expect("Ada will answer");
+        let run = room.user.post("Hi.").await.run.expect("Ada will answer");
 
         room.engine.cancel_run(room.conversation, run.id).await.unwrap();
 
         let expected = in_order(&[&POSTED, &["run_canceled", "queue_updated"]]);
-        assert_eq!(room.ear.told(), expected);
+        assert_eq!(room.events.event_names(), expected);
         room.close().await;
     }
 
     async fn of_a_restart(backend) {
         let (room, gate, before) = writing(backend, InputPolicy::Restart).await;
 
-        room.human.says("Again.").await;
+        room.user.post("Again.").await;
         gate.open();
         room.settle().await;
 
@@ -188,17 +188,17 @@ on_both! {
             "typing_stop",
         ];
         let expected = in_order(&[&restarted, &CLAIMED, &["stream_chunk"], &COMMITTED]);
-        assert_eq!(room.ear.told_since(before), expected);
+        assert_eq!(room.events.event_names_since(before), expected);
         room.close().await;
     }
 
     async fn of_a_turn_that_is_passed_over(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 500)
             .open()
             .await;
-        room.human.says("Hi.").await;
-        room.change_seat("Ada", |it| {
+        room.user.post("Hi.").await;
+        room.change_membership("Ada", |it| {
             it.participation = troupe::spaces::membership::Participation::Muted;
         })
         .await;
@@ -207,7 +207,7 @@ on_both! {
         room.settle().await;
 
         let expected = in_order(&[&POSTED, &["run_skipped", "queue_updated"]]);
-        assert_eq!(room.ear.told(), expected);
+        assert_eq!(room.events.event_names(), expected);
         room.close().await;
     }
 
@@ -218,8 +218,8 @@ on_both! {
         room.stop(&room.engine).await;
 
         let expected = in_order(&[&["stream_reset", "queue_updated", "typing_stop"]]);
-        assert_eq!(room.ear.told_since(before), expected);
-        assert_eq!(states(&room.ear.log()).last(), Some(&"queued"));
+        assert_eq!(room.events.event_names_since(before), expected);
+        assert_eq!(states(&room.events.log()).last(), Some(&"queued"));
         gate.open();
         room.close().await;
     }
@@ -235,8 +235,8 @@ on_both! {
         room.settle().await;
 
         let expected = in_order(&[&["message_hidden"], &CANCELED]);
-        assert_eq!(room.ear.told_since(before), expected);
-        let told = room.ear.hears_a("message_hidden").await;
+        assert_eq!(room.events.event_names_since(before), expected);
+        let told = room.events.wait_for_event("message_hidden").await;
         assert!(told["message"].get("content").is_none(), "its text is gone");
         room.close().await;
     }

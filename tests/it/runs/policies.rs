@@ -13,21 +13,21 @@ use troupe::spaces::space::ReplyOrder;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
-use crate::support::engine_room::edit_of;
+use crate::support::engine_test::EngineTest;
+use crate::support::engine_test::edit_of;
 use crate::support::upstream::script::Script;
 
 /// A room in which Ada is writing "One two three.", held after the first word.
-async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineRoom, impl AsyncFnOnce()) {
-    let room = EngineRoom::on(backend)
+async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineTest, impl AsyncFnOnce()) {
+    let room = EngineTest::builder(backend)
         .rules(move |it| it.during_generation_user_input_policy = policy)
         .open()
         .await;
     let gate = room.upstream.gate();
     room.upstream.next(Script::say("One two three."));
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     gate.step();
-    room.ear.hears_text("One").await;
+    room.events.wait_for_text("One").await;
     (room, async move || gate.open())
 }
 
@@ -39,7 +39,7 @@ fn refusal(outcome: Result<PostResult, EngineError>) -> CommandError {
 }
 
 /// Who wrote what, in order.
-async fn lines(room: &EngineRoom) -> Vec<(MessageRole, String)> {
+async fn lines(room: &EngineTest) -> Vec<(MessageRole, String)> {
     let all = room.messages().await.into_iter();
     all.map(|it| (it.role, it.content)).collect()
 }
@@ -55,12 +55,12 @@ fn assistant(text: &str) -> (MessageRole, String) {
 on_both! {
     async fn an_idle_conversation_answers(backend) {
         for policy in [InputPolicy::Reject, InputPolicy::Queue, InputPolicy::Restart] {
-            let room = EngineRoom::on(backend)
+            let room = EngineTest::builder(backend)
                 .rules(move |it| it.during_generation_user_input_policy = policy)
                 .open()
                 .await;
 
-            room.human.says("Hi.").await;
+            room.user.post("Hi.").await;
             room.settle().await;
 
             assert_eq!(lines(&room).await, [user("Hi."), assistant("Hello.")]);
@@ -72,7 +72,7 @@ on_both! {
     async fn reject_stores_nothing_while_a_reply_is_written(backend) {
         let (room, release) = writing(backend, InputPolicy::Reject).await;
 
-        let outcome = room.human.tries_to_say("Stop counting.").await;
+        let outcome = room.user.try_post("Stop counting.").await;
         release().await;
         room.settle().await;
 
@@ -82,16 +82,16 @@ on_both! {
     }
 
     async fn reject_stores_nothing_while_a_reply_is_queued(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .rules(|it| {
                 it.during_generation_user_input_policy = InputPolicy::Reject;
                 it.user_turn_debounce_ms = 500;
             })
             .open()
             .await;
-        room.human.says("Hi.").await;
+        room.user.post("Hi.").await;
 
-        let outcome = room.human.tries_to_say("And?").await;
+        let outcome = room.user.try_post("And?").await;
 
         assert_eq!(refusal(outcome), CommandError::GenerationLocked);
         assert_eq!(room.messages().await.len(), 1);
@@ -101,7 +101,7 @@ on_both! {
     async fn queue_lets_the_reply_finish_behind_the_newer_message(backend) {
         let (room, release) = writing(backend, InputPolicy::Queue).await;
 
-        room.human.says("And then?").await;
+        room.user.post("And then?").await;
         release().await;
         room.settle().await;
 
@@ -120,7 +120,7 @@ on_both! {
     async fn restart_drops_the_reply_and_its_request(backend) {
         let (room, release) = writing(backend, InputPolicy::Restart).await;
 
-        room.human.says("Rather say hello.").await;
+        room.user.post("Rather say hello.").await;
         room.upstream.hung_up(0).await;
         release().await;
         room.settle().await;
@@ -134,7 +134,7 @@ on_both! {
 
     async fn a_newer_message_takes_over_the_queued_run(backend) {
         for policy in [InputPolicy::Queue, InputPolicy::Restart] {
-            let room = EngineRoom::on(backend)
+            let room = EngineTest::builder(backend)
                 .rules(move |it| {
                     it.during_generation_user_input_policy = policy;
                     it.user_turn_debounce_ms = 500;
@@ -142,8 +142,8 @@ on_both! {
                 .open()
                 .await;
 
-            room.human.says("One.").await;
-            let last = room.human.says("Two.").await;
+            room.user.post("One.").await;
+            let last = room.user.post("Two.").await;
             room.clock.advance_ms(500);
             room.settle().await;
 
@@ -153,24 +153,24 @@ on_both! {
         }
     }
 
-    async fn in_manual_order_nobody_answers(backend) {
-        let room = EngineRoom::on(backend)
+    async fn in_manual_order_no_speaker_answers(backend) {
+        let room = EngineTest::builder(backend)
             .rules(|it| it.reply_order = ReplyOrder::Manual)
             .open()
             .await;
 
-        let posted = room.human.says("Is anybody here?").await;
+        let posted = room.user.post("Is anybody here?").await;
 
         assert!(posted.run.is_none());
         assert!(room.runs().await.is_empty());
         room.close().await;
     }
 
-    async fn an_archived_space_takes_no_post(backend) {
-        let room = EngineRoom::on(backend).open().await;
+    async fn an_archived_space_rejects_posts(backend) {
+        let room = EngineTest::builder(backend).open().await;
         room.change_rules(|it| it.status = space::SpaceStatus::Archived).await;
 
-        let outcome = room.human.tries_to_say("Hi.").await;
+        let outcome = room.user.try_post("Hi.").await;
 
         assert_eq!(refusal(outcome), CommandError::SpaceArchived);
         assert!(room.messages().await.is_empty());
@@ -178,12 +178,12 @@ on_both! {
     }
 
     async fn a_repeated_post_is_the_first_one_again(backend) {
-        let room = EngineRoom::on(backend).open().await;
-        let first = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
+        let room = EngineTest::builder(backend).open().await;
+        let first = room.user.post_with_client_id("Hi.", Some("c-1")).await.unwrap();
         room.settle().await;
 
-        let again = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
-        let other = room.human.says_once("Ho.", Some("c-1")).await;
+        let again = room.user.post_with_client_id("Hi.", Some("c-1")).await.unwrap();
+        let other = room.user.post_with_client_id("Ho.", Some("c-1")).await;
         room.settle().await;
 
         assert!(!first.is_repeated && again.is_repeated && again.run.is_none());
@@ -194,16 +194,16 @@ on_both! {
     }
 
     async fn an_edited_message_still_answers_its_client_id(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .rules(|it| it.reply_order = ReplyOrder::Manual)
             .open()
             .await;
-        let first = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
+        let first = room.user.post_with_client_id("Hi.", Some("c-1")).await.unwrap();
         let row = room.messages().await.pop().unwrap();
         assert_eq!(row.id, first.message.id);
         room.engine.edit_message(room.conversation, edit_of(&row, "Hey.")).await.unwrap();
 
-        let again = room.human.says_once("Hi.", Some("c-1")).await.unwrap();
+        let again = room.user.post_with_client_id("Hi.", Some("c-1")).await.unwrap();
 
         assert_eq!((again.is_repeated, again.message.content.as_str()), (true, "Hey."));
         room.close().await;

@@ -27,13 +27,13 @@ use troupe::spaces::membership;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
-use crate::support::explained::Explained;
+use crate::support::engine_test::EngineTest;
+use crate::support::explaining_connection::ExplainingConnection;
 
 on_both! {
     async fn runs_are_listed_by_status_through_an_index(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.heartbeat_connection());
+        let db = ExplainingConnection::new(room.db.heartbeat_connection());
         let dialect = room.db.backend();
 
         for (status, indexes) in [
@@ -53,11 +53,11 @@ on_both! {
 
     async fn what_the_reaper_looks_for_is_found_without_finished_rows(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.heartbeat_connection());
+        let db = ExplainingConnection::new(room.db.heartbeat_connection());
         let now = room.clock.now();
 
         recovery::list_stalled_rounds(&db).await.expect("the database answers");
-        let plan = db.take();
+        let plan = db.take_plans();
         db.assert_is_among(&plan, &["one_active_round_per_conversation"]);
         // Searched by status within a conversation, this index reads no finished row either.
         let by_status = ["runs_of_a_conversation_by_status"];
@@ -73,7 +73,7 @@ on_both! {
 
     async fn what_is_due_is_found_without_finished_rows(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.heartbeat_connection());
+        let db = ExplainingConnection::new(room.db.heartbeat_connection());
         let now = room.clock.now();
 
         due_runs::list_next_due(&db, &[], 32).await.expect("the database answers");
@@ -90,7 +90,7 @@ on_both! {
 
     async fn what_a_conversation_does_is_found_without_its_finished_runs(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.heartbeat_connection());
+        let db = ExplainingConnection::new(room.db.heartbeat_connection());
 
         run::find_active(&db, room.conversation).await.expect("the database answers");
         assert_reads_unfinished_runs(&db);
@@ -104,7 +104,7 @@ on_both! {
 
     async fn the_newest_messages_are_found_by_the_index_of_role(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.heartbeat_connection());
+        let db = ExplainingConnection::new(room.db.heartbeat_connection());
         let row = room.row().await;
 
         newest_messages::find(&db, row.id).await.expect("the database answers");
@@ -127,14 +127,14 @@ on_both! {
 
     async fn active_members_are_found_without_the_removed_ones(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.heartbeat_connection());
+        let db = ExplainingConnection::new(room.db.heartbeat_connection());
 
         membership::list_active(&db, room.space).await.expect("the database answers");
         db.assert_uses_one_of(&["active_memberships"]);
         membership::next_position(&db, room.space).await.expect("the database answers");
         db.assert_uses_one_of(&["active_memberships"]);
         guest_cleanup::find_unreferenced(&db, 50).await.expect("the database answers");
-        let plan = db.take();
+        let plan = db.take_plans();
         assert!(plan.contains("removed_guests"), "{plan}");
 
         room.close_broken().await;
@@ -142,7 +142,7 @@ on_both! {
 
     async fn marked_and_live_conversations_are_found_without_the_others(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.heartbeat_connection());
+        let db = ExplainingConnection::new(room.db.heartbeat_connection());
 
         step_marks::list_marked(&db, None, (SpaceId(0), ConversationId(0)), 100).await.expect("the database answers");
         db.assert_uses_one_of(&["conversations_that_need_a_step"]);
@@ -154,7 +154,7 @@ on_both! {
 
     async fn expired_sessions_are_found_by_their_expiry(backend) {
         let room = room_with_a_past(backend).await;
-        let db = Explained::new(room.db.heartbeat_connection());
+        let db = ExplainingConnection::new(room.db.heartbeat_connection());
 
         let opened = session::open_in_transaction(&db, UserId(1), "", room.clock.now()).await;
 
@@ -179,8 +179,8 @@ const RUNNING: &[&str] = &[
 
 /// Fails if the last statements read runs through an index that contains finished ones.
 #[track_caller]
-fn assert_reads_unfinished_runs(db: &Explained<'_>) {
-    let plan = db.take();
+fn assert_reads_unfinished_runs(db: &ExplainingConnection<'_>) {
+    let plan = db.take_plans();
     let reads = |line: &&str| {
         let is_scan = ["Scan", "SCAN", "SEARCH"]
             .iter()
@@ -203,8 +203,8 @@ fn assert_reads_unfinished_runs(db: &Explained<'_>) {
 }
 
 /// A conversation with thousands of messages and finished runs, among others.
-async fn room_with_a_past(backend: TestBackend) -> EngineRoom {
-    let room = EngineRoom::on(backend).not_started().open().await;
+async fn room_with_a_past(backend: TestBackend) -> EngineTest {
+    let room = EngineTest::builder(backend).not_started().open().await;
     let uuid = match backend {
         TestBackend::Sqlite => "randomblob(16)",
         TestBackend::Postgres => "gen_random_uuid()",
@@ -238,7 +238,7 @@ async fn room_with_a_past(backend: TestBackend) -> EngineRoom {
            'Guest ' || i, '[]', '{{}}', 0 FROM n",
         space = room.space.0,
         conversation = room.conversation.0,
-        speaker = room.seat("Ada").await.id.0,
+        speaker = room.membership("Ada").await.id.0,
     );
     let pulse = room.db.heartbeat_connection();
     let inserted = pulse.execute_unprepared(&past).await;

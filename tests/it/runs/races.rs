@@ -11,7 +11,7 @@ use troupe::runs::run::RunStatus;
 use troupe::spaces::space::InputPolicy;
 
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::transitions;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
@@ -19,13 +19,13 @@ use crate::support::wait;
 
 on_both! {
     async fn a_stop_and_a_commit_at_once_leave_one_truth(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
         room.upstream.say("Done.");
         let (mut n_stored, mut n_canceled) = (0, 0);
 
         for n in 0..200 {
-            room.human.says("Again.").await;
+            room.user.post("Again.").await;
             room.upstream.requested(n + 1).await;
             // Nearer to the commit each time: the stop comes before, at, or after the last word.
             let stop = async {
@@ -49,7 +49,7 @@ on_both! {
                 other => panic!("a stop was acknowledged, but the run is {other:?}"),
             }
             assert_eq!(n_texts, usize::from(stopped.status == RunStatus::Succeeded));
-            room.ear.listen();
+            room.events.drain();
         }
         gate.open();
         room.settle().await;
@@ -62,12 +62,12 @@ on_both! {
     }
 
     async fn a_hundred_times_the_same_post_is_one_message(backend) {
-        let room = EngineRoom::on(backend).open().await;
-        let other = room.human_at(&room.another_node());
+        let room = EngineTest::builder(backend).open().await;
+        let other = room.user_at_node(&room.another_node());
 
         let posts = (0..100).map(async |n| {
-            let human = if n % 2 == 0 { &room.human } else { &other };
-            human.says_once("Hi.", Some("c-1")).await.expect("the post is taken")
+            let human = if n % 2 == 0 { &room.user } else { &other };
+            human.post_with_client_id("Hi.", Some("c-1")).await.expect("the post is taken")
         });
         let answers = join_all(posts).await;
         room.settle_alone().await;
@@ -75,23 +75,23 @@ on_both! {
         assert_eq!(answers.iter().filter(|it| !it.is_repeated).count(), 1);
         assert!(answers.iter().all(|it| it.message.id == answers[0].message.id));
         assert_eq!(room.messages().await.len(), 2, "one post, one answer");
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
-    async fn of_two_posts_at_once_reject_takes_one(backend) {
-        let room = EngineRoom::on(backend)
+    async fn of_two_posts_at_once_reject_accepts_one(backend) {
+        let room = EngineTest::builder(backend)
             .rules(|it| it.during_generation_user_input_policy = InputPolicy::Reject)
             .open()
             .await;
-        let other = room.human_at(&room.another_node());
+        let other = room.user_at_node(&room.another_node());
 
         for n in 1..=20 {
             // A reply that is over before the second message comes would leave nothing to refuse.
             let gate = Gate::closed();
             room.upstream.next(Script::say("Hello.").gated(&gate));
             let (one, two) = tokio::join!(
-                room.human.tries_to_say("Me first."),
-                other.tries_to_say("No, me.")
+                room.user.try_post("Me first."),
+                other.try_post("No, me.")
             );
             gate.open();
             room.settle_alone().await;
@@ -102,11 +102,11 @@ on_both! {
             assert!(is_locked(&one) || is_locked(&two));
             assert_eq!(room.messages().await.len(), 2 * n);
         }
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn nodes_share_the_work_and_none_of_it_is_done_twice(backend) {
-        let room = EngineRoom::on(backend).not_started().open().await;
+        let room = EngineTest::builder(backend).not_started().open().await;
         let mut facts = room.facts().await;
         transitions::record(&mut facts).await;
         let nodes = [room.another_node(), room.another_node(), room.another_node()];
@@ -119,10 +119,10 @@ on_both! {
         }
 
         let says = conversations.iter().enumerate().map(async |(n, id)| {
-            let human = room.human_of(&nodes[n % 3], *id);
+            let human = room.user_in_conversation(&nodes[n % 3], *id);
             let mut planned = Vec::new();
             for text in ["One.", "Two.", "Three."] {
-                let posted = human.says(text).await;
+                let posted = human.post(text).await;
                 planned.push((posted.run.expect("Ada will answer").id, posted.message.seq));
             }
             planned
@@ -148,6 +148,6 @@ on_both! {
         for node in &nodes {
             room.stop(node).await;
         }
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 }

@@ -16,12 +16,12 @@ use troupe::runs::state::ConversationState;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 
 /// One run was failed, and its turn planned again.
-const HEALED: RecoveryReport = RecoveryReport {
+const RECOVERED: RecoveryReport = RecoveryReport {
     failed: 1,
     requeued: 1,
     rounds_closed: 0,
@@ -29,14 +29,14 @@ const HEALED: RecoveryReport = RecoveryReport {
 };
 
 /// Ada has said "One" of "One two three." when her node falls silent; it is not dead.
-async fn silent(backend: TestBackend) -> (EngineRoom, Gate) {
-    let room = EngineRoom::on(backend).open().await;
+async fn silent(backend: TestBackend) -> (EngineTest, Gate) {
+    let room = EngineTest::builder(backend).open().await;
     let gate = Gate::closed();
     room.upstream
         .next(Script::say("One two three.").gated(&gate));
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     gate.step();
-    room.ear.hears_text("One").await;
+    room.events.wait_for_text("One").await;
     // It takes nothing more, so that the second attempt is another node's.
     room.engine.context().shutdown.draining.cancel();
     room.last_heard(60_000).await;
@@ -51,16 +51,16 @@ on_both! {
         let report = node.run_recovery().await.unwrap();
         let again = node.run_recovery().await.unwrap();
 
-        assert_eq!((report, again), (HEALED, RecoveryReport::default()));
+        assert_eq!((report, again), (RECOVERED, RecoveryReport::default()));
         let runs = room.runs().await;
         assert_eq!((runs[0].status, runs[0].attempt), (RunStatus::Failed, 1));
         assert_eq!(runs[0].error.as_ref().map(|it| it.code.as_str()), Some("stale_running_run"));
         assert_eq!((runs[1].status, runs[1].attempt), (RunStatus::Queued, 2));
         assert_eq!((runs[1].reason, runs[1].round_id), (RunReason::Recovered, runs[0].round_id));
         gate.open();
-        room.is_idle().await;
+        room.wait_until_idle().await;
         assert_eq!((room.runs().await[0].usage, room.tokens_used().await), (None, 0));
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn a_revived_node_adds_nothing(backend) {
@@ -75,7 +75,7 @@ on_both! {
 
         gate.open();
         room.upstream.finished(0).await;
-        room.is_idle().await;
+        room.wait_until_idle().await;
 
         assert_eq!(room.answers().await, ["Hello."]);
         let statuses: Vec<_> = room.runs().await.iter().map(|it| it.status).collect();
@@ -83,7 +83,7 @@ on_both! {
         let live = room.engine.live_text(room.conversation);
         assert!(live.is_none(), "nobody is shown what was lost: {live:?}");
         room.stop(&node).await;
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn a_second_death_fails_the_round(backend) {
@@ -98,14 +98,14 @@ on_both! {
 
         let report = room.another_node().run_recovery().await.unwrap();
 
-        assert_eq!(report, RecoveryReport { requeued: 0, ..HEALED });
+        assert_eq!(report, RecoveryReport { requeued: 0, ..RECOVERED });
         assert_eq!(room.runtime().await.state(), ConversationState::Failed);
         gate.open();
         second.open();
-        room.is_idle().await;
+        room.wait_until_idle().await;
         room.stop(&node).await;
         assert!(room.answers().await.is_empty());
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn two_sweeps_at_once_heal_once(backend) {
@@ -118,8 +118,8 @@ on_both! {
         assert_eq!(one.failed + two.failed, 1, "{one:?} {two:?}");
         assert_eq!(one.requeued + two.requeued, 1, "{one:?} {two:?}");
         gate.open();
-        room.is_idle().await;
-        room.close_deaf().await;
+        room.wait_until_idle().await;
+        room.close_without_events().await;
     }
 
     async fn a_run_that_beats_is_left_alone(backend) {
@@ -128,28 +128,28 @@ on_both! {
 
         assert_eq!(room.another_node().run_recovery().await.unwrap(), RecoveryReport::default());
         gate.open();
-        room.is_idle().await;
+        room.wait_until_idle().await;
         assert_eq!(room.answers().await, ["One two three."]);
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn what_waits_already_comes_before_a_second_attempt(backend) {
         let (room, gate) = silent(backend).await;
-        room.human.says("Are you there?").await;
+        room.user.post("Are you there?").await;
 
         let report = room.another_node().run_recovery().await.unwrap();
 
-        assert_eq!(report, RecoveryReport { requeued: 0, ..HEALED });
+        assert_eq!(report, RecoveryReport { requeued: 0, ..RECOVERED });
         let queued = room.runtime().await.queued.expect("the newer plan");
         assert_eq!((queued.reason, queued.attempt), (RunReason::UserMessage, 1));
         gate.open();
-        room.is_idle().await;
-        room.close_deaf().await;
+        room.wait_until_idle().await;
+        room.close_without_events().await;
     }
 
     async fn a_round_that_nothing_moves_is_closed_once(backend) {
-        let room = EngineRoom::on(backend).not_started().open().await;
-        room.adrift().await;
+        let room = EngineTest::builder(backend).not_started().open().await;
+        room.insert_orphaned_round().await;
         let (one, two) = (room.another_node(), room.another_node());
 
         let (one, two) = tokio::join!(one.run_recovery(), two.run_recovery());
@@ -157,11 +157,11 @@ on_both! {
         let closed = [one, two].map(|it| it.unwrap().rounds_closed);
         assert_eq!(closed.iter().sum::<u32>(), 1, "{closed:?}");
         assert!(room.runtime().await.round.is_none());
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 }
 
-impl EngineRoom {
+impl EngineTest {
     /// All that runs was last heard of so long ago, by whichever clock judges that.
     pub async fn last_heard(&self, ms_ago: i64) {
         let running = self.runtime().await.running.expect("a running run");
@@ -176,7 +176,7 @@ impl EngineRoom {
     }
 
     /// A round goes on that nothing moves.
-    async fn adrift(&self) {
+    async fn insert_orphaned_round(&self) {
         let row = round::Model {
             id: RoundId::new(),
             conversation_id: self.conversation,
@@ -214,8 +214,8 @@ async fn at_the_start_everything_that_runs_is_healed_at_once() {
         .await;
 
         gate.open();
-        room.is_idle().await;
+        room.wait_until_idle().await;
         room.stop(&node).await;
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 }

@@ -12,7 +12,7 @@ use troupe::runs::run::RunStatus;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::upstream::script::Script;
 
 fn thought(piece: &str) -> Value {
@@ -30,22 +30,22 @@ fn thinks(thoughts: &str, says: &str) -> Script {
         .done()
 }
 
-async fn room(backend: TestBackend) -> EngineRoom {
-    EngineRoom::on(backend).cast(&["Ada"]).open().await
+async fn room(backend: TestBackend) -> EngineTest {
+    EngineTest::builder(backend).cast(&["Ada"]).open().await
 }
 
-async fn tail(room: &EngineRoom) -> message::Model {
+async fn tail(room: &EngineTest) -> message::Model {
     room.messages().await.pop().expect("a message")
 }
 
 on_both! {
-    async fn it_is_kept_beside_the_message_and_told_to_no_model(backend) {
+    async fn reasoning_is_stored_with_the_message_and_sent_to_no_model(backend) {
         let room = room(backend).await;
         room.upstream.next(thinks("Eve greets me, the pl\0otter. ", "Hi, Eve."));
 
-        room.human.says("Hi.").await;
+        room.user.post("Hi.").await;
         room.settle().await;
-        room.human.says("And?").await;
+        room.user.post("And?").await;
         room.settle().await;
 
         let answer = &room.messages().await[1];
@@ -54,7 +54,7 @@ on_both! {
         let told = room.upstream.body(1).to_string();
         assert!(told.contains("Hi, Eve.") && !told.contains("plotter"), "{told}");
         // Everybody who listens is told it with the message.
-        let heard = room.ear.hears_a("message_created").await;
+        let heard = room.events.wait_for_event("message_created").await;
         assert!(heard["message"]["metadata"].is_object());
         room.close().await;
     }
@@ -63,7 +63,7 @@ on_both! {
         let room = room(backend).await;
         room.upstream.next(thinks("First thoughts.", "One."));
         room.upstream.next(thinks("Second thoughts.", "Two."));
-        room.human.says("Hi.").await;
+        room.user.post("Hi.").await;
         room.settle().await;
 
         let again = room.engine.regenerate(room.conversation, None, "Eve".to_owned());
@@ -88,9 +88,9 @@ on_both! {
         let room = room(backend).await;
         let gate = room.upstream.gate();
         room.upstream.next(thinks("Should I go on?", "One two three."));
-        room.human.says("Count.").await;
+        room.user.post("Count.").await;
         gate.step();
-        room.ear.hears_text("One").await;
+        room.events.wait_for_text("One").await;
 
         room.engine.stop(room.conversation, true).await.unwrap();
         gate.open();
@@ -102,12 +102,12 @@ on_both! {
         room.close().await;
     }
 
-    async fn more_than_anybody_reads_is_cut_and_marked(backend) {
+    async fn overlong_reasoning_is_truncated_and_marked(backend) {
         let room = room(backend).await;
         let flood = (0..20).fold(Script::stream(), |it, _| it.event(&thought(&"hm ".repeat(2_000))));
         room.upstream.next(flood.words("Well.").finish("stop").done());
 
-        room.human.says("Hi.").await;
+        room.user.post("Hi.").await;
         room.settle().await;
 
         let answer = tail(&room).await;
@@ -121,7 +121,7 @@ on_both! {
         let room = room(backend).await;
         room.upstream.always(thinks("Should I?", ""));
 
-        room.human.says("Hi.").await;
+        room.user.post("Hi.").await;
         room.settle().await;
 
         let run = room.only_run().await;

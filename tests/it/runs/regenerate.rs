@@ -23,39 +23,39 @@ use sea_orm::QueryOrder;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::upstream::script::Script;
 
 /// Eve has said "Hi.", and Ada has answered "Hello."
-async fn answered(backend: TestBackend) -> EngineRoom {
+async fn answered(backend: TestBackend) -> EngineTest {
     answered_with(backend, InputPolicy::Queue).await
 }
 
-async fn answered_with(backend: TestBackend, policy: InputPolicy) -> EngineRoom {
-    let room = EngineRoom::on(backend)
+async fn answered_with(backend: TestBackend, policy: InputPolicy) -> EngineTest {
+    let room = EngineTest::builder(backend)
         .cast(&["Ada", "Bob"])
         .rules(move |it| it.during_generation_user_input_policy = policy)
         .open()
         .await;
-    room.human.says("Hi.").await;
+    room.user.post("Hi.").await;
     room.settle().await;
     room
 }
 
 /// Another text for the tail.
-async fn regenerate(room: &EngineRoom) -> Result<run::RunView, EngineError> {
+async fn regenerate(room: &EngineTest) -> Result<run::RunView, EngineError> {
     let by = "Eve".to_owned();
     let planned = room.engine.regenerate(room.conversation, None, by);
     planned.await.map(|it| it.run)
 }
 
 /// The next text waits after its first word; what opens it.
-async fn writing(room: &EngineRoom) -> impl AsyncFnOnce() + use<> {
+async fn writing(room: &EngineTest) -> impl AsyncFnOnce() + use<> {
     let gate = room.upstream.gate();
     room.upstream.next(Script::say("One two three."));
     regenerate(room).await.unwrap();
     gate.step();
-    room.ear.hears_text("One").await;
+    room.events.wait_for_text("One").await;
     async move || gate.open()
 }
 
@@ -66,12 +66,12 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T, EngineError>) -> CommandError 
     }
 }
 
-async fn tail(room: &EngineRoom) -> message::Model {
+async fn tail(room: &EngineTest) -> message::Model {
     room.messages().await.pop().expect("a message")
 }
 
 /// The texts of a message, in order.
-async fn texts(room: &EngineRoom, of: &message::Model) -> Vec<swipe::Model> {
+async fn texts(room: &EngineTest, of: &message::Model) -> Vec<swipe::Model> {
     let all = swipe::Entity::find()
         .filter(swipe::Column::MessageId.eq(of.id))
         .order_by_asc(swipe::Column::Position)
@@ -84,7 +84,7 @@ fn contents(texts: &[swipe::Model]) -> Vec<&str> {
 }
 
 /// What the model was told in its newest request, as one text.
-fn prompt(room: &EngineRoom) -> String {
+fn prompt(room: &EngineTest) -> String {
     let newest = room.upstream.n_requests() - 1;
     room.upstream.body(newest)["messages"].to_string()
 }
@@ -112,9 +112,9 @@ on_both! {
         room.close().await;
     }
 
-    async fn the_message_is_told_as_changed_and_not_as_new(backend) {
+    async fn the_message_is_announced_as_updated_and_not_as_new(backend) {
         let room = answered(backend).await;
-        let n_frames = room.ear.log().len();
+        let n_frames = room.events.log().len();
 
         regenerate(&room).await.unwrap();
         room.settle().await;
@@ -124,8 +124,8 @@ on_both! {
             "queue_updated", "typing_start", "stream_chunk",
             "message_updated", "stream_complete(succeeded)", "queue_updated", "typing_stop",
         ];
-        assert_eq!(room.ear.told_since(n_frames), expected);
-        let log = room.ear.log();
+        assert_eq!(room.events.event_names_since(n_frames), expected);
+        let log = room.events.log();
         let of = |name: &str| log.iter().rfind(|it| it["type"] == name).expect("it was told");
         let target = Value::from(tail(&room).await.id.0);
         assert_eq!(of("typing_start")["target_message_id"], target);
@@ -150,10 +150,10 @@ on_both! {
         room.close().await;
     }
 
-    async fn a_greeting_is_written_anew_like_any_answer(backend) {
-        let room = EngineRoom::on(backend).open().await;
-        room.greeting_of("Ada", "Welcome.").await;
-        let ada = room.seat("Ada").await;
+    async fn a_greeting_is_regenerated_like_any_reply(backend) {
+        let room = EngineTest::builder(backend).open().await;
+        room.set_greeting("Ada", "Welcome.").await;
+        let ada = room.membership("Ada").await;
         room.engine.insert_greetings(ada.id).await.unwrap();
         room.upstream.next(Script::say("Come in."));
 
@@ -245,7 +245,7 @@ on_both! {
         let room = answered_with(backend, InputPolicy::Queue).await;
         let release = writing(&room).await;
 
-        room.human.says("And then?").await;
+        room.user.post("And then?").await;
         release().await;
         room.settle().await;
 
@@ -259,7 +259,7 @@ on_both! {
         let room = answered_with(backend, InputPolicy::Restart).await;
         let release = writing(&room).await;
 
-        room.human.says("And then?").await;
+        room.user.post("And then?").await;
         release().await;
         room.settle().await;
 
@@ -273,7 +273,7 @@ on_both! {
         let room = answered_with(backend, InputPolicy::Reject).await;
         let release = writing(&room).await;
 
-        let outcome = room.human.tries_to_say("And then?").await;
+        let outcome = room.user.try_post("And then?").await;
         release().await;
         room.settle().await;
 
@@ -298,22 +298,22 @@ on_both! {
         room.close().await;
     }
 
-    async fn a_post_that_nobody_answers_cancels_it_and_names_itself(backend) {
-        let room = EngineRoom::on(backend).settings(|it| it.workers = 0).open().await;
-        room.human.says("Hi.").await;
+    async fn a_post_without_a_speaker_cancels_it_and_is_its_reason(backend) {
+        let room = EngineTest::builder(backend).settings(|it| it.workers = 0).open().await;
+        room.user.post("Hi.").await;
         let node = room.another_node_with(|it| it.workers = 1);
         node.start().await.unwrap();
         room.until("Ada has answered", async |it| it.messages().await.len() == 2).await;
         room.stop(&node).await;
         room.change_rules(|it| it.reply_order = ReplyOrder::Manual).await;
         regenerate(&room).await.unwrap();
-        let posted = room.human.says("Never mind.").await;
+        let posted = room.user.post("Never mind.").await;
 
         let run = room.runs().await.pop().unwrap();
         assert_eq!((run.kind, run.status), (RunKind::Regenerate, RunStatus::Canceled));
         assert_eq!(run.superseded_by_message_id, Some(posted.message.id));
         assert!(texts(&room, &room.messages().await[1]).await.is_empty());
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn a_failure_leaves_the_text_and_a_retry_writes_it(backend) {
@@ -370,7 +370,7 @@ on_both! {
 
     async fn a_muted_author_is_asked_all_the_same(backend) {
         let room = answered(backend).await;
-        room.change_seat("Ada", |it| it.participation = Participation::Muted).await;
+        room.change_membership("Ada", |it| it.participation = Participation::Muted).await;
 
         regenerate(&room).await.unwrap();
         room.settle().await;

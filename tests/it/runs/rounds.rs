@@ -21,35 +21,35 @@ use troupe::spaces::space::ReplyOrder;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::blueprint::Blueprint;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
+use crate::support::engine_test_builder::EngineTestBuilder;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 
-fn blueprint(backend: TestBackend) -> Blueprint {
-    EngineRoom::on(backend)
+fn blueprint(backend: TestBackend) -> EngineTestBuilder {
+    EngineTest::builder(backend)
         .cast(&["Ada", "Bob", "Cid"])
         .rules(|it| it.replies_per_turn = RepliesPerTurn::Activated)
 }
 
 /// Ada has spoken, and Bob has said "One" of "One two three."; Cid is next.
-async fn in_the_middle_of(blueprint: Blueprint) -> (EngineRoom, Gate) {
+async fn in_the_middle_of(blueprint: EngineTestBuilder) -> (EngineTest, Gate) {
     let room = blueprint.open().await;
     let gate = Gate::closed();
     room.upstream.next(Script::say("I am Ada."));
     room.upstream
         .next(Script::say("One two three.").gated(&gate));
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     gate.step();
-    room.ear.hears_text("One").await;
+    room.events.wait_for_text("One").await;
     (room, gate)
 }
 
-async fn in_the_middle(backend: TestBackend) -> (EngineRoom, Gate) {
+async fn in_the_middle(backend: TestBackend) -> (EngineTest, Gate) {
     in_the_middle_of(blueprint(backend)).await
 }
 
-impl EngineRoom {
+impl EngineTest {
     /// The names behind the messages, in order.
     pub async fn speakers(&self) -> Vec<String> {
         let seats = membership::list_for_space(self.db.reader(), self.space).await;
@@ -73,16 +73,20 @@ impl EngineRoom {
         (round.row.state, round.row.cursor, slots)
     }
 
-    pub async fn mutes(&self, name: &str) {
-        self.change_seat(name, |it| it.participation = Participation::Muted)
+    pub async fn mute(&self, name: &str) {
+        self.change_membership(name, |it| it.participation = Participation::Muted)
             .await;
-        let seat = self.seat(name).await.id;
+        let seat = self.membership(name).await.id;
         let told = self.engine.member_changed(self.space, seat).await;
         told.expect("the schedule is told");
     }
 
-    async fn card_says(&self, name: &str, talkativeness: f64) {
-        let id = self.seat(name).await.character_id.expect("a character");
+    async fn set_talkativeness(&self, name: &str, talkativeness: f64) {
+        let id = self
+            .membership(name)
+            .await
+            .character_id
+            .expect("a character");
         let card = json!({"name": name, "extensions": {"talkativeness": talkativeness}});
         let document = json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": card});
         let card = Card::from_document(document).expect("a card");
@@ -99,7 +103,7 @@ on_both! {
     async fn the_speakers_of_a_round_speak_one_after_the_other(backend) {
         let room = blueprint(backend).open().await;
 
-        room.human.says("Hello.").await;
+        room.user.post("Hello.").await;
         room.settle().await;
 
         assert_eq!(room.speakers().await, ["Eve", "Ada", "Bob", "Cid"]);
@@ -117,14 +121,14 @@ on_both! {
         room.close().await;
     }
 
-    async fn natural_wakes_by_the_talkativeness_of_the_seat_else_of_the_card(backend) {
+    async fn natural_order_uses_the_talkativeness_of_the_membership_else_of_the_card(backend) {
         let room = blueprint(backend).rules(|it| it.reply_order = ReplyOrder::Natural).open().await;
-        room.card_says("Ada", 1.0).await;
-        room.card_says("Bob", 0.0).await;
-        room.card_says("Cid", 0.0).await;
-        room.change_seat("Cid", |it| it.talkativeness = Some(1.0)).await;
+        room.set_talkativeness("Ada", 1.0).await;
+        room.set_talkativeness("Bob", 0.0).await;
+        room.set_talkativeness("Cid", 0.0).await;
+        room.change_membership("Cid", |it| it.talkativeness = Some(1.0)).await;
 
-        room.human.says("Well?").await;
+        room.user.post("Well?").await;
         room.settle().await;
 
         let mut spoke = room.speakers().await.split_off(1);
@@ -139,7 +143,7 @@ on_both! {
         let (room, gate) = in_the_middle(backend).await;
         let first = room.round().await.row.id;
 
-        room.human.says("And then?").await;
+        room.user.post("And then?").await;
         gate.open();
         room.settle().await;
 
@@ -154,7 +158,7 @@ on_both! {
         let rules = blueprint(backend).rules(|it| it.during_generation_user_input_policy = InputPolicy::Restart);
         let (room, gate) = in_the_middle_of(rules).await;
 
-        room.human.says("And then?").await;
+        room.user.post("And then?").await;
         gate.open();
         room.settle().await;
 
@@ -167,7 +171,7 @@ on_both! {
         let rules = blueprint(backend).rules(|it| it.during_generation_user_input_policy = InputPolicy::Reject);
         let (room, gate) = in_the_middle_of(rules).await;
 
-        let refused = room.human.tries_to_say("And then?").await;
+        let refused = room.user.try_post("And then?").await;
         gate.open();
         room.settle().await;
 
@@ -234,10 +238,10 @@ on_both! {
         room.close().await;
     }
 
-    async fn who_is_muted_while_speaking_is_cut_short_and_the_next_one_speaks(backend) {
+    async fn a_speaker_muted_while_speaking_is_canceled_and_the_next_one_speaks(backend) {
         let (room, gate) = in_the_middle(backend).await;
 
-        room.mutes("Bob").await;
+        room.mute("Bob").await;
         let place = room.place().await;
         gate.open();
         room.settle().await;
@@ -247,10 +251,10 @@ on_both! {
         room.close().await;
     }
 
-    async fn who_is_muted_before_the_turn_comes_is_skipped_then(backend) {
+    async fn a_speaker_muted_before_its_turn_is_skipped(backend) {
         let (room, gate) = in_the_middle(backend).await;
 
-        room.mutes("Cid").await;
+        room.mute("Cid").await;
         let place = room.place().await;
         gate.open();
         room.settle().await;
@@ -268,8 +272,8 @@ on_both! {
     async fn when_everybody_left_is_muted_the_round_is_over(backend) {
         let (room, gate) = in_the_middle(backend).await;
 
-        room.mutes("Cid").await;
-        room.mutes("Bob").await;
+        room.mute("Cid").await;
+        room.mute("Bob").await;
         gate.open();
         room.settle().await;
 
@@ -278,7 +282,7 @@ on_both! {
         room.close().await;
     }
 
-    async fn switched_to_manual_the_reply_finishes_and_nobody_follows(backend) {
+    async fn switched_to_manual_the_reply_finishes_and_no_speaker_follows(backend) {
         let (room, gate) = in_the_middle(backend).await;
 
         room.change_rules(|it| it.reply_order = ReplyOrder::Manual).await;
@@ -303,7 +307,7 @@ on_both! {
         room.close().await;
     }
 
-    async fn hiding_the_trigger_or_the_tail_takes_the_whole_round_away(backend) {
+    async fn hiding_the_trigger_or_the_tail_ends_the_whole_round(backend) {
         for seq in [1, 2] {
             let (room, gate) = in_the_middle(backend).await;
             let hidden = room.messages().await[seq - 1].id;
@@ -325,7 +329,7 @@ on_both! {
             let room = blueprint(backend).open().await;
             room.upstream.next(Script::say("I am Ada."));
             room.upstream.next(Script::status(400));
-            room.human.says("Count.").await;
+            room.user.post("Count.").await;
             room.settle().await;
             let failed = room.place().await;
 
@@ -333,7 +337,7 @@ on_both! {
                 "retry" => _ = room.engine.retry(room.conversation).await.unwrap(),
                 "skip" => room.engine.skip(room.conversation).await.unwrap(),
                 "stop" => room.engine.stop(room.conversation, false).await.unwrap(),
-                _ => _ = room.human.says("Again.").await,
+                _ => _ = room.user.post("Again.").await,
             }
             room.settle().await;
 
@@ -353,7 +357,7 @@ on_both! {
         let room = blueprint(backend).rules(|it| it.token_limit = 10).open().await;
         room.upstream.always(Script::stream().role().text("Well.").finish("stop").usage(7, 3).done());
 
-        room.human.says("Count.").await;
+        room.user.post("Count.").await;
         room.settle().await;
         let failed = room.place().await;
         room.change_rules(|it| it.token_limit = 0).await;
@@ -367,9 +371,9 @@ on_both! {
         room.close().await;
     }
 
-    async fn forcing_somebody_ends_the_round_and_waits_for_its_reply(backend) {
+    async fn a_forced_turn_ends_the_round_and_waits_for_its_reply(backend) {
         let (room, gate) = in_the_middle(backend).await;
-        let ada = room.seat("Ada").await.id;
+        let ada = room.membership("Ada").await.id;
 
         room.engine.force_talk(room.conversation, Some(ada), "Eve".to_owned()).await.unwrap();
         gate.open();

@@ -18,7 +18,7 @@ use troupe::spaces::space::ReplyOrder;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 
@@ -33,7 +33,7 @@ on_both! {
         mute_ada(&room).await;
         let marked = n_marked(&room).await;
         let live = step_marks::list_live(room.db.reader(), room.space).await.unwrap();
-        let ada = room.seat("Ada").await.id;
+        let ada = room.membership("Ada").await.id;
         room.engine.member_changed(room.space, ada).await.unwrap();
 
         assert_eq!(marked, N_IDLE + 1, "the marker is part of the change");
@@ -43,7 +43,7 @@ on_both! {
         room.close().await;
     }
 
-    async fn a_change_whose_node_crashes_is_applied_by_the_next_sweep(backend) {
+    async fn a_change_of_a_crashed_node_is_applied_by_the_next_sweep(backend) {
         let room = queued(backend).await;
         add_conversations(&room, 20).await;
         mute_ada(&room).await;
@@ -54,7 +54,7 @@ on_both! {
 
         assert_eq!(room.only_run().await.status, RunStatus::Skipped);
         assert_eq!(n_marked(&room).await, 0);
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn two_nodes_that_sweep_at_once_apply_a_change_once(backend) {
@@ -70,12 +70,12 @@ on_both! {
 
         assert_eq!(room.only_run().await.status, RunStatus::Skipped);
         assert_eq!(n_marked(&room).await, 0);
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn a_marked_conversation_applies_the_change_before_its_next_step(backend) {
-        let room = EngineRoom::on(backend).rules(|it| it.user_turn_debounce_ms = 500).open().await;
-        room.human.says("Hi.").await;
+        let room = EngineTest::builder(backend).rules(|it| it.user_turn_debounce_ms = 500).open().await;
+        room.user.post("Hi.").await;
         let manual = SpaceRules { reply_order: Some(ReplyOrder::Manual), ..SpaceRules::default() };
         lifecycle::update(&room.db, room.space, manual, None).await.unwrap();
 
@@ -90,7 +90,7 @@ on_both! {
     }
 
     async fn a_change_that_leaves_the_schedule_alone_marks_nothing(backend) {
-        let room = EngineRoom::on(backend).not_started().open().await;
+        let room = EngineTest::builder(backend).not_started().open().await;
         let renamed = SpaceRules {
             name: Some("Inn".to_owned()),
             reply_order: Some(ReplyOrder::List),
@@ -103,9 +103,9 @@ on_both! {
         room.close().await;
     }
 
-    async fn the_text_of_a_speaker_who_was_removed_is_not_stored(backend) {
+    async fn the_text_of_a_removed_speaker_is_not_stored(backend) {
         let (room, gate) = speaking(backend).await;
-        let ada = room.seat("Ada").await.id;
+        let ada = room.membership("Ada").await.id;
         let now = room.clock.now();
         membership_changes::remove_member(&room.db, ada, now).await.unwrap();
 
@@ -119,7 +119,7 @@ on_both! {
     async fn the_commit_of_a_run_checks_its_speaker_again(backend) {
         let (room, gate) = speaking(backend).await;
         // No marker: only the commit can notice it.
-        room.change_seat("Ada", |it| it.status = membership::MembershipStatus::Removed).await;
+        room.change_membership("Ada", |it| it.status = membership::MembershipStatus::Removed).await;
 
         gate.open();
         room.settle().await;
@@ -129,10 +129,10 @@ on_both! {
     }
 
     async fn a_step_loads_active_members_and_those_it_names(backend) {
-        let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
-        room.human.says("Hi.").await;
+        let room = EngineTest::builder(backend).cast(&["Ada", "Bob"]).open().await;
+        room.user.post("Hi.").await;
         room.settle().await;
-        room.change_seat("Ada", |it| it.status = membership::MembershipStatus::Removed).await;
+        room.change_membership("Ada", |it| it.status = membership::MembershipStatus::Removed).await;
         add_removed_guests(&room, 200).await;
 
         let members = members_of_a_step(&room).await;
@@ -143,29 +143,29 @@ on_both! {
 }
 
 /// A reply of Ada is queued and not due yet; nothing works by itself.
-async fn queued(backend: TestBackend) -> EngineRoom {
-    let room = EngineRoom::on(backend)
+async fn queued(backend: TestBackend) -> EngineTest {
+    let room = EngineTest::builder(backend)
         .rules(|it| it.user_turn_debounce_ms = 60_000)
         .not_started()
         .open()
         .await;
-    room.human.says("Hi.").await;
+    room.user.post("Hi.").await;
     room
 }
 
 /// Ada has begun a reply.
-async fn speaking(backend: TestBackend) -> (EngineRoom, Gate) {
-    let room = EngineRoom::on(backend).open().await;
+async fn speaking(backend: TestBackend) -> (EngineTest, Gate) {
+    let room = EngineTest::builder(backend).open().await;
     let gate = Gate::closed();
     room.upstream
         .next(Script::say("One two three.").gated(&gate));
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     gate.step();
-    room.ear.hears_text("One").await;
+    room.events.wait_for_text("One").await;
     (room, gate)
 }
 
-async fn assert_discarded(room: &EngineRoom) {
+async fn assert_discarded(room: &EngineTest) {
     let run = room.only_run().await;
     let reason = Some(RunCancelReason::SpeakerUnavailable);
     assert_eq!(
@@ -177,17 +177,17 @@ async fn assert_discarded(room: &EngineRoom) {
 }
 
 /// The change alone, as a node makes it that crashes afterwards.
-async fn mute_ada(room: &EngineRoom) {
+async fn mute_ada(room: &EngineTest) {
     let muted = MembershipUpdate {
         participation: Some(membership::Participation::Muted),
         ..MembershipUpdate::default()
     };
-    let ada = room.seat("Ada").await.id;
+    let ada = room.membership("Ada").await.id;
     let changed = membership_update::update(&room.db, ada, muted, None).await;
     changed.expect("Ada is a member");
 }
 
-async fn add_conversations(room: &EngineRoom, n: i64) {
+async fn add_conversations(room: &EngineTest, n: i64) {
     let sql = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n}) \
          INSERT INTO conversations (space_id, title, settings, variables, created_at) \
@@ -202,7 +202,7 @@ async fn add_conversations(room: &EngineRoom, n: i64) {
     added.expect("conversations can be inserted");
 }
 
-async fn add_removed_guests(room: &EngineRoom, n: i64) {
+async fn add_removed_guests(room: &EngineTest, n: i64) {
     let sql = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n}) \
          INSERT INTO space_memberships (space_id, kind, role, status, position, cached_display_name, \
@@ -218,13 +218,13 @@ async fn add_removed_guests(room: &EngineRoom, n: i64) {
     added.expect("memberships can be inserted");
 }
 
-async fn n_marked(room: &EngineRoom) -> i64 {
+async fn n_marked(room: &EngineTest) -> i64 {
     let mut facts = room.facts().await;
     let sql = "SELECT CAST(count(*) AS TEXT) FROM conversations WHERE needs_step";
     facts.number(sql).await
 }
 
-async fn members_of_a_step(room: &EngineRoom) -> Vec<String> {
+async fn members_of_a_step(room: &EngineTest) -> Vec<String> {
     let id = room.conversation;
     let loaded: Result<_, DbErr> = room
         .db

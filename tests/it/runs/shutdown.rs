@@ -7,21 +7,21 @@ use troupe::runs::state::ConversationState;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 
 const LONG: Duration = Duration::from_secs(60);
 
 /// Ada has said "One" of "One two three.".
-async fn writing(backend: TestBackend) -> (EngineRoom, Gate) {
-    let room = EngineRoom::on(backend).open().await;
+async fn writing(backend: TestBackend) -> (EngineTest, Gate) {
+    let room = EngineTest::builder(backend).open().await;
     let gate = Gate::closed();
     room.upstream
         .next(Script::say("One two three.").gated(&gate));
-    room.human.says("Count.").await;
+    room.user.post("Count.").await;
     gate.step();
-    room.ear.hears_text("One").await;
+    room.events.wait_for_text("One").await;
     (room, gate)
 }
 
@@ -43,7 +43,7 @@ on_both! {
     }
 
     async fn an_idle_node_closes_at_once(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
 
         room.engine.drain(LONG).await;
         room.stop(&room.engine).await;
@@ -51,13 +51,13 @@ on_both! {
         room.close().await;
     }
 
-    async fn a_draining_node_takes_nothing_new(backend) {
+    async fn a_draining_node_claims_no_runs(backend) {
         let (room, gate) = writing(backend).await;
         let draining = room.engine.context().shutdown.draining.clone();
 
         let finish = async {
             draining.cancelled().await;
-            room.human.says("And then?").await;
+            room.user.post("And then?").await;
             gate.open();
         };
         tokio::join!(room.engine.drain(LONG), finish);
@@ -92,12 +92,12 @@ on_both! {
         let run = room.only_run().await;
         assert_eq!((run.attempt, run.lease), (1, began.lease + 1));
         room.stop(&next).await;
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn what_waits_supersedes_what_is_handed_back(backend) {
         let (room, gate) = writing(backend).await;
-        room.human.says("And then?").await;
+        room.user.post("And then?").await;
 
         room.engine.drain(Duration::ZERO).await;
         room.stop(&room.engine).await;

@@ -11,20 +11,20 @@ use troupe::spaces::space::ReplyOrder;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 
-async fn room(backend: TestBackend, order: ReplyOrder) -> EngineRoom {
-    EngineRoom::on(backend)
+async fn room(backend: TestBackend, order: ReplyOrder) -> EngineTest {
+    EngineTest::builder(backend)
         .cast(&["Ada", "Bob", "Cid"])
         .rules(move |it| it.reply_order = order)
         .open()
         .await
 }
 
-impl EngineRoom {
+impl EngineTest {
     /// Who answers this, if anybody.
-    async fn who_answers(&self, text: &str) -> Option<String> {
-        let posted = self.human.says(text).await;
+    async fn next_speaker(&self, text: &str) -> Option<String> {
+        let posted = self.user.post(text).await;
         self.settle().await;
         match posted.run {
             Some(run) => Some(self.name_of(run.speaker_space_membership_id).await),
@@ -33,20 +33,20 @@ impl EngineRoom {
     }
 
     /// Whom Generate wakes, and why it says so.
-    async fn who_is_woken(&self) -> (String, run::RunView) {
-        let run = self.wake(None).await.expect("somebody can speak");
+    async fn forced_speaker(&self) -> (String, run::RunView) {
+        let run = self.force_turn(None).await.expect("somebody can speak");
         self.settle().await;
         (self.name_of(run.speaker_space_membership_id).await, run)
     }
 
-    async fn wake(&self, speaker: Option<MembershipId>) -> Result<run::RunView, EngineError> {
+    async fn force_turn(&self, speaker: Option<MembershipId>) -> Result<run::RunView, EngineError> {
         let by = "Eve".to_owned();
         self.engine.force_talk(self.conversation, speaker, by).await
     }
 
     async fn name_of(&self, id: MembershipId) -> String {
         for name in ["Ada", "Bob", "Cid"] {
-            if self.seat(name).await.id == id {
+            if self.membership(name).await.id == id {
                 return name.to_owned();
             }
         }
@@ -59,61 +59,61 @@ fn name(it: &str) -> Option<String> {
 }
 
 on_both! {
-    async fn manual_wakes_nobody(backend) {
+    async fn manual_order_selects_no_speaker(backend) {
         let room = room(backend, ReplyOrder::Manual).await;
 
-        assert_eq!(room.who_answers("Ada, Bob?").await, None);
+        assert_eq!(room.next_speaker("Ada, Bob?").await, None);
         room.close().await;
     }
 
-    async fn natural_wakes_the_first_mentioned_else_the_next_in_rotation(backend) {
+    async fn natural_order_selects_the_first_mentioned_else_the_next_in_rotation(backend) {
         let room = room(backend, ReplyOrder::Natural).await;
 
-        assert_eq!(room.who_answers("Hello.").await, name("Ada"));
-        assert_eq!(room.who_answers("Go on.").await, name("Bob"));
-        assert_eq!(room.who_answers("Bob, or Ada?").await, name("Bob"));
-        assert_eq!(room.who_answers("Go on.").await, name("Cid"));
-        assert_eq!(room.who_answers("Go on.").await, name("Ada"));
+        assert_eq!(room.next_speaker("Hello.").await, name("Ada"));
+        assert_eq!(room.next_speaker("Go on.").await, name("Bob"));
+        assert_eq!(room.next_speaker("Bob, or Ada?").await, name("Bob"));
+        assert_eq!(room.next_speaker("Go on.").await, name("Cid"));
+        assert_eq!(room.next_speaker("Go on.").await, name("Ada"));
         room.close().await;
     }
 
-    async fn list_goes_by_position_whoever_is_mentioned(backend) {
+    async fn list_order_goes_by_position_despite_mentions(backend) {
         let room = room(backend, ReplyOrder::List).await;
 
         for expected in ["Ada", "Bob", "Cid", "Ada"] {
-            assert_eq!(room.who_answers("Cid?").await, name(expected));
+            assert_eq!(room.next_speaker("Cid?").await, name(expected));
         }
         room.close().await;
     }
 
-    async fn pooled_draws_anybody_after_each_message(backend) {
+    async fn pooled_order_draws_any_speaker_after_each_message(backend) {
         let room = room(backend, ReplyOrder::Pooled).await;
         let mut drawn = HashSet::new();
 
         // That one of three is never drawn in 40 draws happens once in three million.
         for _ in 0..40 {
-            drawn.extend(room.who_answers("Anybody?").await);
+            drawn.extend(room.next_speaker("Anybody?").await);
         }
 
         assert_eq!(drawn.len(), 3);
         room.close().await;
     }
 
-    async fn a_muted_or_removed_character_is_not_woken(backend) {
+    async fn a_muted_or_removed_character_is_not_selected(backend) {
         let room = room(backend, ReplyOrder::Natural).await;
-        room.change_seat("Ada", |it| it.participation = Participation::Muted).await;
+        room.change_membership("Ada", |it| it.participation = Participation::Muted).await;
 
-        assert_eq!(room.who_answers("Ada?").await, name("Bob"));
+        assert_eq!(room.next_speaker("Ada?").await, name("Bob"));
         room.close().await;
     }
 
-    async fn generate_wakes_one_and_another_than_the_last_speaker(backend) {
+    async fn generate_selects_one_other_than_the_last_speaker(backend) {
         for order in [ReplyOrder::Manual, ReplyOrder::Natural, ReplyOrder::List] {
             let room = room(backend, order).await;
             let mut last = String::new();
 
             for _ in 0..4 {
-                let (woken, run) = room.who_is_woken().await;
+                let (woken, run) = room.forced_speaker().await;
                 assert_ne!(woken, last, "{order:?}");
                 assert_eq!((run.kind, run.reason), (run::RunKind::ForceTalk, run::RunReason::Generate));
                 last = woken;
@@ -122,42 +122,42 @@ on_both! {
         }
     }
 
-    async fn generate_empties_the_pool_before_anybody_speaks_twice(backend) {
+    async fn generate_empties_the_pool_before_a_speaker_repeats(backend) {
         let room = room(backend, ReplyOrder::Pooled).await;
-        let mut spoken: HashSet<String> = room.who_answers("Everybody!").await.into_iter().collect();
+        let mut spoken: HashSet<String> = room.next_speaker("Everybody!").await.into_iter().collect();
 
         for _ in 0..2 {
-            spoken.insert(room.who_is_woken().await.0);
+            spoken.insert(room.forced_speaker().await.0);
         }
-        let (again, _) = room.who_is_woken().await;
+        let (again, _) = room.forced_speaker().await;
 
         assert_eq!(spoken.len(), 3);
         assert!(spoken.contains(&again), "an empty pool wakes somebody all the same");
         room.close().await;
     }
 
-    async fn generate_wakes_the_last_speaker_when_nobody_else_can(backend) {
+    async fn generate_selects_the_last_speaker_when_no_other_can(backend) {
         let room = room(backend, ReplyOrder::List).await;
-        room.who_answers("Hello.").await;
+        room.next_speaker("Hello.").await;
         for other in ["Bob", "Cid"] {
-            room.change_seat(other, |it| it.participation = Participation::Muted).await;
+            room.change_membership(other, |it| it.participation = Participation::Muted).await;
         }
 
-        let (woken, _) = room.who_is_woken().await;
-        room.change_seat("Ada", |it| it.participation = Participation::Muted).await;
-        let nobody = room.wake(None).await;
+        let (woken, _) = room.forced_speaker().await;
+        room.change_membership("Ada", |it| it.participation = Participation::Muted).await;
+        let nobody = room.force_turn(None).await;
 
         assert_eq!(woken, "Ada");
         assert!(matches!(nobody, Err(EngineError::Rejected(CommandError::NoSpeaker))));
         room.close().await;
     }
 
-    async fn whoever_is_made_to_speak_speaks_and_it_says_by_whom(backend) {
+    async fn a_forced_speaker_speaks_and_the_slot_names_the_requester(backend) {
         let room = room(backend, ReplyOrder::List).await;
-        let cid = room.seat("Cid").await.id;
-        room.change_seat("Cid", |it| it.participation = Participation::Muted).await;
+        let cid = room.membership("Cid").await.id;
+        room.change_membership("Cid", |it| it.participation = Participation::Muted).await;
 
-        let run = room.wake(Some(cid)).await.unwrap();
+        let run = room.force_turn(Some(cid)).await.unwrap();
         room.settle().await;
 
         assert_eq!(run.speaker_space_membership_id, cid);
@@ -168,12 +168,12 @@ on_both! {
 
     async fn a_greeting_counts_as_speech(backend) {
         let room = room(backend, ReplyOrder::List).await;
-        room.greeting_of("Ada", "Welcome.").await;
-        let ada = room.seat("Ada").await.id;
+        room.set_greeting("Ada", "Welcome.").await;
+        let ada = room.membership("Ada").await.id;
         room.engine.insert_greetings(ada).await.unwrap();
 
         assert_eq!(room.answers().await, ["Welcome."]);
-        assert_eq!(room.who_answers("Thank you.").await, name("Bob"));
+        assert_eq!(room.next_speaker("Thank you.").await, name("Bob"));
         room.close().await;
     }
 }

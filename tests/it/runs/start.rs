@@ -6,15 +6,15 @@ use troupe::runs::run::RunStatus;
 use troupe::runs::scheduler;
 
 use crate::support::backends::TestBackend;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_is_healed_though_the_clock_was_set_back_since_its_last_beat() {
-    let room = EngineRoom::on(TestBackend::Sqlite)
+    let room = EngineTest::builder(TestBackend::Sqlite)
         .not_started()
         .open()
         .await;
-    room.human.says("Hi.").await;
+    room.user.post("Hi.").await;
     let run = room.only_run().await.id;
     let gone = room.another_node();
     scheduler::step(gone.context(), room.conversation, Command::Claim { run })
@@ -26,7 +26,7 @@ async fn a_run_is_healed_though_the_clock_was_set_back_since_its_last_beat() {
 
     // The first word of this stream was told on the node that is gone, so nothing adds up here.
     let succeeded = |it: &Value| it["type"] == "stream_complete" && it["status"] == "succeeded";
-    room.ear.hears("the reply", succeeded).await;
+    room.events.wait_for("the reply", succeeded).await;
     let runs = room.runs().await;
     let states: Vec<RunStatus> = runs.iter().map(|it| it.status).collect();
     assert_eq!(states, [RunStatus::Failed, RunStatus::Succeeded]);

@@ -5,7 +5,7 @@
 use troupe::runs::run;
 
 use crate::support::backends::TestBackend;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::statements::Statements;
 use crate::support::upstream::script::Script;
 
@@ -13,10 +13,10 @@ use crate::support::upstream::script::Script;
 const A_POST: usize = 10;
 const A_RUN: usize = 27;
 
-async fn measure(backend: TestBackend, take: impl Fn(&EngineRoom) -> Vec<String>) {
-    let room = EngineRoom::on(backend)
+async fn measure(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) {
+    let room = EngineTest::builder(backend)
         .rules(|it| it.user_turn_debounce_ms = 500)
-        .wired()
+        .with_postgres_proxy()
         .open()
         .await;
     let mut costs = Vec::new();
@@ -27,11 +27,13 @@ async fn measure(backend: TestBackend, take: impl Fn(&EngineRoom) -> Vec<String>
             .always(script.finish("stop").usage(7, n_deltas).done());
         take(&room);
 
-        room.human.says("Count.").await;
+        room.user.post("Count.").await;
         let post = take(&room);
         room.clock.advance_ms(500);
-        room.ear.hears_the("typing_stop", n_evening + 1).await;
-        room.is_idle().await;
+        room.events
+            .wait_for_events("typing_stop", n_evening + 1)
+            .await;
+        room.wait_until_idle().await;
         let run = take(&room);
 
         if n_evening > 0 {
@@ -91,7 +93,10 @@ async fn on_postgres_each_message_and_each_run_cost_what_they_cost() {
         return;
     }
     measure(TestBackend::Postgres, |room| {
-        room.wire.as_ref().expect("a wired room").take()
+        room.postgres_proxy
+            .as_ref()
+            .expect("a wired room")
+            .take_statements()
     })
     .await;
 }

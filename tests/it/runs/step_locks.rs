@@ -3,7 +3,7 @@
 use troupe::ids::ConversationId;
 
 use crate::support::backends::TestBackend;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 
 /// The former in-process locks were shared by ids that are equal modulo 256.
 const DISTANCE: i64 = 256;
@@ -13,7 +13,7 @@ async fn a_conversation_whose_row_is_locked_delays_no_other() {
     if !TestBackend::Postgres.is_given() {
         return; // on SQLite a transaction locks the whole file, and no row
     }
-    let room = EngineRoom::on(TestBackend::Postgres).open().await;
+    let room = EngineTest::builder(TestBackend::Postgres).open().await;
     let other = room.another_conversation().await;
     let far = ConversationId(room.conversation.0 + DISTANCE);
     let mut facts = room.facts().await;
@@ -25,15 +25,15 @@ async fn a_conversation_whose_row_is_locked_delays_no_other() {
     );
     facts.execute(&row_lock).await;
     let engine = room.engine.clone();
-    let here = room.human_at(&engine);
-    let waits = here.says("Hello?");
+    let here = room.user_at_node(&engine);
+    let waits = here.post("Hello?");
     tokio::pin!(waits);
 
-    let elsewhere = room.human_of(&engine, far);
+    let elsewhere = room.user_in_conversation(&engine, far);
     let posted = tokio::select! {
         biased;
         _ = &mut waits => panic!("it is posted although the row is locked"),
-        posted = elsewhere.says("Hi.") => posted,
+        posted = elsewhere.post("Hi.") => posted,
     };
 
     assert_eq!(posted.message.conversation_id, far);
@@ -43,5 +43,5 @@ async fn a_conversation_whose_row_is_locked_delays_no_other() {
     let context = engine.context().clone();
     room.until("no lock is left", async |_| context.n_step_locks() == 0)
         .await;
-    room.close_deaf().await;
+    room.close_without_events().await;
 }

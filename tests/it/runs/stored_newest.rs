@@ -13,14 +13,14 @@ use troupe::ids::ConversationId;
 use troupe::spaces::space::GroupRegenerateMode;
 
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 
 /// How many random changes are made.
 const N_CHANGES: usize = 60;
 
 on_both! {
     async fn after_random_changes_the_stored_newest_messages_equal_the_found_ones(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .cast(&["Ada", "Bob"])
             .rules(|it| it.group_regenerate_mode = GroupRegenerateMode::LastTurn)
             .open()
@@ -36,9 +36,9 @@ on_both! {
     }
 
     async fn a_branch_stores_its_own_newest_messages(backend) {
-        let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
+        let room = EngineTest::builder(backend).cast(&["Ada", "Bob"]).open().await;
         for _ in 0..2 {
-            room.human.says("Hi.").await;
+            room.user.post("Hi.").await;
             room.settle().await;
         }
         let fork = &room.messages().await[1];
@@ -56,7 +56,7 @@ on_both! {
     }
 }
 
-async fn change(room: &EngineRoom, dice: &mut ChaCha8Rng) {
+async fn change(room: &EngineTest, dice: &mut ChaCha8Rng) {
     let messages = room.messages().await;
     let any = match messages.len() {
         0 => None,
@@ -101,12 +101,12 @@ async fn change(room: &EngineRoom, dice: &mut ChaCha8Rng) {
                 again.expect("the newest message is an assistant's");
             }
         }
-        _ => _ = room.human.says("Hi.").await,
+        _ => _ = room.user.post("Hi.").await,
     }
     room.settle().await;
 }
 
-async fn assert_stored(room: &EngineRoom, id: ConversationId, n: usize) {
+async fn assert_stored(room: &EngineTest, id: ConversationId, n: usize) {
     let stored = NewestMessages::from_row(&row(room, id).await);
     let found = newest_messages::find(room.db.reader(), id).await;
     assert_eq!(
@@ -116,7 +116,7 @@ async fn assert_stored(room: &EngineRoom, id: ConversationId, n: usize) {
     );
 }
 
-async fn row(room: &EngineRoom, id: ConversationId) -> conversation::Model {
+async fn row(room: &EngineTest, id: ConversationId) -> conversation::Model {
     let row = conversation::Entity::find_by_id(id).one(room.db.reader());
     row.await.expect("the database answers").expect("it exists")
 }

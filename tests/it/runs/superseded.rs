@@ -13,24 +13,27 @@ use troupe::spaces::space::ReplyOrder;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 
 /// Ada has answered, and from now on this node claims nothing.
-async fn answered(backend: TestBackend) -> EngineRoom {
-    let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
-    room.human.says("Hi.").await;
+async fn answered(backend: TestBackend) -> EngineTest {
+    let room = EngineTest::builder(backend)
+        .cast(&["Ada", "Bob"])
+        .open()
+        .await;
+    room.user.post("Hi.").await;
     room.settle().await;
     room.engine.context().shutdown.draining.cancel();
     room
 }
 
-async fn force(room: &EngineRoom, engine: &RunEngine, name: &str) -> run::RunView {
-    let seat = room.seat(name).await.id;
+async fn force(room: &EngineTest, engine: &RunEngine, name: &str) -> run::RunView {
+    let seat = room.membership(name).await.id;
     let forced = engine.force_talk(room.conversation, Some(seat), "Zoe".to_owned());
     forced.await.expect("the member can speak")
 }
 
-async fn row(room: &EngineRoom, id: troupe::ids::RunId) -> run::Model {
+async fn row(room: &EngineTest, id: troupe::ids::RunId) -> run::Model {
     let runs = room.runs().await.into_iter();
     let found = runs.into_iter().find(|run| run.id == id);
     found.expect("the run is stored")
@@ -44,13 +47,13 @@ on_both! {
         let room = answered(backend).await;
         let regenerate = room.engine.regenerate(room.conversation, None, "Zoe".to_owned());
         let regenerate = regenerate.await.unwrap().run;
-        let before = room.ear.log().len();
+        let before = room.events.log().len();
 
-        let posted = room.human.says("And?").await;
+        let posted = room.user.post("And?").await;
 
         let expected = ["message_created", "run_canceled", "run_queued", "queue_updated"];
-        assert_eq!(room.ear.told_since(before), expected);
-        let event = room.ear.log()[before + 1].clone();
+        assert_eq!(room.events.event_names_since(before), expected);
+        let event = room.events.log()[before + 1].clone();
         assert_eq!(event["reason"], "superseded_by_message");
         assert_eq!(event["message_id"], posted.message.id.0);
         assert_eq!(event["run"]["id"], regenerate.id.to_string());
@@ -62,12 +65,12 @@ on_both! {
         room.close().await;
     }
 
-    async fn a_post_keeps_the_forced_turn_of_somebody_else(backend) {
+    async fn a_post_keeps_the_forced_turn_of_another_user(backend) {
         let room = answered(backend).await;
         let forced = force(&room, &room.engine, "Bob").await;
 
-        let first = room.human.says("And?").await.run.expect("a run is planned");
-        let second = room.human.says("And then?").await.run.expect("a run is planned");
+        let first = room.user.post("And?").await.run.expect("a run is planned");
+        let second = room.user.post("And then?").await.run.expect("a run is planned");
 
         for planned in [first, second] {
             assert_eq!((planned.id, planned.kind), (forced.id, RunKind::ForceTalk));
@@ -75,20 +78,20 @@ on_both! {
         }
         let round = room.runtime().await.round.expect("the round of the post");
         assert!(round.slots[0].forced);
-        assert_eq!(round.slots[0].space_membership_id, room.seat("Bob").await.id);
+        assert_eq!(round.slots[0].space_membership_id, room.membership("Bob").await.id);
         room.close().await;
     }
 
     async fn a_run_that_restart_cancels_names_the_post(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .rules(|it| it.during_generation_user_input_policy = InputPolicy::Restart)
             .open()
             .await;
         let gate = room.upstream.gate();
-        let running = room.human.says("Count.").await.run.expect("Ada will answer");
+        let running = room.user.post("Count.").await.run.expect("Ada will answer");
         room.upstream.requested(1).await;
 
-        let posted = room.human.says("No, wait.").await;
+        let posted = room.user.post("No, wait.").await;
         gate.open();
         room.settle().await;
 
@@ -100,9 +103,9 @@ on_both! {
     }
 
     async fn a_stop_that_keeps_the_text_is_the_reason_of_the_run(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
-        room.human.says("Count.").await;
+        room.user.post("Count.").await;
         room.upstream.requested(1).await;
 
         room.engine.stop(room.conversation, true).await.unwrap();
@@ -114,18 +117,18 @@ on_both! {
     }
 
     async fn a_turn_that_expects_another_tail_is_skipped_and_announced(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .cast(&["Ada", "Bob"])
             .rules(|it| (it.auto_mode_enabled, it.auto_mode_delay_ms) = (true, 5_000))
             .open()
             .await;
-        room.human.says("Hi.").await;
+        room.user.post("Hi.").await;
         room.settle().await;
         room.change_rules(|it| it.reply_order = ReplyOrder::Manual).await;
-        room.human.says("Never mind.").await;
+        room.user.post("Never mind.").await;
 
         room.clock.advance_ms(5_000);
-        room.ear.hears_a("run_skipped").await;
+        room.events.wait_for_event("run_skipped").await;
         room.settle().await;
 
         let run = room.runs().await.pop().unwrap();
@@ -137,7 +140,7 @@ on_both! {
     // L24.
     async fn a_post_and_a_forced_turn_at_once_lose_neither(backend) {
         for order in [ReplyOrder::List, ReplyOrder::Manual] {
-            let room = EngineRoom::on(backend)
+            let room = EngineTest::builder(backend)
                 .cast(&["Ada", "Bob"])
                 .rules(move |it| it.reply_order = order)
                 .open()
@@ -146,7 +149,7 @@ on_both! {
 
             for _ in 0..TRIES {
                 let (posted, forced) = tokio::join!(
-                    room.human.says("Hi."),
+                    room.user.post("Hi."),
                     force(&room, &other, "Bob"),
                 );
                 room.engine.context().wakeup.notify();
@@ -157,20 +160,20 @@ on_both! {
                 let answers = posted.run.is_none_or(|it| it.id == forced.id);
                 assert!(answers || order == ReplyOrder::List, "{forced:?}");
             }
-            room.close_deaf().await;
+            room.close_without_events().await;
         }
     }
 
     // L24.
     async fn a_post_and_a_regenerate_at_once_lose_neither(backend) {
-        let room = EngineRoom::on(backend).cast(&["Ada", "Bob"]).open().await;
+        let room = EngineTest::builder(backend).cast(&["Ada", "Bob"]).open().await;
         let other = room.another_node();
-        room.human.says("Hi.").await;
+        room.user.post("Hi.").await;
         room.settle().await;
 
         for _ in 0..TRIES {
             let again = other.regenerate(room.conversation, None, "Zoe".to_owned());
-            let (again, posted) = tokio::join!(again, room.human.says("And?"));
+            let (again, posted) = tokio::join!(again, room.user.post("And?"));
             room.engine.context().wakeup.notify();
             room.settle_alone().await;
 
@@ -190,6 +193,6 @@ on_both! {
                 other => panic!("the regenerate is {other:?}"),
             }
         }
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 }

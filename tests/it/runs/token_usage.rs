@@ -10,7 +10,7 @@ use troupe::runs::run::RunStatus;
 use troupe::runs::run::RunUsage;
 
 use crate::support::backends::on_both;
-use crate::support::engine_room::EngineRoom;
+use crate::support::engine_test::EngineTest;
 use crate::support::upstream::script::Script;
 
 /// More than any report of a scripted model.
@@ -19,7 +19,7 @@ const FORTY_WORDS: &str = "one two three four five six seven eight nine ten elev
     twenty-four twenty-five twenty-six twenty-seven twenty-eight twenty-nine thirty thirty-one \
     thirty-two thirty-three thirty-four thirty-five thirty-six thirty-seven thirty-eight forty end";
 
-impl EngineRoom {
+impl EngineTest {
     /// C11: the space has used what its ended runs cost; gives the usage of the only run.
     async fn counted_once(&self) -> (RunStatus, Option<RunUsage>) {
         let runs = self.runs().await;
@@ -47,7 +47,7 @@ impl EngineRoom {
     }
 
     async fn asks(&self) {
-        self.human.says("Count.").await;
+        self.user.post("Count.").await;
         self.settle().await;
     }
 }
@@ -62,7 +62,7 @@ fn estimated(prompt_tokens: i64, received: &str) -> Option<RunUsage> {
 
 on_both! {
     async fn a_reply_without_reported_usage_is_estimated_and_marked(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         let thought = json!({"reasoning_content": "Let me count. "});
         room.upstream.always(Script::stream().role().delta(thought).words("One two.").finish("stop").done());
 
@@ -75,9 +75,9 @@ on_both! {
 
     async fn a_stopped_reply_is_counted_once_whether_its_text_is_kept_or_not(backend) {
         for keep_partial in [false, true] {
-            let room = EngineRoom::on(backend).open().await;
+            let room = EngineTest::builder(backend).open().await;
             room.upstream.always(Script::stream().role().words(FORTY_WORDS).hang());
-            room.human.says("Count.").await;
+            room.user.post("Count.").await;
             room.has_streamed(FORTY_WORDS).await;
 
             room.engine.stop(room.conversation, keep_partial).await.unwrap();
@@ -94,7 +94,7 @@ on_both! {
             Script::stream().role().words(FORTY_WORDS),
             Script::stream().role().words(FORTY_WORDS).error("The engine overheated."),
         ] {
-            let room = EngineRoom::on(backend).open().await;
+            let room = EngineTest::builder(backend).open().await;
             room.upstream.always(fails);
 
             room.asks().await;
@@ -106,7 +106,7 @@ on_both! {
     }
 
     async fn a_reply_that_is_cut_at_the_size_limit_is_estimated(backend) {
-        let room = EngineRoom::on(backend)
+        let room = EngineTest::builder(backend)
             .settings(|it| it.call_limits.max_text_bytes = 1_000)
             .open()
             .await;
@@ -123,7 +123,7 @@ on_both! {
     }
 
     async fn a_call_that_was_refused_costs_nothing(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.always(Script::status(400));
 
         room.asks().await;
@@ -133,7 +133,7 @@ on_both! {
     }
 
     async fn every_call_that_was_answered_counts_also_the_one_that_was_tried_again(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.next(Script::status(503));
         room.upstream.next(Script::stream().role().reset());
         room.upstream.next(Script::say("One two."));
@@ -155,7 +155,7 @@ on_both! {
             (i64::MAX, i64::MAX, Some((1_000_000_000, 1_000_000_000))),
             (i64::MIN, -1, None),
         ] {
-            let room = EngineRoom::on(backend).open().await;
+            let room = EngineTest::builder(backend).open().await;
             let said = Script::stream().role().words("One two.").finish("stop");
             let usage = json!({"prompt_tokens": prompt, "completion_tokens": completion});
             room.upstream.always(said.event(&json!({"choices": [], "usage": usage})).done());
@@ -176,10 +176,10 @@ on_both! {
     }
 
     async fn what_a_run_cost_before_it_was_handed_back_is_part_of_its_usage(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.next(Script::stream().role().words("One").hang());
-        room.human.says("Count.").await;
-        room.ear.hears_text("One").await;
+        room.user.post("Count.").await;
+        room.events.wait_for_text("One").await;
 
         room.engine.drain(Duration::ZERO).await;
 
@@ -198,20 +198,20 @@ on_both! {
         }));
         assert_eq!(room.counted_once().await, (RunStatus::Succeeded, expected));
         room.stop(&node).await;
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 
     async fn what_was_handed_back_and_is_then_canceled_is_counted(backend) {
-        let room = EngineRoom::on(backend).open().await;
+        let room = EngineTest::builder(backend).open().await;
         room.upstream.next(Script::stream().role().words("One").hang());
-        room.human.says("Count.").await;
-        room.ear.hears_text("One").await;
+        room.user.post("Count.").await;
+        room.events.wait_for_text("One").await;
         room.engine.drain(Duration::ZERO).await;
 
         room.engine.stop(room.conversation, false).await.unwrap();
 
         let expected = estimated(room.sent(0), "One");
         assert_eq!(room.counted_once().await, (RunStatus::Canceled, expected));
-        room.close_deaf().await;
+        room.close_without_events().await;
     }
 }

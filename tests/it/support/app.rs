@@ -15,10 +15,10 @@ use troupe::llm::outbound_client::Resolver;
 use troupe::llm::outbound_client::SystemResolver;
 use troupe::server::serve;
 
+use crate::support::api_contract;
 use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::migrated_database;
-use crate::support::contract;
 use crate::support::person::Person;
 use crate::support::person::look_at_every_answer;
 
@@ -56,7 +56,7 @@ impl TestApp {
     }
 
     /// The same in a world in which names stand for what the test says.
-    pub async fn start_among(
+    pub async fn start_with_resolver(
         backend: TestBackend,
         env: &[(&str, &str)],
         names: Arc<dyn Resolver>,
@@ -75,7 +75,7 @@ impl TestApp {
     }
 
     /// Another node of the same house: the same database and the same clock.
-    pub async fn beside(&self, env: &[(&str, &str)]) -> TestApp {
+    pub async fn start_beside(&self, env: &[(&str, &str)]) -> TestApp {
         let (database, clock) = (self.database.clone(), self.app.clock.clone());
         let names = Arc::new(SystemResolver);
         TestApp::start_on(database, clock, env, names, |_| {}).await
@@ -88,7 +88,7 @@ impl TestApp {
         names: Arc<dyn Resolver>,
         change: impl FnOnce(&mut App),
     ) -> TestApp {
-        look_at_every_answer(contract::hold);
+        look_at_every_answer(api_contract::check_response);
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = settings(&database, folder.path(), env);
         let mut app = App::build_with_resolver(config, clock, names)
@@ -120,7 +120,7 @@ impl TestApp {
     }
 
     /// Somebody else with an account, signed in. Takes a server with open registration.
-    pub async fn person(&self, username: &str) -> Person {
+    pub async fn register(&self, username: &str) -> Person {
         Person::register(&self.base, username).await
     }
 
@@ -148,4 +148,4 @@ pub fn settings(database: &TestDatabase, folder: &Path, env: &[(&str, &str)]) ->
 }
 
 /// The settings of a server on which anybody may register.
-pub const OPEN: &[(&str, &str)] = &[("TROUPE_OPEN_REGISTRATION", "true")];
+pub const OPEN_REGISTRATION: &[(&str, &str)] = &[("TROUPE_OPEN_REGISTRATION", "true")];

@@ -36,7 +36,7 @@ use crate::support::upstream::server::Upstream;
 pub const KEY: &str = "planted-key";
 
 /// Long enough for a slow machine to answer, short enough to wait for.
-pub const SHORT: Duration = Duration::from_millis(250);
+pub const SHORT_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Settings for this upstream.
 pub fn spec(base_url: &str) -> ProviderSpec {
@@ -79,7 +79,7 @@ pub fn request() -> Request {
 }
 
 /// Limits that no test reaches by accident, and short waits between attempts.
-pub fn patient() -> CallLimits {
+pub fn patient_watches() -> CallLimits {
     CallLimits {
         backoff: Duration::from_millis(1),
         ..CallLimits::default()
@@ -87,8 +87,8 @@ pub fn patient() -> CallLimits {
 }
 
 /// Lets Ada speak.
-pub async fn speak(upstream: &Upstream, watches: CallLimits) -> GenerationOutcome {
-    let (outcome, heard) = speak_aloud(&*provider(upstream), watches).await;
+pub async fn call_model(upstream: &Upstream, watches: CallLimits) -> GenerationOutcome {
+    let (outcome, heard) = call_model_with_deltas(&*provider(upstream), watches).await;
     assert_eq!(
         text(&outcome),
         heard,
@@ -98,7 +98,7 @@ pub async fn speak(upstream: &Upstream, watches: CallLimits) -> GenerationOutcom
 }
 
 /// The same, with what the sink was given.
-pub async fn speak_aloud(
+pub async fn call_model_with_deltas(
     provider: &dyn Provider,
     watches: CallLimits,
 ) -> (GenerationOutcome, String) {
@@ -151,7 +151,7 @@ pub fn succeeded(said: &str) -> GenerationOutcome {
 }
 
 /// The same where an attempt was answered before and said nothing: its prompt counts, too.
-pub fn succeeded_again(said: &str) -> GenerationOutcome {
+pub fn succeeded_after_retry(said: &str) -> GenerationOutcome {
     match succeeded(said) {
         GenerationOutcome::Succeeded {
             text,
@@ -180,26 +180,26 @@ pub fn estimated(said: &str) -> Option<UsageTotal> {
 }
 
 /// The beginning of an answer.
-pub fn begun() -> Script {
+pub fn started_script() -> Script {
     Script::stream().role().words("Once upon a time")
 }
 
 /// A call that goes on in the background.
-pub struct Speaking {
+pub struct RunningCall {
     pub cancel: CancellationToken,
     heard: mpsc::UnboundedReceiver<String>,
     outcome: tokio::task::JoinHandle<GenerationOutcome>,
 }
 
-struct Announcer(mpsc::UnboundedSender<String>);
+struct TextSink(mpsc::UnboundedSender<String>);
 
-impl Sink for Announcer {
+impl Sink for TextSink {
     fn on_text(&mut self, text: &str) {
         let _ = self.0.send(text.to_owned());
     }
 }
 
-impl Speaking {
+impl RunningCall {
     pub fn start(upstream: &Upstream, watches: CallLimits) -> Self {
         let provider = provider(upstream);
         let cancel = CancellationToken::new();
@@ -207,7 +207,7 @@ impl Speaking {
         let (announce, heard) = mpsc::unbounded_channel();
         let outcome = tokio::spawn(async move {
             let trim = ReplyTrimmer::new(&["Ada"], &["Bob"]);
-            let mut sink = Announcer(announce);
+            let mut sink = TextSink(announce);
             generate(&*provider, &request(), trim, &watches, &mut sink, &token).await
         });
         Self {
@@ -218,11 +218,11 @@ impl Speaking {
     }
 
     /// The next piece that the sink is given.
-    pub async fn hears(&mut self) -> String {
+    pub async fn next_text(&mut self) -> String {
         self.heard.recv().await.expect("the call still goes on")
     }
 
-    pub async fn ends(self) -> GenerationOutcome {
+    pub async fn wait_for_outcome(self) -> GenerationOutcome {
         self.outcome.await.expect("the call does not panic")
     }
 }

@@ -14,7 +14,7 @@ use crate::support::person::expect;
 use crate::support::person::root_of;
 use crate::support::redis::RedisServer;
 use crate::support::redis_line::RedisLine;
-use crate::support::room::model_env;
+use crate::support::test_space::model_env;
 use crate::support::upstream::server::Upstream;
 use crate::support::wait;
 
@@ -33,8 +33,8 @@ pub struct Nodes {
     /// Works.
     pub back: TestApp,
     pub redis: RedisServer,
-    pub front_line: RedisLine,
-    pub back_line: RedisLine,
+    pub front_proxy: RedisLine,
+    pub back_proxy: RedisLine,
     pub upstream: Upstream,
     /// At the front.
     pub ann: Person,
@@ -60,7 +60,7 @@ impl Nodes {
     pub async fn open_with(env: &[(&str, &str)]) -> Nodes {
         let redis = RedisServer::start().await;
         let nodes = Nodes::open_over(redis, env).await;
-        nodes.hear_each_other().await;
+        nodes.wait_until_connected().await;
         nodes
     }
 
@@ -76,7 +76,9 @@ impl Nodes {
         let works = [("REDIS_URL", back_url.as_str())];
         let front =
             TestApp::start_with(TestBackend::Postgres, &[&common[..], &serves, env].concat()).await;
-        let back = front.beside(&[&common[..], &works, env].concat()).await;
+        let back = front
+            .start_beside(&[&common[..], &works, env].concat())
+            .await;
         let ann = front.admin().await;
         let space = ann
             .create_space("Stage", json!({"reply_order": "list"}))
@@ -88,8 +90,8 @@ impl Nodes {
             front,
             back,
             redis,
-            front_line,
-            back_line,
+            front_proxy: front_line,
+            back_proxy: back_line,
             upstream,
             ann,
             space,
@@ -98,7 +100,7 @@ impl Nodes {
     }
 
     /// Waits until both hear what the other says.
-    pub async fn hear_each_other(&self) {
+    pub async fn wait_until_connected(&self) {
         wait::until("the nodes hear each other", async || {
             let both = [&self.front, &self.back];
             let lines = both.map(|it| it.app.hub.bus().state().expect("there is a Redis").clone());
@@ -111,12 +113,12 @@ impl Nodes {
     }
 
     /// Ann at the other node.
-    pub fn ann_at_the_back(&self) -> Person {
+    pub fn ann_on_back_node(&self) -> Person {
         self.ann.at_node(&self.back.base)
     }
 
     /// A socket of Ann's at the front.
-    pub async fn ear(&self) -> Ear {
+    pub async fn ws_client(&self) -> Ear {
         Ear::on(&self.ann, self.conversation).await
     }
 
@@ -129,7 +131,7 @@ impl Nodes {
     }
 
     /// Ann says something at the front.
-    pub async fn say(&self, text: &str) -> Value {
+    pub async fn post(&self, text: &str) -> Value {
         expect(
             201,
             self.ann.post_message(self.conversation, text, None).await,

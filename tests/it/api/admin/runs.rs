@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::api::admin::office::Office;
+use crate::api::admin::admin_role::AdminFixture;
 use crate::support::answer::refusal;
 use crate::support::backends::on_both;
 use crate::support::person::expect;
@@ -20,16 +20,16 @@ fn field<'a>(list: &'a Value, name: &str) -> Vec<&'a Value> {
 
 on_both! {
     async fn every_run_is_in_the_ledger_newest_first_and_can_be_filtered(backend) {
-        let office = Office::open(backend).await;
-        let ann = office.app.person("ann").await;
-        let (one, two) = (office.place(&office.admin, "Harbor").await, office.place(&ann, "Inn").await);
-        office.says(&office.admin, one.conversation, "First.").await;
+        let office = AdminFixture::open(backend).await;
+        let ann = office.app.register("ann").await;
+        let (one, two) = (office.create_space(&office.admin, "Harbor").await, office.create_space(&ann, "Inn").await);
+        office.post(&office.admin, one.conversation, "First.").await;
         office.upstream.next(Script::status(401));
-        office.says(&ann, two.conversation, "Second.").await;
+        office.post(&ann, two.conversation, "Second.").await;
         let forced = json!({});
         expect(202, ann.post(&format!("/api/conversations/{}/generate", two.conversation), forced).await);
         office.settle(&ann, two.conversation).await;
-        let list = async |query: &str| office.reads(&format!("/api/admin/runs{query}")).await;
+        let list = async |query: &str| office.get(&format!("/api/admin/runs{query}")).await;
 
         let all = list("").await;
 
@@ -69,8 +69,8 @@ on_both! {
     }
 
     async fn a_running_run_shows_its_pulse_and_how_far_it_is_but_no_word(backend) {
-        let office = Office::open(backend).await;
-        let place = office.place(&office.admin, "Harbor").await;
+        let office = AdminFixture::open(backend).await;
+        let place = office.create_space(&office.admin, "Harbor").await;
         let (gate, text) = (Gate::closed(), format!("{PLANTED} ünd more"));
         office.upstream.next(Script::say(&text).gated(&gate));
         let post = office.admin.post_message(place.conversation, PLANTED, None).await;
@@ -79,7 +79,7 @@ on_both! {
         gate.step();
 
         let running = wait::until("two words are written", async || {
-            let list = office.reads("/api/admin/runs?status=running").await;
+            let list = office.get("/api/admin/runs?status=running").await;
             let live = &list["data"][0]["live"];
             (live["chars"].as_u64()? > 16).then_some(list)
         })
@@ -92,7 +92,7 @@ on_both! {
         assert!(!running.to_string().contains("zanzibar"), "{running}");
         gate.open();
         office.settle(&office.admin, place.conversation).await;
-        let ended = office.reads("/api/admin/runs").await;
+        let ended = office.get("/api/admin/runs").await;
         assert_eq!(ended["data"][0]["live"], Value::Null);
         assert_eq!(ended["data"][0]["heartbeat_age_ms"], Value::Null);
         assert_eq!(ended["data"][0]["usage"], json!({"prompt_tokens": 7, "completion_tokens": 3, "estimated": false}));
@@ -101,7 +101,7 @@ on_both! {
     }
 
     async fn reaping_answers_what_was_healed(backend) {
-        let office = Office::open(backend).await;
+        let office = AdminFixture::open(backend).await;
 
         let report = expect(200, office.admin.post("/api/admin/reap", json!({})).await);
 

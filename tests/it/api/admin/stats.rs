@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::json;
 use troupe::runs::history::DAY_MS;
 
-use crate::api::admin::office::Office;
+use crate::api::admin::admin_role::AdminFixture;
 use crate::support::answer::refusal;
 use crate::support::backends::on_both;
 use crate::support::ear::Ear;
@@ -20,26 +20,26 @@ fn reply(prompt_tokens: i64, completion_tokens: i64) -> Script {
 }
 
 /// The date that a server of a test shows, so many days from now.
-fn date(office: &Office, days_ago: i64) -> String {
+fn date(office: &AdminFixture, days_ago: i64) -> String {
     let at = office.app.app.clock.now().plus_ms(-days_ago * DAY_MS);
     at.to_string()[..10].to_owned()
 }
 
 on_both! {
     async fn what_each_space_spent_on_each_day_is_added_up(backend) {
-        let office = Office::open(backend).await;
-        let ann = office.app.person("ann").await;
-        let (harbor, inn) = (office.place(&ann, "Harbor").await, office.place(&ann, "Inn").await);
+        let office = AdminFixture::open(backend).await;
+        let ann = office.app.register("ann").await;
+        let (harbor, inn) = (office.create_space(&ann, "Harbor").await, office.create_space(&ann, "Inn").await);
         office.upstream.next(reply(100, 20));
-        office.says(&ann, harbor.conversation, "One.").await;
+        office.post(&ann, harbor.conversation, "One.").await;
         office.upstream.next(reply(1_000, 1));
-        office.says(&ann, inn.conversation, "Two.").await;
+        office.post(&ann, inn.conversation, "Two.").await;
         office.upstream.next(Script::status(401));
-        office.says(&ann, inn.conversation, "Three.").await;
+        office.post(&ann, inn.conversation, "Three.").await;
         office.app.app.clock.advance_ms(DAY_MS);
         for (prompt, completion) in [(7, 3), (8, 4)] {
             office.upstream.next(reply(prompt, completion));
-            office.says(&ann, harbor.conversation, "Four.").await;
+            office.post(&ann, harbor.conversation, "Four.").await;
         }
         let row = |space: i64, name: &str, days_ago, figures: [i64; 4]| json!({
             "space_id": space, "space_name": name, "day": date(&office, days_ago),
@@ -48,8 +48,8 @@ on_both! {
         });
         let today = row(harbor.space, "Harbor", 0, [15, 7, 2, 0]);
 
-        let stats = office.reads("/api/admin/stats").await;
-        let one_day = office.reads("/api/admin/stats?days=1").await;
+        let stats = office.get("/api/admin/stats").await;
+        let one_day = office.get("/api/admin/stats?days=1").await;
 
         assert_eq!(stats["token_use"], json!({
             "days": 30, "from": date(&office, 29), "to": date(&office, 0),
@@ -69,10 +69,10 @@ on_both! {
     }
 
     async fn the_server_is_counted_as_it_stands(backend) {
-        let office = Office::open(backend).await;
+        let office = AdminFixture::open(backend).await;
         let clock = &office.app.app.clock;
-        let ann = office.app.person("ann").await;
-        let place = office.place(&ann, "Harbor").await;
+        let ann = office.app.register("ann").await;
+        let place = office.create_space(&ann, "Harbor").await;
         let _ear = Ear::on(&ann, place.conversation).await;
         let gate = Gate::closed();
         office.upstream.next(Script::say("One two.").gated(&gate));
@@ -81,7 +81,7 @@ on_both! {
         expect(201, ann.post_message(place.conversation, "Faster.", None).await);
         clock.advance_ms(5_000);
 
-        let stats = office.reads("/api/admin/stats").await;
+        let stats = office.get("/api/admin/stats").await;
 
         let mut facts = Facts::open(&office.app.database).await;
         let mut n = async |table: &str| {
@@ -99,7 +99,7 @@ on_both! {
         assert_eq!(stats["database"], database);
         gate.open();
         office.settle(&ann, place.conversation).await;
-        let later = office.reads("/api/admin/stats").await;
+        let later = office.get("/api/admin/stats").await;
         let load = ["queued_runs", "running_runs", "oldest_queued_age_ms"];
         let load = load.map(|it| later["totals"][it].clone());
         assert_eq!(load, [json!(0), json!(0), Value::Null]);
@@ -107,14 +107,14 @@ on_both! {
     }
 
     async fn a_closed_socket_is_counted_no_more(backend) {
-        let office = Office::open(backend).await;
+        let office = AdminFixture::open(backend).await;
         let ear = Ear::open(&office.admin).await;
         assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
 
         drop(ear);
 
         wait::until("no socket is open", async || {
-            let stats = office.reads("/api/admin/stats").await;
+            let stats = office.get("/api/admin/stats").await;
             (stats["totals"]["open_sockets"] == 0).then_some(())
         })
         .await;

@@ -9,18 +9,18 @@ use serde_json::Value;
 use serde_json::json;
 use troupe::accounts::user;
 
-use crate::api::admin::office::Office;
+use crate::api::admin::admin_role::AdminFixture;
 use crate::support::answer::refusal;
-use crate::support::app::OPEN;
+use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::cast::Cast;
-use crate::support::cast::user_id;
 use crate::support::ear::Ear;
 use crate::support::ear::connect_with_key;
 use crate::support::person::Person;
 use crate::support::person::expect;
+use crate::support::role_fixture::RoleFixture;
+use crate::support::role_fixture::user_id;
 use crate::support::upstream::script::Gate;
 use crate::support::upstream::script::Script;
 
@@ -42,7 +42,7 @@ async fn sign_in(base: &str, username: &str, password: &str) -> (u16, Value) {
 
 /// Somebody becomes an admin; tells their id.
 async fn promote(app: &TestApp, admin: &Person, username: &str) -> (Person, i64) {
-    let person = app.person(username).await;
+    let person = app.register(username).await;
     let id = user_id(&person).await;
     let promoted = admin.patch(&path_of(id), json!({"role": "admin"})).await;
     assert_eq!(expect(200, promoted)["role"], "admin");
@@ -62,8 +62,8 @@ async fn admins(app: &TestApp) -> Vec<String> {
 
 on_both! {
     async fn only_an_admin_opens_the_register(backend) {
-        let (cast, _) = Cast::meet(backend).await;
-        let everybody = &cast.everybody()[..5];
+        let (cast, _) = RoleFixture::create(backend).await;
+        let everybody = &cast.all_roles()[..5];
         let nobody = Person::at(&cast.app.base);
 
         for path in ["/api/admin/users", "/api/admin/users/1", "/api/admin/users/424242", "/api/admin/runs", "/api/admin/stats"] {
@@ -84,10 +84,10 @@ on_both! {
     }
 
     async fn the_register_is_searched_and_paged(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         for username in ["ann", "Bob_B", "bobxb"] {
-            app.person(username).await;
+            app.register(username).await;
         }
         let bob = 3;
         expect(200, admin.patch(&path_of(bob), json!({"display_name": "Robert 100% Ü"})).await);
@@ -123,9 +123,9 @@ on_both! {
     }
 
     async fn an_account_shows_where_it_is_and_when_it_was_seen(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
-        let ann = app.person("ann").await;
+        let ann = app.register("ann").await;
         ann.create_space("Harbor", json!({})).await;
         let began = app.app.clock.now();
         app.app.clock.advance_ms(90_000);
@@ -147,14 +147,14 @@ on_both! {
         app.close().await;
     }
 
-    async fn whoever_is_disabled_is_out_at_once_and_what_runs_goes_on(backend) {
-        let office = Office::open(backend).await;
+    async fn a_disabled_user_is_signed_out_at_once_and_runs_continue(backend) {
+        let office = AdminFixture::open(backend).await;
         let (app, admin) = (&office.app, &office.admin);
-        let ann = app.person("ann").await;
+        let ann = app.register("ann").await;
         let anns_id = user_id(&ann).await;
         let key = expect(201, ann.post("/api/api_keys", json!({"name": "k"})).await);
         let key = key["key"].as_str().unwrap();
-        let place = office.place(&ann, "Harbor").await;
+        let place = office.create_space(&ann, "Harbor").await;
         let (gate, browser) = (Gate::closed(), Ear::open(&ann).await);
         let address = format!("{}/ws", app.base.replacen("http", "ws", 1));
         let program = Ear::at(connect_with_key(&address, key).await.unwrap());
@@ -188,9 +188,9 @@ on_both! {
     }
 
     async fn a_new_password_ends_every_session_and_lets_its_owner_in(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
-        let ann = app.person("ann").await;
+        let ann = app.register("ann").await;
         let ear = Ear::open(&ann).await;
         assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
 
@@ -205,9 +205,9 @@ on_both! {
     }
 
     async fn a_name_that_an_admin_gives_is_seen_in_every_room(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
-        let ann = app.person("ann").await;
+        let ann = app.register("ann").await;
         let space = ann.create_space("Harbor", json!({})).await;
 
         expect(200, admin.patch(&path_of(2), json!({"display_name": " Ada "})).await);
@@ -219,7 +219,7 @@ on_both! {
     }
 
     async fn the_last_active_admin_stays(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let last = (409, "last_admin".to_owned());
         for change in [json!({"role": "user"}), json!({"status": "disabled"})] {
@@ -242,8 +242,8 @@ on_both! {
         app.close().await;
     }
 
-    async fn two_admins_who_unseat_each_other_at_once_leave_one(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+    async fn two_admins_that_demote_each_other_at_once_leave_one(backend) {
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let (ann, anns_id) = promote(&app, &admin, "ann").await;
         for change in [json!({"role": "user"}), json!({"status": "disabled"})] {
@@ -272,8 +272,8 @@ on_both! {
         app.close().await;
     }
 
-    async fn two_admins_who_step_down_at_once_leave_one(backend) {
-        let app = TestApp::start_with(backend, OPEN).await;
+    async fn two_admins_that_step_down_at_once_leave_one(backend) {
+        let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let (ann, anns_id) = promote(&app, &admin, "ann").await;
         let (own, anns) = (path_of(1), path_of(anns_id));
@@ -290,11 +290,11 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_no_admin_any_more_hears_only_the_rooms_with_a_seat() {
-    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
+async fn a_demoted_admin_receives_only_events_of_own_spaces() {
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN_REGISTRATION).await;
     let admin = app.admin().await;
     let (ann, anns_id) = promote(&app, &admin, "ann").await;
-    let bob = app.person("bob").await;
+    let bob = app.register("bob").await;
     let theirs = bob.create_space("Bob's", json!({})).await;
     let own = ann.create_space("Ann's", json!({})).await;
     let ear = Ear::open(&ann).await;
@@ -326,10 +326,10 @@ async fn who_is_no_admin_any_more_hears_only_the_rooms_with_a_seat() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_guest_takes_a_password_before_the_office() {
-    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
+async fn a_guest_needs_a_password_to_become_admin() {
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN_REGISTRATION).await;
     let admin = app.admin().await;
-    app.person("ann").await;
+    app.register("ann").await;
     let no_hash: Option<String> = None;
     user::Entity::update_many()
         .col_expr(user::Column::PasswordHash, Expr::value(no_hash))
@@ -353,10 +353,10 @@ async fn a_guest_takes_a_password_before_the_office() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_of_an_account_takes_what_makes_sense() {
-    let app = TestApp::start_with(TestBackend::Sqlite, OPEN).await;
+async fn an_account_update_rejects_invalid_values() {
+    let app = TestApp::start_with(TestBackend::Sqlite, OPEN_REGISTRATION).await;
     let admin = app.admin().await;
-    app.person("ann").await;
+    app.register("ann").await;
 
     for (change, status, code) in [
         (json!({"username": "eve"}), 400, "unknown_field"),

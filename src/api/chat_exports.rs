@@ -1,0 +1,195 @@
+//! Conversations as files.
+
+use crate::app::App;
+use crate::conversations::chat_export::ChatExportFormat;
+use crate::conversations::chat_export::ChatExporter;
+use crate::http::authentication::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::pagination;
+use crate::http::space_access;
+use crate::ids::ConversationId;
+use crate::spaces::permissions::Action;
+use actix_web::HttpRequest;
+use actix_web::HttpResponse;
+use actix_web::http::header::ContentDisposition;
+use actix_web::http::header::DispositionParam;
+use actix_web::http::header::DispositionType;
+use actix_web::web::Bytes;
+use actix_web::web::Data;
+use actix_web::web::Path;
+use futures::stream;
+use sea_orm::DbErr;
+use std::fs::File;
+use std::io::Seek;
+use std::str::FromStr;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::sync::Semaphore;
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout;
+use utoipa::ToSchema;
+
+/// A conversation as a file: what is not hidden, with all versions of each text.
+///
+/// `jsonl` is the form of SillyTavern, `txt` is for people and has the shown texts alone.
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{conversation_id}/export",
+    tag = "conversations",
+    params(("format" = inline(Option<ChatFormat>), Query, description = "`jsonl` unless said.")),
+    responses((
+        status = 200,
+        description = "The file, in pieces.",
+        content((String = "application/x-ndjson"), (String = "text/plain")),
+        headers(("content-disposition" = String))
+    ), (status = 403))
+)]
+pub async fn export(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<ConversationId>,
+    request: HttpRequest,
+) -> ApiResult<HttpResponse> {
+    let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
+    at.require_action(Action::ManageConversation)?;
+    let format =
+        pagination::parse_value(request.query_string(), "format")?.unwrap_or(ChatFormat::Jsonl);
+    let (format, kind, ending) = match format {
+        ChatFormat::Jsonl => (ChatExportFormat::Jsonl, "application/x-ndjson", "jsonl"),
+        ChatFormat::Txt => (ChatExportFormat::Txt, "text/plain; charset=utf-8", "txt"),
+    };
+    let name = match at.conversation.title.as_str() {
+        "" => &at.space.name,
+        title => title,
+    };
+    let named = attachment(name, ending);
+    let export = ChatExporter::start(app.db.reader().clone(), at.conversation, format).await?;
+    let pieces = stream::try_unfold(export, |mut export| async move {
+        let piece = export.next_chunk().await?;
+        Ok::<_, DbErr>(piece.map(|it| (Bytes::from(it), export)))
+    });
+    Ok(HttpResponse::Ok()
+        .insert_header(named)
+        .content_type(kind)
+        .streaming(pieces))
+}
+
+/// Cards that are made into files at the same time, and spaces.
+static CARD_PERMITS: Semaphore = Semaphore::const_new(2);
+static SPACE_PERMITS: Semaphore = Semaphore::const_new(4);
+
+/// How long an export waits for its turn.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How much of a file is held while it is sent.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The turn of an export of a card: it may make its file, which ends before the file is sent.
+///
+/// # Errors
+/// 503 `unavailable` when others take too long.
+pub async fn acquire_card_permit() -> ApiResult<SemaphorePermit<'static>> {
+    acquire_permit(&CARD_PERMITS).await
+}
+
+/// The same of a space.
+///
+/// # Errors
+/// As [`turn_of_card`].
+pub async fn acquire_space_permit() -> ApiResult<SemaphorePermit<'static>> {
+    acquire_permit(&SPACE_PERMITS).await
+}
+
+async fn acquire_permit(permits: &'static Semaphore) -> ApiResult<SemaphorePermit<'static>> {
+    match timeout(PERMIT_TIMEOUT, permits.acquire()).await {
+        Ok(permit) => permit.map_err(ApiError::internal),
+        Err(_) => {
+            let message = "Too many exports are being made. Try again in a moment.";
+            let mut busy = ApiError::new(503, "unavailable", message);
+            busy.retry_after = Some(10);
+            Err(busy)
+        }
+    }
+}
+
+/// A file that was made, from its beginning to its end, a piece at a time.
+///
+/// # Errors
+/// 500 when it cannot be read.
+pub fn file_response(
+    mut file: File,
+    named: ContentDisposition,
+    kind: &'static str,
+) -> ApiResult<HttpResponse> {
+    let n_bytes = file.metadata().map_err(ApiError::internal)?.len();
+    file.rewind().map_err(ApiError::internal)?;
+    let file = tokio::fs::File::from_std(file);
+    let pieces = stream::try_unfold(file, |mut file| async move {
+        let mut piece = vec![0; CHUNK_BYTES];
+        let n_read = file.read(&mut piece).await?;
+        piece.truncate(n_read);
+        let piece = (n_read > 0).then(|| (Bytes::from(piece), file));
+        Ok::<_, std::io::Error>(piece)
+    });
+    Ok(HttpResponse::Ok()
+        .insert_header(named)
+        .content_type(kind)
+        // A browser then shows how far it is.
+        .no_chunking(n_bytes)
+        .streaming(pieces))
+}
+
+/// A file of this name, whatever signs the name has.
+pub fn attachment(name: &str, ending: &str) -> ContentDisposition {
+    let name: String = name
+        .chars()
+        .map(|it| if it.is_alphanumeric() { it } else { '_' })
+        .take(60)
+        .collect();
+    ContentDisposition {
+        disposition: DispositionType::Attachment,
+        parameters: vec![DispositionParam::Filename(format!("{name}.{ending}"))],
+    }
+}
+
+/// The forms in which a conversation leaves.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum ChatFormat {
+    Jsonl,
+    Txt,
+}
+
+impl FromStr for ChatFormat {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        match word {
+            "jsonl" => Ok(Self::Jsonl),
+            "txt" => Ok(Self::Txt),
+            _ => Err(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::acquire_permit;
+    use tokio::sync::Semaphore;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_export_waits_for_a_permit_and_is_refused_at_the_deadline() {
+        static TAKEN: Semaphore = Semaphore::const_new(0);
+        static FREE: Semaphore = Semaphore::const_new(1);
+
+        let refused = acquire_permit(&TAKEN).await.map(drop).unwrap_err();
+
+        assert_eq!(
+            (refused.status.as_u16(), refused.code),
+            (503, "unavailable")
+        );
+        assert_eq!(refused.retry_after, Some(10));
+        assert!(acquire_permit(&FREE).await.is_ok());
+    }
+}

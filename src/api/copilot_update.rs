@@ -1,0 +1,93 @@
+//! What a change of a copilot must hold to: steps while it is on, and a conversation to play in.
+
+use crate::app::App;
+use crate::conversations::conversation;
+use crate::conversations::root_conversation;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::space_access::SpaceAccess;
+use crate::ids::ConversationId;
+use crate::spaces::membership;
+use crate::spaces::membership::CopilotMode;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership_update::MembershipUpdate;
+use crate::spaces::space::ReplyOrder;
+use sea_orm::EntityTrait;
+
+/// Judges what `change` does to the copilot of a seat, and fills in what it leaves out.
+///
+/// # Errors
+/// 422.
+pub async fn validate(
+    app: &App,
+    at: &SpaceAccess,
+    target: &membership::Model,
+    change: &mut MembershipUpdate,
+) -> ApiResult<()> {
+    let steps = change.copilot_remaining_steps.flatten();
+    if steps.is_some_and(|it| !(1..=10).contains(&it)) {
+        return Err(invalid_steps("This takes 1 to 10."));
+    }
+    if let Some(id) = change.copilot_conversation_id.flatten() {
+        require_in_space(app, at, id).await?;
+    }
+    match change.copilot_mode.unwrap_or(target.copilot_mode) {
+        CopilotMode::Full => validate_enabled(app, at, target, change).await,
+        CopilotMode::None if steps.is_some() => {
+            Err(invalid_steps("Only a copilot that is on takes steps."))
+        }
+        CopilotMode::None => {
+            if change.copilot_mode.is_some() {
+                change.copilot_remaining_steps = Some(None);
+                change.copilot_conversation_id = Some(None);
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn validate_enabled(
+    app: &App,
+    at: &SpaceAccess,
+    target: &membership::Model,
+    change: &mut MembershipUpdate,
+) -> ApiResult<()> {
+    let refused = |message: &str| Err(ApiError::invalid_value("copilot_mode", message));
+    let turns_on = change.copilot_mode.is_some();
+    if target.kind == MembershipKind::Character {
+        return refused("A character needs no copilot.");
+    }
+    if turns_on && at.space.reply_order == ReplyOrder::Manual {
+        return refused("Nobody answers by themselves here: choose another reply order first.");
+    }
+    let was_on = target.copilot_mode == CopilotMode::Full;
+    let steps = change.copilot_remaining_steps;
+    match steps {
+        Some(Some(_)) => {}
+        None if was_on => {}
+        _ => return Err(invalid_steps("Say how many texts it may write: 1 to 10.")),
+    }
+    let here = change.copilot_conversation_id;
+    if here == Some(None) || (here.is_none() && !was_on) {
+        let root = root_conversation::find_for_space(app.db.reader(), at.space.id).await?;
+        change.copilot_conversation_id = Some(root);
+    }
+    Ok(())
+}
+
+async fn require_in_space(app: &App, at: &SpaceAccess, id: ConversationId) -> ApiResult<()> {
+    let found = conversation::Entity::find_by_id(id)
+        .one(app.db.reader())
+        .await?;
+    match found.is_some_and(|it| it.space_id == at.space.id && !it.is_hidden) {
+        true => Ok(()),
+        false => Err(ApiError::invalid_value(
+            "copilot_conversation_id",
+            "There is no such conversation in this space.",
+        )),
+    }
+}
+
+fn invalid_steps(message: &str) -> ApiError {
+    ApiError::invalid_value("copilot_remaining_steps", message)
+}

@@ -1,0 +1,336 @@
+//! `PATCH /api/memberships/{id}`: what of a seat may be changed, and by whom.
+
+use crate::accounts::name_schemas::DisplayNameSchema;
+use crate::accounts::names;
+use crate::accounts::user;
+use crate::api::copilot_update;
+use crate::api::engine_error::api_error;
+use crate::api::memberships;
+use crate::api::presets;
+use crate::api::settings;
+use crate::api::spaces;
+use crate::api::users;
+use crate::app::App;
+use crate::http::authentication::CurrentUser;
+use crate::http::error::ApiError;
+use crate::http::error::ApiResult;
+use crate::http::json_body;
+use crate::http::json_body::JsonBody;
+use crate::http::space_access::SpaceAccess;
+use crate::ids::ConversationId;
+use crate::ids::MembershipId;
+use crate::ids::PresetId;
+use crate::ids::ProviderId;
+use crate::providers::provider;
+use crate::spaces::events;
+use crate::spaces::lifecycle::SpaceUpdateError;
+use crate::spaces::membership;
+use crate::spaces::membership::CopilotMode;
+use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::MembershipRole;
+use crate::spaces::membership::Participation;
+use crate::spaces::membership_update;
+use crate::spaces::membership_update::MembershipUpdate;
+use crate::spaces::permissions::Action;
+use actix_web::web::Data;
+use actix_web::web::Json;
+use actix_web::web::Path;
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+use serde_json::Map;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+const MAX_PERSONA_CHARS: usize = 20_000;
+const MAX_ALIASES: usize = 50;
+
+/// What one changes of a seat.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(as = MembershipChange)]
+pub struct UpdateMembership {
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    role: Option<MembershipRole>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false, minimum = 0)]
+    position: Option<i64>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    participation: Option<Participation>,
+    /// The name of one's own membership in this space; null: the account's name.
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<DisplayNameSchema>)]
+    display_name: Option<Option<String>>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<String>, max_length = 20_000)]
+    persona: Option<Option<String>>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(value_type = Vec<DisplayNameSchema>, max_items = 50)]
+    aliases: Option<Vec<String>>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 1)]
+    talkativeness: Option<Option<f64>>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(value_type = settings::KnownSettings)]
+    settings: Option<Map<String, Value>>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    settings_version: Option<i64>,
+    #[serde(deserialize_with = "json_body::present")]
+    #[schema(nullable = false)]
+    copilot_mode: Option<CopilotMode>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 10)]
+    copilot_remaining_steps: Option<Option<i64>>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<ConversationId>)]
+    copilot_conversation_id: Option<Option<ConversationId>>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<ProviderId>)]
+    llm_provider_id: Option<Option<ProviderId>>,
+    #[serde(deserialize_with = "json_body::nullable")]
+    #[schema(value_type = Option<PresetId>)]
+    preset_id: Option<Option<PresetId>>,
+}
+
+/// Changes a seat.
+///
+/// Persona and copilot are one's own; the place in the room is the managers'.
+#[utoipa::path(
+    patch,
+    path = "/api/memberships/{membership_id}",
+    operation_id = "change",
+    tag = "memberships",
+    request_body = UpdateMembership,
+    responses(
+        (status = 200, body = membership::MembershipView),
+        (status = 409, description = "`stale_settings`: `error.current` is the seat as it is now; `already_finished`; `name_taken_here`.")
+    )
+)]
+pub async fn update(
+    app: Data<App>,
+    caller: CurrentUser,
+    id: Path<MembershipId>,
+    body: JsonBody<UpdateMembership>,
+) -> ApiResult<Json<membership::MembershipView>> {
+    let (target, at) = memberships::load_membership(&app, &caller, id.into_inner()).await?;
+    memberships::require_active(&target)?;
+    at.require_write(Action::Read)?;
+    let body = body.read().await?;
+    authorize_update(&at, &target, &body)?;
+    if body.role == Some(MembershipRole::Owner) {
+        require_registered(&app, &target).await?;
+    }
+    let version = body.settings_version;
+    let starts_copilot = body.copilot_mode == Some(CopilotMode::Full);
+    let change = validate(&app, &caller, &at, &target, body).await?;
+    let changes_who_speaks = change.affects_scheduling();
+    let turns_copilot = change.copilot_mode.is_some() || change.copilot_remaining_steps.is_some();
+    let changed = match membership_update::update(&app.db, target.id, change, version).await {
+        Ok(changed) => changed,
+        Err(SpaceUpdateError::Stale(present)) => {
+            return Err(spaces::stale_settings_error(serde_json::json!(
+                present.view()
+            )));
+        }
+        Err(SpaceUpdateError::NotFound) => return Err(ApiError::not_found()),
+        Err(SpaceUpdateError::NameTaken) => return Err(users::name_taken_error()),
+        Err(SpaceUpdateError::Db(error)) => return Err(error.into()),
+    };
+    for seat in std::iter::once(&changed.membership).chain(&changed.others) {
+        memberships::announce(&app, seat);
+    }
+    if let Some(space) = &changed.space_with_new_owner {
+        spaces::announce(&app, space).await?;
+    }
+    if let Some(told) = events::copilot_updated(&changed.membership).filter(|_| turns_copilot) {
+        app.hub.publish(told);
+    }
+    if changes_who_speaks {
+        let told = app.engine.member_changed(at.space.id, target.id).await;
+        told.map_err(api_error)?;
+    }
+    if let Some(here) = changed
+        .membership
+        .copilot_conversation_id
+        .filter(|_| starts_copilot)
+    {
+        let started = app.engine.start_copilot(here, target.id).await;
+        started.map_err(api_error)?;
+    }
+    Ok(Json(changed.membership.view()))
+}
+
+/// The rights over a seat: one's own words are one's own, the place in the room is the managers'.
+fn authorize_update(
+    at: &SpaceAccess,
+    target: &membership::Model,
+    body: &UpdateMembership,
+) -> ApiResult<()> {
+    let is_own = memberships::is_own(at, target);
+    let is_person = target.kind == MembershipKind::Human;
+    let touches_self = body.persona.is_some()
+        || body.copilot_mode.is_some()
+        || body.copilot_remaining_steps.is_some()
+        || body.copilot_conversation_id.is_some();
+    if touches_self && is_person && !is_own {
+        return Err(ApiError::forbidden(
+            "Persona and copilot are for everybody to set for themselves.",
+        ));
+    }
+    if body.display_name.is_some() {
+        authorize_rename(is_own, target)?;
+    }
+    let moderates = body.position.is_some() || body.participation.is_some();
+    if moderates {
+        at.require_action(Action::Moderate)?;
+    }
+    let touches_words = touches_self || body.aliases.is_some();
+    let configures = body.role.is_some()
+        || body.talkativeness.is_some()
+        || body.settings.is_some()
+        || body.llm_provider_id.is_some()
+        || body.preset_id.is_some()
+        || (touches_words && !is_own);
+    if configures {
+        at.require_action(Action::Configure)?;
+    }
+    match body.role {
+        Some(role) if role != target.role => authorize_role(at, target, role),
+        _ => Ok(()),
+    }
+}
+
+/// A person's name in a space is that person's alone to choose; a character's is that of its card.
+fn authorize_rename(is_own: bool, target: &membership::Model) -> ApiResult<()> {
+    match (target.kind, is_own) {
+        (MembershipKind::Human, true) => Ok(()),
+        (MembershipKind::Human, false) => Err(ApiError::forbidden(
+            "Only the person can change the name of their membership.",
+        )),
+        (MembershipKind::Character, _) => Err(ApiError::invalid_value(
+            "display_name",
+            "A character has the name of its card.",
+        )),
+    }
+}
+
+fn authorize_role(
+    at: &SpaceAccess,
+    target: &membership::Model,
+    role: MembershipRole,
+) -> ApiResult<()> {
+    if target.kind != MembershipKind::Human {
+        return Err(ApiError::invalid_value("role", "Roles are for people."));
+    }
+    match (target.role, role) {
+        (_, MembershipRole::Owner) => at.require_action(Action::AdministerSpace),
+        (MembershipRole::Owner, _) => Err(ApiError::forbidden(
+            "The owner hands the space over to somebody else instead.",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A space that a guest owns would be nobody's when their session ends.
+async fn require_registered(app: &App, new_owner: &membership::Model) -> ApiResult<()> {
+    let Some(id) = new_owner.user_id else {
+        return Ok(());
+    };
+    let user = user::Entity::find_by_id(id).one(app.db.reader()).await?;
+    match user.is_some_and(|it| !it.is_guest()) {
+        true => Ok(()),
+        false => Err(ApiError::invalid_value(
+            "role",
+            "A guest cannot own a space: they must take a username and a password first.",
+        )),
+    }
+}
+
+/// The change, every value judged.
+async fn validate(
+    app: &App,
+    caller: &CurrentUser,
+    at: &SpaceAccess,
+    target: &membership::Model,
+    body: UpdateMembership,
+) -> ApiResult<MembershipUpdate> {
+    if body.position.is_some_and(|it| it < 0) {
+        return Err(ApiError::invalid_value("position", "Places count from 0."));
+    }
+    let talkativeness = body.talkativeness.flatten();
+    if talkativeness.is_some_and(|it| !(0.0..=1.0).contains(&it)) {
+        return Err(ApiError::invalid_value(
+            "talkativeness",
+            "This takes 0 to 1.",
+        ));
+    }
+    require_provider(app, body.llm_provider_id.flatten()).await?;
+    if let Some(id) = body.preset_id.flatten() {
+        presets::require_usable(app, caller, id, "preset_id").await?;
+    }
+    let mut change = MembershipUpdate {
+        role: body.role,
+        position: body.position,
+        participation: body.participation,
+        own_display_name: body.display_name.map(parse_own_name).transpose()?,
+        persona: body.persona.map(parse_persona).transpose()?,
+        aliases: body.aliases.map(parse_aliases).transpose()?,
+        talkativeness: body.talkativeness,
+        settings: body.settings.map(settings::parse).transpose()?,
+        copilot_mode: body.copilot_mode,
+        copilot_remaining_steps: body.copilot_remaining_steps,
+        copilot_conversation_id: body.copilot_conversation_id,
+        llm_provider_id: body.llm_provider_id,
+        preset_id: body.preset_id,
+    };
+    copilot_update::validate(app, at, target, &mut change).await?;
+    Ok(change)
+}
+
+fn parse_own_name(name: Option<String>) -> ApiResult<Option<String>> {
+    name.as_deref().map(users::parse_display_name).transpose()
+}
+
+fn parse_persona(text: Option<String>) -> ApiResult<Option<String>> {
+    let text = text.filter(|it| !it.trim().is_empty());
+    match text
+        .as_ref()
+        .is_none_or(|it| it.chars().count() <= MAX_PERSONA_CHARS)
+    {
+        true => Ok(text),
+        false => Err(ApiError::invalid_value(
+            "persona",
+            format!("A persona takes at most {MAX_PERSONA_CHARS} characters."),
+        )),
+    }
+}
+
+fn parse_aliases(list: Vec<String>) -> ApiResult<Vec<String>> {
+    if list.len() > MAX_ALIASES {
+        let message = format!("A seat takes at most {MAX_ALIASES} other names.");
+        return Err(ApiError::invalid_value("aliases", message));
+    }
+    let names = list.iter().zip(0..).map(|(name, at)| {
+        names::parse_display_name(name, 100)
+            .map_err(|error| ApiError::invalid_value(&format!("aliases.{at}"), error.to_string()))
+    });
+    names.collect()
+}
+
+async fn require_provider(app: &App, provider: Option<ProviderId>) -> ApiResult<()> {
+    let Some(id) = provider else {
+        return Ok(());
+    };
+    match provider::Entity::find_by_id(id)
+        .one(app.db.reader())
+        .await?
+    {
+        Some(_) => Ok(()),
+        None => Err(ApiError::invalid_value(
+            "llm_provider_id",
+            "There is no such provider.",
+        )),
+    }
+}

@@ -1,0 +1,176 @@
+//! The browser's Back and what stands open above the page.
+
+use serde_json::json;
+
+use crate::page::Page;
+use crate::support::person::expect;
+use crate::test_server::SpaceFixture;
+use crate::test_server::TestServer;
+use crate::test_server::manual;
+
+async fn back(page: &Page) {
+    page.run("history.back()").await;
+}
+
+/// How many steps the history has above the page, as the page keeps count of them.
+const LAYERS: &str = "history.state?.layer ?? 0";
+
+async fn at_layer(page: &Page, n: usize) {
+    page.truth("the history follows", &format!("({LAYERS}) === {n}"))
+        .await;
+}
+
+async fn with_a_book(house: &TestServer) -> (SpaceFixture, Page) {
+    let room = house.room(manual(), &["Mina"]).await;
+    let entries = json!([{"name": "Gulls", "keys": ["gull"], "content": "They steal."}]);
+    let book = json!({"name": "The coast", "entries": entries});
+    expect(201, room.ann.post("/api/lorebooks", book).await);
+    let page = room.page().await;
+    page.click("#panel-tab-lore").await;
+    page.click("[data-lore=shelf] [data-book-id]").await;
+    page.see("dialog .lore-book").await;
+    at_layer(&page, 1).await;
+    (room, page)
+}
+
+async fn stored_name(room: &SpaceFixture) -> String {
+    let list = expect(200, room.ann.get("/api/lorebooks").await);
+    list["data"][0]["name"].as_str().expect("a name").to_owned()
+}
+
+#[tokio::test]
+async fn back_closes_the_topmost_dialog_and_then_goes_on_from_the_page() {
+    let house = TestServer::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.click(".rail__me").await;
+    page.click_text(".menu__item", "Profile").await;
+    page.see(".settings").await;
+    page.click_text("#rail a", "Main").await;
+    page.see(".composer__field").await;
+
+    page.click("[aria-label='Add a character']").await;
+    page.click_text("dialog .choice", "My characters").await;
+    page.click("dialog button[aria-label^='Card of']").await;
+    page.see("dialog [name=description]").await;
+    at_layer(&page, 2).await;
+
+    back(&page).await;
+    page.gone("dialog [name=description]").await;
+    page.see("dialog .choice").await;
+    page.see(".composer__field").await;
+    back(&page).await;
+    page.gone("dialog").await;
+    page.see(".composer__field").await;
+    at_layer(&page, 0).await;
+    back(&page).await;
+    page.see(".settings").await;
+}
+
+#[tokio::test]
+async fn a_dialog_that_was_closed_by_its_own_button_costs_back_nothing() {
+    let house = TestServer::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    page.click(".rail__me").await;
+    page.click_text(".menu__item", "Profile").await;
+    page.see(".settings").await;
+    page.click_text("#rail a", "Main").await;
+    page.see(".composer__field").await;
+
+    page.click("[aria-label='Add a character']").await;
+    page.see("dialog").await;
+    at_layer(&page, 1).await;
+    page.click("dialog [aria-label=Close]").await;
+    page.gone("dialog").await;
+    at_layer(&page, 0).await;
+
+    back(&page).await;
+    page.see(".settings").await;
+    page.run("history.forward()").await;
+    page.see(".composer__field").await;
+}
+
+#[tokio::test]
+async fn what_was_typed_and_not_saved_is_asked_about_before_it_is_thrown_away() {
+    let house = TestServer::open().await;
+    let (room, page) = with_a_book(&house).await;
+    page.click_text("dialog .lore-fold__title", "About this lorebook")
+        .await;
+    let name = "dialog .lore-fold .form input[maxlength='100']";
+    page.rewrite(name, "The cliffs").await;
+
+    back(&page).await;
+    page.see_text("dialog:last-of-type", "Discard what you wrote?")
+        .await;
+    at_layer(&page, 2).await;
+    back(&page).await;
+    page.truth(
+        "the question is gone, the book is not",
+        "document.querySelectorAll('dialog').length === 1",
+    )
+    .await;
+    page.click("dialog [aria-label=Close]").await;
+    page.click_text("dialog:last-of-type button", "Cancel")
+        .await;
+    page.truth(
+        "what was typed is there",
+        &format!("document.querySelector(\"{name}\").value === 'The cliffs'"),
+    )
+    .await;
+    back(&page).await;
+    page.click_text("dialog:last-of-type button", "Discard")
+        .await;
+
+    page.gone("dialog").await;
+    at_layer(&page, 0).await;
+    assert_eq!(stored_name(&room).await, "The coast");
+}
+
+#[tokio::test]
+async fn what_is_stored_as_one_leaves_its_field_is_stored_by_back_too() {
+    let house = TestServer::open().await;
+    let (room, page) = with_a_book(&house).await;
+    page.click_text("dialog .member__button", "Gulls").await;
+    page.rewrite("dialog .lore-form [name=content]", "They steal bread.")
+        .await;
+
+    back(&page).await;
+
+    page.gone("dialog").await;
+    let list = expect(200, room.ann.get("/api/lorebooks").await);
+    let path = format!("/api/lorebooks/{}/entries", list["data"][0]["id"]);
+    crate::support::wait::until("it is stored", async || {
+        let entries = expect(200, room.ann.get(&path).await);
+        (entries["data"][0]["content"] == "They steal bread.").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_page_that_a_dialog_led_to_has_the_page_before_it_behind_it() {
+    let house = TestServer::open().await;
+    let room = house.room(manual(), &["Mina"]).await;
+    let page = room.page().await;
+    let before = page.value("location.pathname").await;
+
+    page.click("#rail [aria-label='New space']").await;
+    page.write("dialog input", "The cellar").await;
+    page.click("dialog button[type=submit]").await;
+    page.gone("dialog").await;
+    page.see_text(".rail__space, #rail", "The cellar").await;
+    page.truth(
+        "one is elsewhere",
+        &format!("location.pathname !== {before}"),
+    )
+    .await;
+    at_layer(&page, 0).await;
+
+    back(&page).await;
+    page.truth(
+        "one is where one was",
+        &format!("location.pathname === {before}"),
+    )
+    .await;
+    at_layer(&page, 0).await;
+}

@@ -1,0 +1,107 @@
+//! An evening of three: the host, a friend on a phone and a guest who came by link play with two
+//! characters, through a crash of the server, and what each of them sees is what is stored.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::page::FIELD;
+use crate::page::Page;
+use crate::page::Viewport;
+use crate::several_users::SeveralUsers;
+use crate::support::person::expect;
+use crate::support::upstream::script::Script;
+
+/// How often somebody says something; each time a character answers.
+const LINES: usize = 15;
+
+/// The line during whose answer the server dies.
+const FATAL: usize = 7;
+
+/// Who wrote what, in the order in which it stands on the page.
+const SHOWN: &str = "[...document.querySelectorAll('.message[data-state=final]')]
+    .map((it) => it.querySelector('.message__body').innerText.trim())";
+
+async fn see_n(pages: &[&Page], n: usize) {
+    for page in pages {
+        let there = format!(
+            "document.querySelectorAll('.message[data-state=final]').length === {n} && document.querySelectorAll('.message').length === {n}"
+        );
+        page.truth(&format!("{n} messages are there, all finished"), &there)
+            .await;
+    }
+}
+
+async fn invited(company: &SeveralUsers, name: &str) -> Page {
+    let path = format!("/api/spaces/{}/invites", company.space);
+    let invite = company.room.ann.post(&path, json!({"role": "guest"})).await;
+    let invite = expect(201, invite);
+    let url = invite["url"].as_str().expect("a link");
+    let path = url.strip_prefix(company.room.ann.base());
+    let page = Page::open(company.room.ann.base(), Viewport::Desktop).await;
+    page.go(path.expect("a link to the same server")).await;
+    page.write("[name=display_name]", name).await;
+    page.click("button[type=submit]").await;
+    page.see(FIELD).await;
+    page
+}
+
+/// Writes a line and sends it with the button, as fingers do.
+async fn post(page: &Page, text: &str) {
+    page.write(FIELD, text).await;
+    page.click("[aria-label=Send]").await;
+}
+
+#[tokio::test]
+async fn three_people_play_through_a_crash_and_see_what_is_stored() {
+    let mut company = SeveralUsers::with("member").await;
+    let space = format!("/api/spaces/{}", company.space);
+    let order = company
+        .room
+        .ann
+        .patch(&space, json!({"reply_order": "list"}));
+    expect(200, order.await);
+    let mut n_asked = 0;
+    company.house.upstream.answer_with(move |_| {
+        n_asked += 1;
+        let text = format!("And so answer number {n_asked} is given, slowly and with care.");
+        Script::say(&text)
+    });
+    let host = company.room.page().await;
+    let friend = Page::open(company.room.ann.base(), Viewport::Phone).await;
+    friend.set_cookie(company.bob.cookie()).await;
+    friend.go(&company.room.path()).await;
+    friend.see(FIELD).await;
+    let guest = invited(&company, "Cleo").await;
+    let pages = [&host, &friend, &guest];
+
+    for line in 0..LINES {
+        let speaker = pages[line % pages.len()];
+        if line != FATAL {
+            post(speaker, &format!("Line {line} of the evening.")).await;
+            see_n(&pages, 2 * line + 2).await;
+            continue;
+        }
+        let begun = Script::stream().role().words("Once upon a time ").hang();
+        company.house.upstream.next(begun);
+        post(speaker, &format!("Line {line} of the evening.")).await;
+        for page in pages {
+            page.see(".message[data-state=streaming]").await;
+        }
+        company.house.server.kill9();
+        for page in pages {
+            page.see_text(".banner", "Reconnecting").await;
+        }
+        company.house.server.restart().await;
+        see_n(&pages, 2 * line + 2).await;
+    }
+
+    let stored = company.room.texts().await;
+    assert_eq!(stored.len(), 2 * LINES);
+    for (page, who) in pages.into_iter().zip(["host", "friend", "guest"]) {
+        assert_eq!(page.value(SHOWN).await, json!(stored), "{who}");
+    }
+    assert_eq!(
+        friend.value("document.documentElement.scrollWidth").await,
+        Value::from(390)
+    );
+}

@@ -1,0 +1,152 @@
+//! A house for one evening: the server, its model, and whoever comes to the door.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::page::Page;
+use crate::page::Viewport;
+use crate::support::backends::TestBackend;
+use crate::support::backends::TestDatabase;
+use crate::support::backends::migrated_database;
+use crate::support::facts::Facts;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::root_of;
+use crate::support::process::Server;
+use crate::support::upstream::server::Upstream;
+
+/// The server of one test, with what it speaks through.
+pub struct TestServer {
+    pub server: Server,
+    /// The model, when the house has one of its own.
+    pub upstream: Upstream,
+    database: TestDatabase,
+}
+
+/// A room with its cast, and the one who opened it.
+pub struct SpaceFixture {
+    pub ann: Person,
+    pub conversation: i64,
+    /// The memberships of the characters, in order.
+    pub cast: Vec<Value>,
+}
+
+impl TestServer {
+    /// A house in which the test's own model speaks.
+    pub async fn open() -> TestServer {
+        let upstream = Upstream::start().await;
+        let url = upstream.base_url();
+        TestServer::with(
+            upstream,
+            &[
+                ("TROUPE_LLM_BASE_URL", url.as_str()),
+                ("TROUPE_LLM_MODEL", "scripted"),
+            ],
+        )
+        .await
+    }
+
+    /// A house in which only the built-in model speaks.
+    pub async fn demo() -> TestServer {
+        TestServer::with(Upstream::start().await, &[]).await
+    }
+
+    /// A house with these settings.
+    pub async fn with(upstream: Upstream, env: &[(&str, &str)]) -> TestServer {
+        TestServer::on(TestBackend::Sqlite, upstream, env).await
+    }
+
+    /// A house with these settings, on a database of this kind.
+    pub async fn on(backend: TestBackend, upstream: Upstream, env: &[(&str, &str)]) -> TestServer {
+        let database = migrated_database(&backend).await;
+        let server = Server::start(&database, env).await;
+        TestServer {
+            server,
+            upstream,
+            database,
+        }
+    }
+
+    /// One more server on the same database.
+    pub async fn another_node(&self, env: &[(&str, &str)]) -> Server {
+        Server::start(&self.database, env).await
+    }
+
+    /// A connection to what the server keeps, past it.
+    pub async fn facts(&self) -> Facts {
+        Facts::open(&self.database).await
+    }
+
+    /// A browser before the door.
+    pub async fn visitor(&self) -> Page {
+        Page::open(&self.server.url(), Viewport::Desktop).await
+    }
+
+    /// Ann's room: a space with these columns, its characters in order.
+    pub async fn room(&self, columns: Value, names: &[&str]) -> SpaceFixture {
+        let ann = Person::set_up(&self.server.url(), "ann").await;
+        let space = ann.create_space("Harbor Lights", columns).await;
+        let mut cast = Vec::new();
+        for name in names {
+            let character = ann.create_character(name, None).await;
+            cast.push(ann.seat(&space, &character).await);
+        }
+        let conversation = root_of(&space);
+        SpaceFixture {
+            ann,
+            conversation,
+            cast,
+        }
+    }
+}
+
+impl SpaceFixture {
+    /// Ann's browser, in the conversation.
+    pub async fn page(&self) -> Page {
+        self.page_on(Viewport::Desktop).await
+    }
+
+    /// Ann's browser on a screen of another size.
+    pub async fn page_on(&self, screen: Viewport) -> Page {
+        let page = Page::open(self.ann.base(), screen).await;
+        page.set_cookie(self.ann.cookie()).await;
+        page.go(&self.path()).await;
+        page.see(".composer__field").await;
+        page.truth(
+            "the conversation is there",
+            "document.querySelector('.beginning') !== null || document.querySelector('.message') !== null",
+        )
+        .await;
+        page
+    }
+
+    /// The address of the conversation in the client.
+    pub fn path(&self) -> String {
+        format!("/c/{}", self.conversation)
+    }
+
+    /// What was said, as the database has it.
+    pub async fn texts(&self) -> Vec<String> {
+        let messages = self.ann.messages(self.conversation).await;
+        messages
+            .iter()
+            .map(|it| it["content"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    /// Says something without a browser.
+    pub async fn post(&self, text: &str) {
+        let answer = self.ann.post_message(self.conversation, text, None).await;
+        expect(201, answer);
+    }
+}
+
+/// Nobody answers by themselves.
+pub fn manual() -> Value {
+    json!({"reply_order": "manual"})
+}
+
+/// One after the other.
+pub fn list() -> Value {
+    json!({"reply_order": "list"})
+}

@@ -1,0 +1,309 @@
+//! S8 to S10, A1, A3, A4: every message gets its answer, nobody else does, and auto mode stops.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use crate::checks::check::Check;
+use crate::checks::check::by_run;
+use crate::checks::check::claims;
+use crate::checks::check::is_final;
+use crate::checks::check::of_people;
+use crate::record::Evidence;
+use crate::record::Move;
+use crate::record::Writing;
+
+pub fn no_input_is_lost(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "S8",
+        "what was acknowledged is answered, or it shows why not",
+    );
+    let runs = by_run(evidence);
+    // The furthest that a run which came to its end had seen.
+    let mut seen: HashMap<i64, i64> = HashMap::new();
+    for claim in claims(evidence) {
+        let last = runs[claim.step.run.as_str()].last();
+        if last.is_some_and(|it| is_final(&it.became)) {
+            let seen = seen.entry(claim.step.conversation).or_default();
+            *seen = (*seen).max(claim.cutoff);
+        }
+    }
+    let rows: HashMap<i64, &Writing> = of_people(evidence).map(|it| (it.message, it)).collect();
+    for post in evidence.posts.iter().filter(|it| it.asks) {
+        let row = post.acknowledged().and_then(|it| rows.get(&it.message));
+        let Some(row) = row else { continue };
+        let is_seen = seen.get(&row.conversation).is_some_and(|it| *it >= row.seq);
+        check.expect(is_seen || is_explained(row, evidence, &runs), || {
+            format!(
+                "message {} (seq {}) of conversation {} was never answered: {}",
+                row.message, row.seq, row.conversation, row.content
+            )
+        });
+    }
+    check
+}
+
+/// The run that was to answer came to a visible end before anybody took it, as a stop does.
+fn is_explained(row: &Writing, evidence: &Evidence, runs: &BTreeMap<&str, Vec<&Move>>) -> bool {
+    let planned = evidence
+        .moves
+        .iter()
+        .find(|it| it.tx == row.tx && it.became == "queued");
+    planned.is_some_and(|it| {
+        let last = runs[it.run.as_str()].last();
+        last.is_some_and(|last| last.n > it.n && is_final(&last.became))
+    })
+}
+
+pub fn a_planned_run_sees_its_message(evidence: &Evidence) -> Check {
+    let mut check = Check::of("S9", "the run that was planned for a message has seen it");
+    let rows: HashMap<i64, &Writing> = of_people(evidence).map(|it| (it.tx, it)).collect();
+    // What each queued run owes at its next claim.
+    let mut owed: HashMap<&str, i64> = HashMap::new();
+    let cutoffs: HashMap<i64, i64> = claims(evidence)
+        .iter()
+        .map(|it| (it.step.n, it.cutoff))
+        .collect();
+    for step in &evidence.moves {
+        if let Some(row) = rows.get(&step.tx).filter(|_| step.became == "queued") {
+            owed.insert(&step.run, row.seq);
+        }
+        let Some(cutoff) = cutoffs.get(&step.n) else {
+            continue;
+        };
+        if let Some(seq) = owed.remove(step.run.as_str()) {
+            check.expect(*cutoff >= seq, || {
+                format!(
+                    "run {} answers message {seq} and has seen up to {cutoff}",
+                    step.run
+                )
+            });
+        }
+    }
+    check
+}
+
+pub fn no_message_is_answered_twice(evidence: &Evidence) -> Check {
+    let mut check = Check::of("S10", "a turn is spoken once, and each one has a cause");
+    let mut spoken: HashSet<(&str, i64)> = HashSet::new();
+    for step in evidence.moves.iter().filter(|it| it.became == "succeeded") {
+        // A person's copilot is never a turn of a round; its steps are counted elsewhere.
+        let asked_for =
+            step.by_copilot || ["force_talk", "regenerate"].contains(&step.kind.as_str());
+        let turn = (step.round.as_str(), step.slot);
+        let fits = asked_for || (!step.round.is_empty() && spoken.insert(turn));
+        check.expect(fits, || {
+            format!(
+                "run {} ({}) speaks in turn {} of round {:?} again, or without a cause",
+                step.run, step.kind, step.slot, step.round
+            )
+        });
+    }
+    check
+}
+
+pub fn auto_mode_ends(evidence: &Evidence) -> Check {
+    let mut check = Check::of(
+        "A1",
+        "auto mode spends no more than its budget after a message",
+    );
+    let mut events: Vec<(i64, i64, bool)> = of_people(evidence)
+        .map(|it| (it.n, it.conversation, true))
+        .collect();
+    let succeeded = evidence.moves.iter().filter(|it| it.became == "succeeded");
+    let spoken: HashSet<&str> = succeeded.map(|it| it.run.as_str()).collect();
+    // Where it began: one that ran already when the message came is no answer to it, and one that
+    // a node handed back is the same turn when it is taken again.
+    let mut taken: HashSet<&str> = HashSet::new();
+    let begun = claims(evidence).into_iter().map(|it| it.step);
+    let begun = begun.filter(|it| it.kind == "auto_mode" && spoken.contains(it.run.as_str()));
+    let begun = begun.filter(|it| taken.insert(it.run.as_str()));
+    events.extend(begun.map(|it| (it.n, it.conversation, false)));
+    events.sort_unstable();
+    let mut spent: HashMap<i64, i64> = HashMap::new();
+    for (n, conversation, resets) in events {
+        let spent = spent.entry(conversation).or_default();
+        *spent = if resets { 0 } else { *spent + 1 };
+        let most = evidence
+            .rules
+            .get(&conversation)
+            .map_or(i64::MAX, |it| it.max_auto);
+        check.expect(*spent <= most, || {
+            format!("conversation {conversation}: auto run {spent} of {most} at step {n}")
+        });
+    }
+    check
+}
+
+pub fn nothing_follows_a_stop(evidence: &Evidence) -> Check {
+    let mut check = Check::of("A3", "after a stop nothing follows by itself");
+    for stop in &evidence.stops {
+        let later = |it: &&Move| {
+            it.conversation == stop.conversation
+                && it.at > stop.at
+                && it.became == "queued"
+                && it.was.is_empty()
+        };
+        let next = evidence.moves.iter().find(later);
+        let by_itself = ["auto_mode", "next_slot", "copilot_followup"];
+        let alone = |it: &Move| by_itself.contains(&it.reason.as_str());
+        // One that was claimed by a button in between may go on; then the last plan is newer.
+        let moved = evidence.moves.iter().any(|it| {
+            it.conversation == stop.conversation
+                && it.became == "queued"
+                && it.at > stop.asked_at
+                && next.is_some_and(|next| it.n < next.n)
+        });
+        check.expect(moved || !next.is_some_and(alone), || {
+            format!("{stop:?} was followed by {next:?}")
+        });
+    }
+    check
+}
+
+pub fn a_message_comes_before_auto_mode(evidence: &Evidence) -> Check {
+    let mut check = Check::of("A4", "a claim sees every message that was there before it");
+    let mut there: HashMap<i64, i64> = HashMap::new();
+    let mut rows = evidence.writings.iter().filter(|it| it.is_new).peekable();
+    for claim in claims(evidence) {
+        while let Some(row) = rows.next_if(|it| it.n < claim.step.n) {
+            let newest = there.entry(row.conversation).or_default();
+            *newest = (*newest).max(row.seq);
+        }
+        let newest = there.get(&claim.step.conversation).copied().unwrap_or(0);
+        check.expect(claim.cutoff >= newest, || {
+            format!(
+                "run {} has seen up to {}, but {newest} was there",
+                claim.step.run, claim.cutoff
+            )
+        });
+    }
+    check
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::check::example::good;
+    use crate::checks::check::example::step;
+    use crate::checks::check::example::writing;
+    use crate::record::Stop;
+
+    fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
+        let mut evidence = good();
+        spoil(&mut evidence);
+        check(&evidence).broken.len()
+    }
+
+    #[test]
+    fn a_good_log_is_good() {
+        let all: [fn(&Evidence) -> Check; 4] = [
+            no_input_is_lost,
+            a_planned_run_sees_its_message,
+            no_message_is_answered_twice,
+            a_message_comes_before_auto_mode,
+        ];
+        for check in all {
+            let check = check(&good());
+            assert!(check.n > 0 && check.broken.is_empty(), "{check:?}");
+        }
+    }
+
+    #[test]
+    fn an_unanswered_message_is_detected() {
+        let blind = |it: &mut Evidence| it.moves[2].cutoff = 0;
+        let never = |it: &mut Evidence| it.moves.clear();
+        let stopped = |it: &mut Evidence| {
+            it.moves.truncate(1);
+            it.moves.push(step(4, 2, "queued", "canceled"));
+        };
+        let nobody = |it: &mut Evidence| {
+            it.moves.clear();
+            it.posts[0].asks = false;
+        };
+
+        let late = |it: &mut Evidence| {
+            // Its run had ended when the message came, and nothing was planned for it.
+            it.writings[0].tx = 9;
+            it.moves[2].cutoff = 0;
+        };
+
+        assert_eq!(broken(no_input_is_lost, never), 1);
+        assert_eq!(broken(no_input_is_lost, late), 1);
+        assert_eq!(broken(no_input_is_lost, stopped), 0);
+        assert_eq!(broken(no_input_is_lost, nobody), 0);
+        assert_eq!(broken(a_planned_run_sees_its_message, blind), 1);
+        assert_eq!(broken(a_message_comes_before_auto_mode, blind), 1);
+    }
+
+    #[test]
+    fn a_turn_that_is_spoken_twice_is_seen() {
+        let again = |it: &mut Evidence| it.moves.push(step(9, 9, "running", "succeeded"));
+        let asked = |it: &mut Evidence| {
+            let mut step = step(9, 9, "running", "succeeded");
+            step.kind = "force_talk".to_owned();
+            it.moves.push(step);
+        };
+
+        assert_eq!(broken(no_message_is_answered_twice, again), 1);
+        assert_eq!(broken(no_message_is_answered_twice, asked), 0);
+        assert_eq!(
+            broken(no_message_is_answered_twice, |it| it.moves[3].round.clear()),
+            1
+        );
+    }
+
+    #[test]
+    fn auto_mode_beyond_its_budget_is_seen() {
+        let auto = |n: i64| {
+            let steps = [("queued", "running"), ("running", "succeeded")];
+            let steps = steps.map(|(was, became)| {
+                let mut step = step(n, n, was, became);
+                step.kind = "auto_mode".to_owned();
+                step.run = format!("auto{n}");
+                step
+            });
+            steps.to_vec()
+        };
+        let thrice = |it: &mut Evidence| it.moves.extend([10, 12, 14].map(auto).concat());
+        let reset = |it: &mut Evidence| {
+            thrice(it);
+            it.writings.push(writing(11, 11, 3, "user", "and you?"));
+        };
+        let handed_back = |it: &mut Evidence| {
+            let [first, mut second] = [10, 12].map(auto);
+            second.insert(
+                1,
+                Move {
+                    became: "queued".to_owned(),
+                    ..second[1].clone()
+                },
+            );
+            second.insert(2, second[0].clone());
+            it.moves.extend([first, second].concat());
+        };
+
+        assert_eq!(broken(auto_mode_ends, thrice), 1);
+        assert_eq!(broken(auto_mode_ends, reset), 0);
+        assert_eq!(broken(auto_mode_ends, handed_back), 0);
+    }
+
+    #[test]
+    fn a_turn_that_follows_a_stop_by_itself_is_seen() {
+        let stopped = |reason: &'static str| {
+            move |it: &mut Evidence| {
+                it.stops.push(Stop {
+                    conversation: 1,
+                    asked_at: 7_500_000,
+                    at: 8_000_000,
+                });
+                let mut next = step(9, 9, "", "queued");
+                next.reason = reason.to_owned();
+                it.moves.push(next);
+            }
+        };
+
+        assert_eq!(broken(nothing_follows_a_stop, stopped("auto_mode")), 1);
+        assert_eq!(broken(nothing_follows_a_stop, stopped("resume")), 0);
+    }
+}

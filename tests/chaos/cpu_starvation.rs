@@ -1,0 +1,169 @@
+//! Notes when this machine had no time for somebody: what is late for want of a processor is nobody's
+//! fault, and a node that was kept from its turn may rightly look dead.
+//!
+//! The system itself counts how long each thread was ready and not let in. A node that waits for a
+//! lock, for the database or for its own work is not starved.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio::time::sleep;
+
+use crate::fault_injectors::FaultLog;
+use crate::node::Node;
+use crate::record::Evidence;
+use crate::record::Fault;
+use crate::record::Micros;
+use crate::record::now;
+
+/// No fault that was done, but one that was found.
+pub const STARVED: &str = "the machine was busy";
+
+/// How often one looks at a node.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Notes when the harness itself, and with it whoever else, came late to its turn.
+pub async fn watch_the_clock(done: FaultLog) {
+    let beat = Duration::from_millis(50);
+    loop {
+        let (before, began) = (now(), Instant::now());
+        sleep(beat).await;
+        if began.elapsed() > beat * 8 {
+            done.lock().push(found(None, String::new(), before));
+        }
+    }
+}
+
+/// Notes when a node was kept from its turn for half of the time or more.
+pub async fn watch_a_node(node: Arc<Node>, done: FaultLog) {
+    let mut last: Option<usize> = None;
+    loop {
+        let (worker, from, before) = (node.worker(), now(), waits(node.pid()));
+        sleep(SAMPLE_INTERVAL).await;
+        let waited = longest(&before, &waits(node.pid()));
+        if waited * 2 < now() - from {
+            last = None;
+            continue;
+        }
+        let mut done = done.lock();
+        // Several looks in a row are one hunger.
+        match last {
+            Some(at) if done[at].worker == worker => done[at].until = now(),
+            _ => {
+                last = Some(done.len());
+                done.push(found(Some(node.index), worker, from));
+            }
+        }
+    }
+}
+
+fn found(node: Option<usize>, worker: String, at: Micros) -> Fault {
+    Fault {
+        kind: STARVED.to_owned(),
+        node,
+        worker,
+        at,
+        until: now(),
+        healed: true,
+    }
+}
+
+/// How long a process, or all of them, was kept from its turn in between.
+pub fn starved_for(faults: &[Fault], worker: &str, from: Micros, to: Micros) -> Micros {
+    let theirs = |it: &&Fault| it.kind == STARVED && (it.node.is_none() || it.worker == worker);
+    let within = |it: &Fault| (it.until.min(to) - it.at.max(from)).max(0);
+    let (mut of_all, mut own) = (0, 0);
+    for fault in faults.iter().filter(theirs) {
+        let sum = if fault.node.is_none() {
+            &mut of_all
+        } else {
+            &mut own
+        };
+        *sum += within(fault);
+    }
+    // The same hunger is seen from both sides.
+    of_all.max(own)
+}
+
+/// How long the machine kept each node from its turn, all nodes together.
+pub fn describe(evidence: &Evidence) -> String {
+    let hungry = evidence.faults.iter().filter(|it| it.kind == STARVED);
+    let lasted: Micros = hungry.clone().map(|it| it.until - it.at).sum();
+    let seconds = lasted / 1_000_000;
+    format!(
+        "the machine kept somebody from their turn {} times, {seconds} s in all",
+        hungry.count()
+    )
+}
+
+/// How long each thread of a process has been ready and not let in, in nanoseconds.
+fn waits(pid: Option<u32>) -> BTreeMap<String, i64> {
+    let Some(pid) = pid else {
+        return BTreeMap::new();
+    };
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let waits = threads.filter_map(|it| {
+        let counted = fs::read_to_string(it.path().join("schedstat")).ok()?;
+        Some((it.file_name().into_string().ok()?, waited(&counted)?))
+    });
+    waits.collect()
+}
+
+/// Of `time on a processor, time of waiting for one, turns` the second.
+fn waited(counted: &str) -> Option<i64> {
+    counted.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// How long the one that waited longest did between two looks.
+fn longest(before: &BTreeMap<String, i64>, after: &BTreeMap<String, i64>) -> Micros {
+    let waited = after.iter().filter_map(|(thread, at)| {
+        let was = before.get(thread)?;
+        Some((at - was) / 1_000)
+    });
+    waited.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::STARVED;
+    use super::longest;
+    use super::starved_for;
+    use super::waited;
+    use crate::checks::check::example::fault;
+
+    #[test]
+    fn what_the_system_counts_is_read() {
+        assert_eq!(waited("234559417 927041215 473\n"), Some(927_041_215));
+        assert_eq!(waited(""), None);
+    }
+
+    #[test]
+    fn the_hungriest_thread_counts_and_a_new_one_does_not() {
+        let at = |times: &[(&str, i64)]| {
+            let times = times.iter().map(|(name, ns)| ((*name).to_owned(), *ns));
+            times.collect()
+        };
+        let before = at(&[("1", 0), ("2", 5_000)]);
+        let after = at(&[("1", 2_000), ("2", 155_000), ("3", 900_000)]);
+
+        assert_eq!(longest(&before, &after), 150);
+    }
+
+    #[test]
+    fn hunger_of_others_does_not_count_and_that_of_all_does_once() {
+        let mut faults = vec![fault(STARVED, 1, 3), fault(STARVED, 2, 6)];
+        (faults[1].node, faults[1].worker) = (None, String::new());
+        faults.push(fault("kill -9", 1, 9));
+
+        assert_eq!(starved_for(&faults, "node-a", 0, 9_000_000), 4_000_000);
+        assert_eq!(
+            starved_for(&faults[..1], "node-a", 2_000_000, 9_000_000),
+            1_000_000
+        );
+        assert_eq!(starved_for(&faults[..1], "node-b", 0, 9_000_000), 0);
+    }
+}

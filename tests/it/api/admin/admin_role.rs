@@ -1,0 +1,87 @@
+//! A server with its admin, people who may register, and a model that says what a test wants.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::app::TestApp;
+use crate::support::backends::TestBackend;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+/// The server of a test, seen by those who run it.
+pub struct AdminFixture {
+    pub app: TestApp,
+    pub admin: Person,
+    pub upstream: Upstream,
+}
+
+/// A space with one character in it.
+pub struct OwnedSpace {
+    pub space: i64,
+    pub conversation: i64,
+}
+
+impl AdminFixture {
+    pub async fn open(backend: TestBackend) -> AdminFixture {
+        AdminFixture::open_with(backend, &[]).await
+    }
+
+    /// The same with more settings.
+    pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> AdminFixture {
+        let upstream = Upstream::start().await;
+        let url = upstream.base_url();
+        let model = [
+            ("TROUPE_OPEN_REGISTRATION", "true"),
+            ("TROUPE_LLM_BASE_URL", url.as_str()),
+            ("TROUPE_LLM_MODEL", "scripted"),
+        ];
+        let app = TestApp::start_with(backend, &[&model, env].concat()).await;
+        let admin = app.admin().await;
+        AdminFixture {
+            app,
+            admin,
+            upstream,
+        }
+    }
+
+    /// Somebody's space, in which Ada answers.
+    pub async fn create_space(&self, owner: &Person, name: &str) -> OwnedSpace {
+        let space = owner
+            .create_space(name, json!({"reply_order": "list"}))
+            .await;
+        let ada = owner.create_character("Ada", None).await;
+        owner.seat(&space, &ada).await;
+        OwnedSpace {
+            space: id(&space),
+            conversation: root_of(&space),
+        }
+    }
+
+    /// Says something and waits until whatever follows has ended.
+    pub async fn post(&self, person: &Person, conversation: i64, text: &str) {
+        expect(201, person.post_message(conversation, text, None).await);
+        self.settle(person, conversation).await;
+    }
+
+    /// Waits until nothing is queued or running in a conversation.
+    pub async fn settle(&self, person: &Person, conversation: i64) {
+        wait::until("nothing is queued or running", async || {
+            let at = person.conversation(conversation).await;
+            (at["queued_run"].is_null() && at["running_run"].is_null()).then_some(())
+        })
+        .await;
+    }
+
+    /// A document for the admin.
+    pub async fn get(&self, path: &str) -> Value {
+        expect(200, self.admin.get(path).await)
+    }
+
+    pub async fn close(self) {
+        self.app.close().await;
+    }
+}

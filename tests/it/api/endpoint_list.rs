@@ -1,0 +1,93 @@
+//! The surface: which doors there are, and that each of them is mounted.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use troupe::http::endpoint::ApiEndpoint;
+use troupe::server::endpoints;
+
+use crate::support::answer::Answer;
+use crate::support::app::TestApp;
+use crate::support::backends::TestBackend;
+use crate::support::person::http_client;
+
+/// Every method that a door may have.
+const METHODS: [Method; 5] = [
+    Method::GET,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+];
+
+fn all() -> Vec<ApiEndpoint> {
+    let doors = endpoints::all();
+    [doors.api, doors.open].concat()
+}
+
+/// The address of a door, with 1 for whatever stands in braces, and for a run a UUID.
+fn address(door: &ApiEndpoint) -> String {
+    let parts = door.path().split('/').map(|part| match part {
+        "{run_id}" => "01890000-0000-7000-8000-000000000001",
+        _ if part.starts_with('{') => "1",
+        _ => part,
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// The methods of each address.
+fn endpoint_methods() -> BTreeMap<String, BTreeSet<String>> {
+    let mut surface: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for door in all() {
+        let methods = surface.entry(address(&door)).or_default();
+        assert!(
+            methods.insert(door.method().to_string()),
+            "{} {} twice",
+            door.method(),
+            door.path()
+        );
+    }
+    surface
+}
+
+#[test]
+fn the_list_of_endpoints_matches_its_snapshot() {
+    let mut doors: Vec<_> = all()
+        .iter()
+        .map(|door| (door.path().to_owned(), door.method().to_string()))
+        .collect();
+    doors.sort();
+    let lines: Vec<_> = doors
+        .iter()
+        .map(|(path, method)| format!("{method} {path}"))
+        .collect();
+
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_path_accepts_its_methods_and_lists_them_for_others() {
+    let app = TestApp::start(TestBackend::Sqlite).await;
+    let client = http_client();
+
+    for (address, methods) in endpoint_methods() {
+        for method in METHODS {
+            let url = format!("{}{address}", app.base);
+            let answer = Answer::to(client.request(method.clone(), url)).await;
+            if methods.contains(method.as_str()) {
+                // A stranger: signed out is the answer of most, but none says that it is not there.
+                // A token that nobody made leads nowhere, and its door says so by itself.
+                let is_there = ![404, 405].contains(&answer.status)
+                    || answer.text.contains("This invitation leads nowhere");
+                assert!(is_there, "{method} {address}");
+                continue;
+            }
+            let refusal = (405, "method_not_allowed".to_owned());
+            assert_eq!(answer.refusal(), refusal, "{method} {address}");
+            let allowed = answer.header("allow").split(", ").map(str::to_owned);
+            assert_eq!(allowed.collect::<BTreeSet<_>>(), methods, "{address}");
+        }
+    }
+    app.close().await;
+}

@@ -1,0 +1,266 @@
+//! The whole card of a character is for its owner and admins, and for people who share a space with
+//! it only when its owner shares it: a word in each field is looked for in every answer.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::app::OPEN_REGISTRATION;
+use crate::support::app::TestApp;
+use crate::support::backends::TestBackend;
+use crate::support::backends::on_both;
+use crate::support::chat_files::fetch;
+use crate::support::chat_files::import;
+use crate::support::ear::Ear;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use crate::support::space_content::unpacked;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+/// A card with a word of its own in each field; those of the public part begin with `public`.
+fn card() -> Value {
+    json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {
+        "name": "Ada",
+        "description": "canary-description of {{char}}.",
+        "personality": "canary-personality.",
+        "scenario": "canary-scenario.",
+        "first_mes": "public-greeting.",
+        "alternate_greetings": ["public-alternate."],
+        "mes_example": "<START>\n{{char}}: canary-example.",
+        "creator_notes": "public-notes.",
+        "system_prompt": "canary-system {{original}}",
+        "post_history_instructions": "canary-post-history.",
+        "nickname": "canary-nickname",
+        "creator": "canary-creator",
+        "character_version": "canary-version",
+        "tags": ["public-tag"],
+        "character_book": {"name": "canary-book", "entries": [
+            {"name": "canary-entry", "comment": "canary-comment", "keys": ["canary-key"], "content": "canary-lore.",
+                "enabled": true, "insertion_order": 10, "constant": true, "extensions": {}},
+        ]},
+        "assets": [{"type": "emotion", "uri": "https://canary-asset.example/x.png", "name": "canary-asset", "ext": "png"}],
+        "extensions": {
+            "depth_prompt": {"prompt": "{{setvar::kept::canary-variable}}canary-depth.", "depth": 1, "role": "system"},
+            "made_up": "canary-extension",
+        },
+    }})
+}
+
+/// A space with Ada, whose card is the owner's, people of every role, and a run that has ended.
+struct Fixture {
+    app: TestApp,
+    admin: Person,
+    owner: Person,
+    moderator: Person,
+    member: Person,
+    guest: Person,
+    character: i64,
+    space: i64,
+    root: i64,
+    run: String,
+}
+
+impl Fixture {
+    async fn create(backend: TestBackend) -> Fixture {
+        let (app, upstream) = (
+            TestApp::start_with(backend, OPEN_REGISTRATION).await,
+            Upstream::start().await,
+        );
+        let admin = app.admin().await;
+        let model =
+            json!({"name": "M", "base_url": upstream.base_url(), "model": "m", "is_default": true});
+        expect(201, admin.post("/api/providers", model).await);
+        let owner = app.register("owner").await;
+        let rules = json!({"reply_order": "manual", "card_handling_mode": "append"});
+        let space = owner.create_space("The inn", rules).await;
+        let (id_of_space, root) = (id(&space), root_of(&space));
+        let ada = expect(
+            201,
+            owner.post("/api/characters", json!({"card": card()})).await,
+        );
+        let seat = owner.seat(&space, &ada).await;
+        let note =
+            json!({"settings": {"author_note": {"text": "Note: {{personality}}", "depth": 0}}});
+        expect(
+            200,
+            owner
+                .patch(&format!("/api/spaces/{id_of_space}"), note)
+                .await,
+        );
+        let mut people = Vec::new();
+        for (name, role) in [
+            ("moderator", "moderator"),
+            ("member", "member"),
+            ("guest", "guest"),
+        ] {
+            let person = app.register(name).await;
+            owner.add_member(id_of_space, &person, role).await;
+            people.push(person);
+        }
+        expect(201, owner.post_message(root, "Good evening.", None).await);
+        upstream.next(Script::say("Good evening to you."));
+        let run = expect(202, owner.generate(root, Some(id(&seat))).await)["run"]["id"].clone();
+        wait::until("the run has ended", async || {
+            let runs = owner.runs(root).await;
+            runs.iter()
+                .any(|it| it["id"] == run && it["status"] == "succeeded")
+                .then_some(())
+        })
+        .await;
+        let [moderator, member, guest] = people.try_into().unwrap_or_else(|_| unreachable!());
+        Fixture {
+            app,
+            admin,
+            owner,
+            moderator,
+            member,
+            guest,
+            character: id(&ada),
+            space: id_of_space,
+            root,
+            run: run.as_str().expect("an id").to_owned(),
+        }
+    }
+
+    fn character(&self) -> String {
+        format!("/api/characters/{}", self.character)
+    }
+
+    /// Every answer in which text of a card may be.
+    async fn answers_to(&self, person: &Person) -> Vec<(String, u16, String)> {
+        let (space, root) = (self.space, self.root);
+        let paths = [
+            self.character(),
+            format!("{}/export?format=json", self.character()),
+            format!("{}/export?format=charx", self.character()),
+            format!("/api/conversations/{root}/prompt"),
+            format!("/api/runs/{}/prompt", self.run),
+            format!("/api/runs/{}", self.run),
+            format!("/api/conversations/{root}"),
+            format!("/api/conversations/{root}/messages"),
+            format!("/api/conversations/{root}/runs"),
+            format!("/api/conversations/{root}/export?format=jsonl"),
+            format!("/api/spaces/{space}"),
+            format!("/api/spaces/{space}/memberships"),
+            format!("/api/spaces/{space}/conversations"),
+            "/api/search?q=canary".to_owned(),
+        ];
+        let mut answers = Vec::new();
+        for path in paths {
+            let (status, body) = person.get(&path).await;
+            answers.push((path, status, body.to_string()));
+        }
+        let ear = Ear::on(person, root).await;
+        expect(
+            201,
+            self.owner.post_message(root, "Still here.", None).await,
+        );
+        ear.wait_for("the message", |it| it.to_string().contains("Still here."))
+            .await;
+        answers.push(("/ws".to_owned(), 200, format!("{:?}", ear.log())));
+        answers
+    }
+}
+
+/// The texts of a prompt's blocks of one kind, and whether they are withheld.
+fn blocks(prompt: &Value, kind: &str) -> Vec<(String, bool)> {
+    let blocks = prompt["blocks"].as_array().expect("blocks").iter();
+    let of_kind = blocks.filter(|it| it["kind"] == kind);
+    of_kind
+        .map(|it| {
+            (
+                it["text"].as_str().unwrap().to_owned(),
+                it["withheld"] == true,
+            )
+        })
+        .collect()
+}
+
+on_both! {
+    async fn no_field_of_a_card_that_is_not_shared_reaches_another_person(backend) {
+        let stage = Fixture::create(backend).await;
+
+        for (who, person) in [("guest", &stage.guest), ("member", &stage.member), ("moderator", &stage.moderator)] {
+            for (path, status, body) in stage.answers_to(person).await {
+                assert!(!body.contains("canary"), "{who} reads a field in {path} ({status}): {body}");
+            }
+        }
+
+        let shown = expect(200, stage.guest.get(&stage.character()).await);
+        let public = json!({"name": "Ada", "creator_notes": "public-notes.", "tags": ["public-tag"], "greetings": ["public-greeting.", "public-alternate."]});
+        assert_eq!((&shown["card"], &shown["public_card"], &shown["share_whole_card"]), (&Value::Null, &public, &json!(false)));
+        let export = stage.moderator.get(&format!("{}/export", stage.character())).await;
+        assert_eq!(refusal(&export), (403, "card_not_shared".to_owned()));
+        stage.app.close().await;
+    }
+
+    async fn withheld_blocks_keep_their_label_and_tokens(backend) {
+        let stage = Fixture::create(backend).await;
+        let preview = format!("/api/conversations/{}/prompt", stage.root);
+        let stored = format!("/api/runs/{}/prompt", stage.run);
+
+        for path in [preview, stored] {
+            let whole = expect(200, stage.owner.get(&path).await);
+            let partial = expect(200, stage.member.get(&path).await);
+
+            assert!(whole["blocks"].as_array().unwrap().iter().all(|it| it["withheld"] == false));
+            for (kind, text) in [("description", "canary-description"), ("personality", "canary-personality"), ("lore", "canary-lore"), ("depth_prompt", "canary-depth"), ("author_note", "canary-personality"), ("example", "canary-example")] {
+                assert!(blocks(&whole, kind).iter().any(|(it, _)| it.contains(text)), "{kind}: {whole}");
+                assert!(blocks(&partial, kind).iter().all(|it| *it == (String::new(), true)), "{kind}: {partial}");
+            }
+            assert_eq!(blocks(&partial, "history"), blocks(&whole, "history"));
+            let figures = |it: &Value| {
+                let blocks = it["blocks"].as_array().unwrap().iter();
+                let figures = blocks.map(|it| json!([it["kind"], it["role"], it["tokens"], it["dropped"]]));
+                (figures.collect::<Vec<_>>(), it["total_tokens"].clone())
+            };
+            assert_eq!(figures(&partial), figures(&whole));
+            assert_eq!(expect(200, stage.admin.get(&path).await)["blocks"], whole["blocks"]);
+        }
+        stage.app.close().await;
+    }
+
+    async fn a_shared_card_is_readable_by_members_of_its_spaces(backend) {
+        let stage = Fixture::create(backend).await;
+        let share = |yes: bool| json!({"share_whole_card": yes});
+        let whole = expect(200, stage.owner.get(&stage.character()).await)["card"].clone();
+        assert_eq!(refusal(&stage.moderator.patch(&stage.character(), share(true)).await).0, 403);
+        assert_eq!(refusal(&stage.owner.patch(&stage.character(), json!({"share_whole_card": 1})).await), (400, "invalid_type".to_owned()));
+
+        let shared = expect(200, stage.owner.patch(&stage.character(), share(true)).await);
+
+        assert_eq!((&shared["share_whole_card"], &shared["card"]), (&json!(true), &whole));
+        let read = expect(200, stage.guest.get(&stage.character()).await);
+        assert_eq!(read["card"], whole);
+        assert_eq!(stage.member.get(&format!("{}/export", stage.character())).await.0, 200);
+        let prompt = expect(200, stage.member.get(&format!("/api/runs/{}/prompt", stage.run)).await);
+        assert!(blocks(&prompt, "description")[0].0.contains("canary-description"));
+        assert_eq!(stage.app.register("stranger").await.get(&stage.character()).await.0, 404);
+        expect(200, stage.owner.patch(&stage.character(), share(false)).await);
+        assert_eq!(expect(200, stage.guest.get(&stage.character()).await)["card"], Value::Null);
+        stage.app.close().await;
+    }
+
+    async fn a_space_file_holds_only_the_public_part_of_a_card_that_is_not_shared(backend) {
+        let stage = Fixture::create(backend).await;
+        let path = format!("/api/spaces/{}/export", stage.space);
+        let text = |file: &[u8]| -> String {
+            unpacked(file).values().map(|it| String::from_utf8_lossy(it).into_owned()).collect()
+        };
+
+        let whole = fetch(&stage.owner, &path).await;
+        let partial = fetch(&stage.moderator, &path).await;
+
+        assert!(text(&whole).contains("canary-description"));
+        let partial_text = text(&partial);
+        assert!(!partial_text.contains("canary"), "{partial_text}");
+        assert!(partial_text.contains("public-greeting") && partial_text.contains("public-notes"));
+        let done = import(&stage.moderator, "/api/spaces/import", "inn.zip", &partial).await;
+        assert_eq!(done["status"], "succeeded", "{done}");
+        stage.app.close().await;
+    }
+}

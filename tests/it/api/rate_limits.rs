@@ -1,0 +1,146 @@
+//! What stands at the door of an invite: floods, guesses, and names that look like another's.
+
+use futures::future::join_all;
+use serde_json::json;
+
+use crate::api::join::join_as_guest;
+use crate::api::join::join_path;
+use crate::api::join::not_found;
+use crate::api::join::uses;
+use crate::support::answer::Answer;
+use crate::support::answer::refusal;
+use crate::support::app::TestApp;
+use crate::support::backends::TestBackend;
+use crate::support::backends::on_both;
+use crate::support::facts::Facts;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::http_client;
+use crate::support::person::id;
+use crate::support::person::token_of;
+use crate::support::role_fixture::RoleFixture;
+use crate::support::role_fixture::user_id;
+
+on_both! {
+    async fn a_name_similar_to_a_members_name_cannot_join(backend) {
+        let (cast, seats) = RoleFixture::create(backend).await;
+        let card = cast.owner.create_character("Marlo", None).await;
+        cast.owner.seat(&cast.document, &card).await;
+        let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
+        let token = token_of(&invite);
+
+        // Cyrillic о and е, wide letters, a mark that nobody sees, a character's name.
+        for name in ["owner", "Owner", "\u{43e}wn\u{435}r", "ｏｗｎｅｒ", "ow\u{200b}ner", "MARL0"] {
+            let refused = join_as_guest(&cast.app, token, name).await;
+            assert_eq!(refusal(&refused), (409, "name_taken_here".to_owned()), "{name}");
+            assert_eq!(refused.1["error"]["param"], "display_name");
+        }
+        assert_eq!(uses(&cast.app, &invite).await, 0, "and takes no use");
+        let (zoe, _) = Person::by_link(&cast.app.base, token, "Zoe").await;
+        let renamed = zoe.patch("/api/users/me", json!({"display_name": "\u{430}dmin"})).await;
+        assert_eq!(renamed.0, 200, "the admin does not sit here");
+        let renamed = zoe.patch("/api/users/me", json!({"display_name": "0wner", "locale": "de"})).await;
+        assert_eq!(refusal(&renamed), (409, "name_taken_here".to_owned()));
+        assert_eq!(expect(200, zoe.get("/api/session").await)["user"]["locale"], "en", "nothing of it is done");
+
+        assert_eq!(cast.owner.delete(&format!("/api/memberships/{}", seats.member)).await.0, 204);
+        assert_eq!(join_as_guest(&cast.app, token, "member").await.0, 201, "who has left has no claim");
+        assert_eq!(refusal(&cast.member.join(token).await), (409, "name_taken_here".to_owned()));
+        let other = json!({"display_name": "The first member"});
+        let back = expect(201, cast.member.post(&join_path(token), other).await);
+        assert_eq!(back["membership"]["display_name"], "The first member");
+        cast.app.close().await;
+    }
+
+    async fn two_joins_with_one_name_at_once_admit_one(backend) {
+        let (cast, _) = RoleFixture::create(backend).await;
+        let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
+
+        for name in ["Ann", "Bea", "Cat"] {
+            let answers = join_all((0..4).map(async |_| join_as_guest(&cast.app, token_of(&invite), name).await.0)).await;
+            assert_eq!(answers.iter().filter(|it| **it == 201).count(), 1, "{answers:?}");
+        }
+        assert_eq!(uses(&cast.app, &invite).await, 3);
+        cast.app.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guests_count_as_registrations_and_rejected_ones_do_not() {
+    let limit = [("LIMIT_REGISTRATIONS_PER_HOUR", "2")];
+    let app = TestApp::start_with(TestBackend::Sqlite, &limit).await;
+    let admin = app.admin().await;
+    let invite = admin.invite(1, json!({"role": "guest"})).await;
+    let token = token_of(&invite);
+
+    assert_eq!(join_as_guest(&app, token, "Ann").await.0, 201);
+    assert_eq!(join_as_guest(&app, token, "Ann").await.0, 409);
+    assert_eq!(join_as_guest(&app, token, "Bea").await.0, 201);
+    let full = join_as_guest(&app, token, "Cat").await;
+    assert_eq!(refusal(&full), (429, "rate_limited".to_owned()));
+    app.app.clock.advance_ms(3_600_000);
+    assert_eq!(join_as_guest(&app, token, "Cat").await.0, 201);
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn token_guesses_are_rate_limited_and_expired_links_are_not() {
+    let app = TestApp::start(TestBackend::Sqlite).await;
+    let admin = app.admin().await;
+    let invite = admin.invite(1, json!({"role": "guest"})).await;
+    let dead = admin.invite(1, json!({"role": "guest"})).await;
+    let path = format!("/api/invites/{}", id(&dead));
+    assert_eq!(admin.delete(&path).await.0, 204);
+    for _ in 0..20 {
+        assert_eq!(join_as_guest(&app, token_of(&dead), "Zoe").await.0, 404);
+    }
+    let register = json!({"username": "ben", "password": "correct horse", "display_name": "Ben", "invite_token": "guess"});
+    for n in 0..10 {
+        let guess = match n % 3 {
+            0 => join_as_guest(&app, "guess", "Zoe").await,
+            1 => Person::at(&app.base).get(&join_path("guess")).await,
+            _ => {
+                Person::at(&app.base)
+                    .post("/api/users", register.clone())
+                    .await
+            }
+        };
+        assert_eq!(refusal(&guess), not_found(), "guess {n}");
+    }
+
+    let request = http_client().get(format!("{}{}", app.base, join_path(token_of(&invite))));
+    let right = Answer::to(request).await;
+
+    assert_eq!(right.refusal(), (429, "rate_limited".to_owned()));
+    assert_eq!(right.header("retry-after"), "180");
+    assert_eq!(join_as_guest(&app, token_of(&invite), "Zoe").await.0, 429);
+    assert_eq!(
+        Person::at(&app.base).post("/api/users", register).await.0,
+        429
+    );
+    app.app.clock.advance_ms(180_000);
+    assert_eq!(join_as_guest(&app, token_of(&invite), "Zoe").await.0, 201);
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disabled_account_joins_nothing() {
+    let (cast, _) = RoleFixture::create(TestBackend::Sqlite).await;
+    let invite = cast
+        .owner
+        .invite(cast.space, json!({"role": "member"}))
+        .await;
+    let outsider = user_id(&cast.outsider).await;
+    let mut facts = Facts::open(&cast.app.database).await;
+    facts
+        .execute(&format!(
+            "UPDATE users SET status = 'disabled' WHERE id = {outsider}"
+        ))
+        .await;
+
+    let refused = cast.outsider.join(token_of(&invite)).await;
+
+    assert_eq!(refusal(&refused), (401, "not_authenticated".to_owned()));
+    assert_eq!(uses(&cast.app, &invite).await, 0);
+    cast.app.close().await;
+}

@@ -1,0 +1,296 @@
+//! What has happened in a space leaves with it: runs that ended, what they sent and wrote, rounds,
+//! and what macros and lore remember. What is due stays behind.
+
+use std::collections::BTreeSet;
+
+use rand::RngExt;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::answer::refusal;
+use crate::support::app::TestApp;
+use crate::support::backends::on_both;
+use crate::support::chat_files::bring;
+use crate::support::chat_files::fetch;
+use crate::support::chat_files::import;
+use crate::support::facts::Facts;
+use crate::support::facts::TextRow;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use crate::support::space_content::unpacked;
+use crate::support::space_content::with_file;
+use crate::support::space_content::without_files;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+const IMPORT: &str = "/api/spaces/import";
+
+/// Waits until nothing is queued and nothing runs; a second later something else may happen.
+async fn wait_until_idle(app: &TestApp, ann: &Person, conversation: i64) {
+    wait::until("every run has ended", async || {
+        let is_open = |it: &Value| it["status"] == "queued" || it["status"] == "running";
+        (!ann.runs(conversation).await.iter().any(is_open)).then_some(())
+    })
+    .await;
+    app.app.clock.advance_ms(1_000);
+}
+
+/// A space in which two characters have spoken by turns, one of them twice in one place, and once in
+/// vain; and a branch of it.
+async fn create_space_with_history(app: &TestApp, ann: &Person, upstream: &Upstream) -> Value {
+    let model =
+        json!({"name": "Main", "base_url": upstream.base_url(), "model": "m", "is_default": true});
+    expect(201, ann.post("/api/providers", model).await);
+    let rules =
+        json!({"reply_order": "list", "replies_per_turn": "activated", "user_turn_debounce_ms": 0});
+    let space = ann.create_space("The inn", rules).await;
+    let lore =
+        |text: &str| json!([{"keys": ["bell"], "content": text, "extensions": {"sticky": 40}}]);
+    let ada = json!({
+        "name": "Ada",
+        "description": "{{setglobalvar::bell::three}}{{setvar::mood::calm}}She listens.",
+        "character_book": {"name": "Ada's", "entries": lore("It tolls.")},
+    });
+    let ada = expect(201, ann.post("/api/characters", ada).await);
+    let ada = ann.seat(&space, &ada).await;
+    ann.seat(&space, &ann.create_character("Bob", None).await)
+        .await;
+    let book = json!({"name": "The coast", "entries": lore("Gulls rise.")});
+    let book = id(&expect(201, ann.post("/api/lorebooks", book).await));
+    let links = json!({"lorebook_ids": [book]});
+    expect(
+        200,
+        ann.put(&format!("/api/spaces/{}/lorebooks", id(&space)), links)
+            .await,
+    );
+    let root = root_of(&space);
+    expect(201, ann.post_message(root, "The bell?", None).await);
+    wait_until_idle(app, ann, root).await;
+    let anew = format!("/api/conversations/{root}/regenerate");
+    expect(202, ann.post(&anew, json!({})).await);
+    wait_until_idle(app, ann, root).await;
+    upstream.next(Script::status(400));
+    expect(202, ann.generate(root, Some(id(&ada))).await);
+    wait_until_idle(app, ann, root).await;
+    let spoken = ann.messages(root).await;
+    let fork = json!({"message_id": id(&spoken[1]), "title": "Elsewhere"});
+    expect(
+        201,
+        ann.post(&format!("/api/conversations/{root}/branch"), fork)
+            .await,
+    );
+    space
+}
+
+/// The runs of a space that have ended, newest first, with what they sent.
+async fn runs_of(ann: &Person, space: i64) -> Vec<Value> {
+    let at = format!("/api/spaces/{space}");
+    let seats = expect(200, ann.get(&format!("{at}/memberships")).await);
+    let name_of = |seat: &Value| {
+        let mut seats = seats["data"].as_array().unwrap().iter();
+        let seat = seats.find(|it| it["id"] == *seat);
+        seat.expect("a seat of the space")["display_name"].clone()
+    };
+    let conversations = expect(200, ann.get(&format!("{at}/conversations")).await);
+    let mut told = Vec::new();
+    for conversation in conversations["data"].as_array().unwrap() {
+        let messages = ann.messages(id(conversation)).await;
+        let seq_of = |message: &Value| {
+            let found = messages.iter().find(|it| it["id"] == *message);
+            found.map_or(Value::Null, |it| it["seq"].clone())
+        };
+        for mut run in ann.runs(id(conversation)).await {
+            if run["status"] == "queued" || run["status"] == "running" {
+                continue;
+            }
+            let path = format!("/api/runs/{}/prompt", run["id"].as_str().unwrap());
+            let (status, mut sent) = ann.get(&path).await;
+            if status == 200 {
+                for entry in sent["lore"].as_array_mut().unwrap() {
+                    entry["entry_id"] = Value::Null;
+                }
+            }
+            run["speaker_space_membership_id"] = name_of(&run["speaker_space_membership_id"]);
+            run["target_message_id"] = seq_of(&run["target_message_id"]);
+            run["trigger_message_id"] = seq_of(&run["trigger_message_id"]);
+            run["round_id"] = json!(!run["round_id"].is_null());
+            for house_key in ["id", "conversation_id"] {
+                run.as_object_mut().unwrap().remove(house_key);
+            }
+            told.push(json!([conversation["title"], run, status, sent]));
+        }
+    }
+    told
+}
+
+/// What no door tells: who wrote which text, the rounds that ended with their places, the variables.
+async fn written(facts: &mut Facts) -> Vec<Vec<TextRow>> {
+    let mut all = Vec::new();
+    for sql in [
+        "SELECT c.title, CAST(m.seq AS TEXT), r.kind, CAST(r.created_at AS TEXT) FROM messages m \
+         JOIN conversations c ON c.id = m.conversation_id \
+         JOIN conversation_runs r ON r.id = m.conversation_run_id ORDER BY 1, 2, 3, 4",
+        "SELECT c.title, CAST(m.seq AS TEXT), CAST(s.position AS TEXT), r.kind, CAST(r.created_at AS TEXT) \
+         FROM message_swipes s JOIN messages m ON m.id = s.message_id \
+         JOIN conversations c ON c.id = m.conversation_id \
+         JOIN conversation_runs r ON r.id = s.conversation_run_id ORDER BY 1, 2, 3, 4, 5",
+        "SELECT r.status, r.kind, r.state, CAST(r.cursor AS TEXT), CAST(r.seed AS TEXT), r.ended_reason, \
+         CAST(m.seq AS TEXT), CAST(s.position AS TEXT), s.status, s.chosen_because, p.cached_display_name \
+         FROM conversation_rounds r LEFT JOIN messages m ON m.id = r.trigger_message_id \
+         JOIN round_slots s ON s.round_id = r.id \
+         JOIN space_memberships p ON p.id = s.space_membership_id \
+         WHERE r.status <> 'active' ORDER BY 5, 8",
+        "SELECT name, value FROM space_variables ORDER BY 1",
+    ] {
+        all.push(facts.rows(sql).await);
+    }
+    all
+}
+
+/// What the conversations remember, and the keys by which the lore of this house is remembered.
+async fn remembered(facts: &mut Facts) -> (Vec<Value>, BTreeSet<String>) {
+    let text = |row: TextRow| row[0].clone().expect("a text");
+    let variables = "SELECT CAST(c.variables AS TEXT) FROM conversations c \
+                     JOIN spaces s ON s.id = c.space_id WHERE s.name = 'The inn' ORDER BY c.id";
+    let variables = facts.rows(variables).await.into_iter().map(text);
+    let variables = variables.map(|it| serde_json::from_str(&it).expect("JSON"));
+    let variables = variables.collect();
+    let keys = "SELECT CAST(lorebook_id AS TEXT) || '.' || CAST(id AS TEXT) FROM lorebook_entries \
+                UNION SELECT 'card:' || CAST(character_id AS TEXT) || '.0' FROM space_memberships \
+                WHERE cached_display_name = 'Ada'";
+    let keys = facts.rows(keys).await.into_iter().map(text).collect();
+    (variables, keys)
+}
+
+fn sticky(variables: &Value) -> BTreeSet<String> {
+    let sticky = variables["lore"]["sticky"].as_object();
+    sticky
+        .into_iter()
+        .flatten()
+        .map(|it| it.0.clone())
+        .collect()
+}
+
+on_both! {
+    async fn what_has_ended_comes_along_and_what_is_due_stays_behind(backend) {
+        let (old, upstream) = (TestApp::start(backend).await, Upstream::start().await);
+        let ann = old.admin().await;
+        let space = create_space_with_history(&old, &ann, &upstream).await;
+        let later = json!({"user_turn_debounce_ms": 60_000});
+        expect(200, ann.patch(&format!("/api/spaces/{}", id(&space)), later).await);
+        expect(201, ann.post_message(root_of(&space), "And then?", None).await);
+        assert!(ann.runs(root_of(&space)).await.iter().any(|it| it["status"] == "queued"));
+        let before = runs_of(&ann, id(&space)).await;
+        let mut facts = Facts::open(&old.database).await;
+        let (rows, (variables, keys)) = (written(&mut facts).await, remembered(&mut facts).await);
+        let told: Vec<_> = before.iter().map(|it| (it[1]["kind"].as_str().unwrap(), it[1]["status"].as_str().unwrap())).collect();
+        assert_eq!(told, [("force_talk", "failed"), ("regenerate", "succeeded"), ("user_turn", "succeeded"), ("user_turn", "succeeded")]);
+        assert!(rows.iter().all(|it| !it.is_empty()), "there is something of everything: {rows:?}");
+        assert_eq!(sticky(&variables[0]), keys, "both books are remembered: {variables:?}");
+        let file = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
+        old.close().await;
+
+        let new = TestApp::start(backend).await;
+        // The clock of the old house was put forward, and what ends in the future does not go out.
+        new.app.clock.advance_ms(60_000);
+        let ann = new.admin().await;
+        let done = import(&ann, IMPORT, "inn.troupe.zip", &file).await;
+
+        assert_eq!(done["status"], "succeeded", "{done}");
+        assert_eq!(runs_of(&ann, done["space_id"].as_i64().unwrap()).await, before);
+        let mut facts = Facts::open(&new.database).await;
+        assert_eq!(written(&mut facts).await, rows);
+        let (now, keys) = remembered(&mut facts).await;
+        assert_eq!(now[0]["macros"], variables[0]["macros"]);
+        assert_eq!(now[0]["macros"], json!({"mood": "calm"}));
+        assert_eq!(sticky(&now[0]), keys, "under the keys of this house");
+        let due = "SELECT CAST((SELECT count(*) FROM conversation_runs WHERE status IN ('queued', 'running')) \
+                   + (SELECT count(*) FROM conversation_rounds WHERE status = 'active') AS TEXT)";
+        assert_eq!(facts.number(due).await, 0, "nobody begins to speak by themselves");
+        // Twice into the same house, and out of it again.
+        let again = fetch(&ann, &format!("/api/spaces/{}/export", done["space_id"])).await;
+        let twice = import(&ann, IMPORT, "inn.troupe.zip", &again).await;
+        assert_eq!(runs_of(&ann, twice["space_id"].as_i64().unwrap()).await, before);
+        new.close().await;
+    }
+
+    async fn a_file_without_history_is_still_imported(backend) {
+        let (app, upstream) = (TestApp::start(backend).await, Upstream::start().await);
+        let ann = app.admin().await;
+        let space = create_space_with_history(&app, &ann, &upstream).await;
+        let file = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
+        let is_new = |name: &str| name.starts_with("past/") || name == "variables.json";
+        assert_eq!(unpacked(&file).keys().filter(|it| is_new(it)).count(), 3);
+        let texts = async |space: i64| {
+            let at = format!("/api/spaces/{space}/conversations");
+            let root = id(&expect(200, ann.get(&at).await)["data"][0]);
+            let messages = ann.messages(root).await.into_iter();
+            messages.map(|it| it["content"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+
+        let done = import(&ann, IMPORT, "old.zip", &without_files(&file, is_new)).await;
+
+        assert_eq!(done["status"], "succeeded", "{done}");
+        let arrived = done["space_id"].as_i64().unwrap();
+        assert_eq!(texts(arrived).await, texts(id(&space)).await);
+        assert_eq!(runs_of(&ann, arrived).await, Vec::<Value>::new());
+        app.close().await;
+    }
+
+    async fn an_invalid_history_leaves_nothing_behind(backend) {
+        let (app, upstream) = (TestApp::start(backend).await, Upstream::start().await);
+        let ann = app.admin().await;
+        let space = create_space_with_history(&app, &ann, &upstream).await;
+        let file = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
+        let name = format!("past/{}.jsonl", root_of(&space));
+        let lines = String::from_utf8(unpacked(&file)[&name].clone()).unwrap();
+        let mut facts = Facts::open(&app.database).await;
+        let count = "SELECT CAST((SELECT count(*) FROM spaces) + (SELECT count(*) FROM conversation_runs) + (SELECT count(*) FROM conversation_rounds) + (SELECT count(*) FROM run_prompts) AS TEXT)";
+        let before = facts.number(count).await;
+        for (what, lines) in [
+            ("a run that is due", lines.replace("\"status\":\"failed\"", "\"status\":\"queued\"")),
+            ("a run that runs", lines.replace("\"status\":\"failed\"", "\"status\":\"running\"")),
+            ("a round that goes on", lines.replacen("\"status\":\"finished\"", "\"status\":\"active\"", 1)),
+            ("a round twice", lines.clone() + &lines),
+            ("a run of nobody", lines.replace("\"seat\":", "\"seat\":9")),
+            ("a word that is too long", lines.replace("\"ended_reason\":\"", &format!("\"ended_reason\":\"{}", "x".repeat(65)))),
+            ("noise", "noise".to_owned()),
+        ] {
+            let done = import(&ann, IMPORT, "x.zip", &with_file(&file, &name, lines.as_bytes())).await;
+            assert_eq!((done["status"].as_str(), done["error"]["code"].as_str()), (Some("failed"), Some("not_a_space")), "{what}: {done}");
+            assert_eq!(facts.number(count).await, before, "{what} left something");
+        }
+        app.close().await;
+    }
+
+    async fn a_space_too_large_to_import_is_rejected_before_export(backend) {
+        let small = [("TROUPE_MAX_SPACE_MIB", "1")];
+        let app = TestApp::start_with(backend, &small).await;
+        let ann = app.admin().await;
+        let space = ann.create_space("The inn", json!({"reply_order": "manual"})).await;
+        let at = format!("/api/spaces/{}/export", id(&space));
+        let fits = fetch(&ann, &at).await;
+        // Hexadecimal digits of noise take half of their room when they are packed.
+        let mut dice = ChaCha8Rng::seed_from_u64(7);
+        let noise: String = (0..200_000).map(|_| format!("{:016x}", dice.random::<u64>())).collect();
+        let card = json!({"name": "Noise", "first_mes": "", "description": "", "creator_notes": noise}).to_string();
+        let door = "/api/characters/import";
+        let card = expect(201, bring(&ann, door, "noise.json", card.as_bytes()).await);
+        ann.seat(&space, &card["character"]).await;
+
+        let refused = ann.get(&at).await;
+
+        assert_eq!(refusal(&refused), (422, "space_too_large".to_owned()));
+        assert!(refused.1["error"]["message"].as_str().unwrap().contains("TROUPE_MAX_SPACE_MIB"));
+        let done = import(&ann, IMPORT, "inn.zip", &fits).await;
+        assert_eq!(done["status"], "succeeded", "what went out comes in: {done}");
+        let large = bring(&ann, IMPORT, "x.zip", &vec![b' '; 1024 * 1024 + 1]).await;
+        assert_eq!(refusal(&large), (413, "too_large".to_owned()));
+        app.close().await;
+    }
+}

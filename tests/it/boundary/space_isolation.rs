@@ -1,0 +1,101 @@
+//! A house in which every door leads to something, and the doors themselves.
+
+use reqwest::Method;
+use reqwest::RequestBuilder;
+use serde_json::json;
+use troupe::http::endpoint::ApiEndpoint;
+use troupe::server::endpoints;
+
+use crate::support::app::TestApp;
+use crate::support::backends::TestBackend;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::http_client;
+use crate::support::person::root_of;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+/// A server at rest, with a row behind most of its doors.
+pub struct EndpointFixture {
+    pub app: TestApp,
+    pub admin: Person,
+    /// A run that succeeded.
+    run: String,
+    _upstream: Upstream,
+}
+
+impl EndpointFixture {
+    /// Furnishes it: a provider, a space with a character, a message and its reply.
+    pub async fn create(backend: TestBackend, env: &[(&str, &str)]) -> EndpointFixture {
+        let upstream = Upstream::start().await;
+        let app = TestApp::start_with(backend, env).await;
+        let admin = app.admin().await;
+        let body = json!({"name": "Near", "base_url": upstream.base_url(), "model": "m", "is_default": true});
+        expect(201, admin.post("/api/providers", body).await);
+        let space = admin
+            .create_space("Room", json!({"user_turn_debounce_ms": 0}))
+            .await;
+        let mina = admin.create_character("Mina", None).await;
+        admin.seat(&space, &mina).await;
+        expect(201, admin.post("/api/api_keys", json!({"name": "k"})).await);
+        let posted = admin.post_message(root_of(&space), "Hi.", None).await;
+        let run = expect(201, posted)["run"]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let path = format!("/api/runs/{run}");
+        wait::until("the reply", async || {
+            let run = expect(200, admin.get(&path).await);
+            (run["status"] == "succeeded").then_some(())
+        })
+        .await;
+        EndpointFixture {
+            app,
+            admin,
+            run,
+            _upstream: upstream,
+        }
+    }
+
+    /// The address of a door, with the id of something that is there.
+    pub fn address(&self, door: &ApiEndpoint) -> String {
+        let parts = door.path().split('/').map(|part| match part {
+            "{run_id}" => self.run.as_str(),
+            _ if part.starts_with('{') => "1",
+            _ => part,
+        });
+        parts.collect::<Vec<_>>().join("/")
+    }
+
+    /// A request to an address, with the admin's cookie.
+    pub fn request(&self, method: Method, address: &str) -> RequestBuilder {
+        http_client()
+            .request(method, format!("{}{address}", self.app.base))
+            .header("cookie", self.admin.cookie())
+    }
+}
+
+/// Every door there is.
+pub fn all_endpoints() -> Vec<ApiEndpoint> {
+    let doors = endpoints::all();
+    [doors.api, doors.open].concat()
+}
+
+/// Every file of the client, by its address.
+pub fn client_files() -> Vec<String> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("static");
+    let mut waiting = vec![root.clone()];
+    let mut files = Vec::new();
+    while let Some(folder) = waiting.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the client is there") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                waiting.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(&root).expect("below the root");
+            files.push(format!("/{}", name.to_string_lossy().replace('\\', "/")));
+        }
+    }
+    files
+}

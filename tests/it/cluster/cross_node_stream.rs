@@ -1,0 +1,303 @@
+//! What people on one node see of what happens on another, while all is well.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::ear::Ear;
+use crate::support::ear::connect_with_key;
+use crate::support::nodes::Nodes;
+use crate::support::nodes::are_given;
+use crate::support::person::Person;
+use crate::support::person::expect;
+
+/// Sooner than any look at the database would bring it: those are seconds apart.
+const AT_ONCE: Duration = Duration::from_secs(3);
+
+/// A node that people talk to, one that writes "One two three." word by word, and the gate.
+macro_rules! writing {
+    ($nodes:ident, $gate:ident, $ear:ident) => {
+        let $nodes = Nodes::open().await;
+        let $ear = $nodes.ws_client().await;
+        $nodes.upstream.say("One two three.");
+        let $gate = $nodes.upstream.gate();
+        $nodes.post("Count.").await;
+        $gate.step();
+        $ear.wait_for("the first word", |it| it["delta"] == "One")
+            .await;
+    };
+}
+
+fn types(ear: &Ear) -> Vec<String> {
+    let log = ear.log();
+    let mut types: Vec<String> = log
+        .iter()
+        .filter_map(|it| it["type"].as_str())
+        .filter(|it| *it != "presence_updated")
+        .map(str::to_owned)
+        .collect();
+    types.dedup_by(|later, earlier| later == earlier && later == "stream_chunk");
+    types
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_that_another_node_writes_is_seen_as_if_it_were_written_here() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    nodes.upstream.say("One two three.");
+    let ear = nodes.ws_client().await;
+
+    nodes.post("Count.").await;
+    ear.wait_for("its end", |it| it["type"] == "typing_stop")
+        .await;
+
+    assert_eq!(
+        types(&ear),
+        [
+            "message_created",
+            "run_queued",
+            "queue_updated",
+            "queue_updated",
+            "typing_start",
+            "stream_chunk",
+            "message_created",
+            "stream_complete",
+            "queue_updated",
+            "typing_stop",
+        ]
+    );
+    let text: String = ear
+        .log()
+        .iter()
+        .filter_map(|it| it["delta"].as_str())
+        .collect();
+    assert_eq!(text, "One two three.");
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_subscriber_on_another_node_gets_the_text_so_far() {
+    if !are_given() {
+        return;
+    }
+    writing!(nodes, gate, ear);
+
+    let late = Ear::open(&nodes.ann).await;
+    let answer = late.subscribe(nodes.conversation, None).await;
+    gate.open();
+    late.wait_for("its end", |it| it["type"] == "typing_stop")
+        .await;
+
+    assert_eq!(answer["snapshot"]["stream"]["text"], "One", "{answer}");
+    let rest: String = late
+        .log()
+        .iter()
+        .filter_map(|it| it["delta"].as_str())
+        .collect();
+    assert_eq!(rest, " two three.");
+    drop(ear);
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_came_in_mid_sentence_asks_for_what_it_missed() {
+    if !are_given() {
+        return;
+    }
+    writing!(nodes, gate, ear);
+    let url = nodes.front_proxy.url();
+    let env = [("TROUPE_WORKERS", "0"), ("REDIS_URL", url.as_str())];
+    let third = nodes.front.start_beside(&env).await;
+
+    let late = Ear::open(&nodes.ann.at_node(&third.base)).await;
+    let answer = late.subscribe(nodes.conversation, None).await;
+    gate.open();
+    late.wait_for("its end", |it| it["type"] == "typing_stop")
+        .await;
+
+    let mut text = answer["snapshot"]["stream"]["text"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for frame in late.log() {
+        text += frame["delta"].as_str().unwrap_or_default();
+    }
+    assert_eq!(text, "One two three.", "{:?}", late.log());
+    drop(ear);
+    third.close().await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_on_one_node_ends_the_reply_of_another() {
+    if !are_given() {
+        return;
+    }
+    writing!(nodes, gate, ear);
+
+    let (status, _) = nodes.ann.stop(nodes.conversation).await;
+    let began = Instant::now();
+    nodes.upstream.hung_up(0).await;
+    let took = began.elapsed();
+    gate.open();
+
+    assert_eq!(status, 202);
+    assert!(took < AT_ONCE, "the model was left after {took:?}");
+    ear.wait_for("its end", |it| it["type"] == "typing_stop")
+        .await;
+    assert_eq!(nodes.ann.messages(nodes.conversation).await.len(), 1);
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_that_keeps_the_text_keeps_what_another_node_wrote() {
+    if !are_given() {
+        return;
+    }
+    writing!(nodes, gate, ear);
+
+    let path = format!("/api/conversations/{}/stop", nodes.conversation);
+    let (status, _) = nodes.ann.post(&path, json!({"keep_partial": true})).await;
+    nodes.upstream.hung_up(0).await;
+    ear.wait_for("its end", |it| it["type"] == "typing_stop")
+        .await;
+    gate.open();
+
+    assert_eq!(status, 202);
+    let messages = nodes.ann.messages(nodes.conversation).await;
+    assert_eq!(messages[1]["content"], "One");
+    nodes.close().await;
+}
+
+/// A socket at the back of somebody with a session at the front is closed by what happens there.
+async fn is_closed_by(happens: impl AsyncFnOnce(&Nodes, &Person)) {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let bob = nodes.member("bob").await;
+    let ear = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+
+    happens(&nodes, &bob).await;
+    let began = Instant::now();
+    ear.wait_closed().await;
+
+    assert!(
+        began.elapsed() < AT_ONCE,
+        "closed after {:?}",
+        began.elapsed()
+    );
+    nodes.close().await;
+}
+
+async fn id_of(person: &Person) -> Value {
+    let me = expect(200, person.get("/api/session").await);
+    me["user"]["id"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signing_out_on_one_node_applies_to_all() {
+    is_closed_by(async |_, bob| {
+        let (status, _) = bob.delete("/api/session").await;
+        assert_eq!(status, 204);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disabling_a_user_on_one_node_applies_to_all() {
+    is_closed_by(async |nodes, bob| {
+        let path = format!("/api/admin/users/{}", id_of(bob).await);
+        expect(
+            200,
+            nodes.ann.patch(&path, json!({"status": "disabled"})).await,
+        );
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_revoked_on_one_node_opens_nothing_on_any() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let bob = nodes.member("bob").await;
+    let made = expect(
+        201,
+        bob.post("/api/api_keys", json!({"name": "program"})).await,
+    );
+    let address = format!("{}/ws", nodes.back.base.replacen("http", "ws", 1));
+    let key = made["key"].as_str().expect("a key is told once");
+    let socket = connect_with_key(&address, key).await;
+    let ear = Ear::at(socket.expect("the key opens the door"));
+
+    let path = format!("/api/api_keys/{}", made["id"]);
+    let (status, _) = bob.delete(&path).await;
+    let began = Instant::now();
+    ear.wait_closed().await;
+
+    assert_eq!(status, 204);
+    assert!(
+        began.elapsed() < AT_ONCE,
+        "closed after {:?}",
+        began.elapsed()
+    );
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_demoted_admin_loses_events_of_other_spaces_on_every_node() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let bob = Person::register(&nodes.front.base, "bob").await;
+    let path = format!("/api/admin/users/{}", id_of(&bob).await);
+    expect(200, nodes.ann.patch(&path, json!({"role": "admin"})).await);
+    let ear = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+
+    expect(200, nodes.ann.patch(&path, json!({"role": "user"})).await);
+    let began = Instant::now();
+    ear.wait_for("that it is over", |it| it["type"] == "unsubscribed")
+        .await;
+
+    assert!(
+        began.elapsed() < AT_ONCE,
+        "told after {:?}",
+        began.elapsed()
+    );
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_removed_on_one_node_gets_no_events_on_another() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let bob = nodes.member("bob").await;
+    let ear = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let seats = format!("/api/spaces/{}/memberships", nodes.space["id"]);
+    let all = expect(200, nodes.ann.get(&seats).await);
+    let mut all = all["data"].as_array().unwrap().iter();
+    let seat = all.find(|it| it["display_name"] == "bob").unwrap().clone();
+
+    let path = format!("/api/memberships/{}", seat["id"]);
+    let (status, told) = nodes.ann.delete(&path).await;
+    let began = Instant::now();
+    ear.wait_for("that it is over", |it| it["type"] == "unsubscribed")
+        .await;
+
+    assert_eq!(status, 204, "{told}");
+    assert!(
+        began.elapsed() < AT_ONCE,
+        "told after {:?}",
+        began.elapsed()
+    );
+    nodes.close().await;
+}

@@ -1,0 +1,375 @@
+//! Redis and the lines to it fail in every way there is (rows N1 to N10 of reliability.md); people
+//! notice a delay and nothing else.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::support::ear::Ear;
+use crate::support::facts::Facts;
+use crate::support::invariants;
+use crate::support::nodes::Nodes;
+use crate::support::nodes::are_given;
+use crate::support::postgres_proxy::PostgresProxy;
+use crate::support::redis::RedisServer;
+use crate::support::redis_line::Harm;
+use crate::support::test_space::SHORT_LEASES;
+use crate::support::test_space::model_env;
+use crate::support::wait;
+
+/// So far behind a reader may be when Redis carries nothing.
+const AT_MOST_BEHIND: Duration = Duration::from_secs(10);
+
+/// Follows a conversation as a client does: subscribes again when it is told to.
+async fn is_told(ear: &Ear, conversation: i64, text: &str) -> Duration {
+    let began = Instant::now();
+    let mut place = 0;
+    let is_it = |it: &serde_json::Value| it["message"]["content"] == text;
+    loop {
+        let matters = |it: &serde_json::Value| is_it(it) || it["type"] == "resync";
+        let (after, frame) = ear.wait_after(place, text, matters).await;
+        place = after;
+        if is_it(&frame) {
+            return began.elapsed();
+        }
+        let answer = ear.subscribe(conversation, Some(0)).await;
+        let messages = answer["snapshot"]["messages"].as_array().unwrap();
+        if messages.iter().any(|it| it["content"] == text) {
+            return began.elapsed();
+        }
+    }
+}
+
+/// What a client ends up with is what there is.
+async fn converges(nodes: &Nodes, ear: &Ear, text: &str) {
+    let took = is_told(ear, nodes.conversation, text).await;
+    assert!(took < AT_MOST_BEHIND, "told after {took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_redis_from_the_start_readers_are_ten_seconds_behind_at_most() {
+    if !are_given() {
+        return;
+    }
+    let mut redis = RedisServer::start().await;
+    redis.kill();
+    let nodes = Nodes::open_over(redis, &[]).await;
+    nodes.upstream.say("One two three.");
+    let ear = nodes.ws_client().await;
+
+    nodes.post("Count.").await;
+
+    converges(&nodes, &ear, "One two three.").await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_restart_of_redis_nodes_reconnect_within_five_seconds() {
+    if !are_given() {
+        return;
+    }
+    let mut nodes = Nodes::open().await;
+    let n_connects = |nodes: &Nodes| {
+        [&nodes.front, &nodes.back].map(|it| {
+            let line = it.app.hub.bus().state().unwrap();
+            (line.metrics.connects.get(), line.metrics.connected.get())
+        })
+    };
+    assert_eq!(n_connects(&nodes), [(1, 1), (1, 1)]);
+
+    nodes.redis.kill();
+    nodes.redis.bring_up().await;
+    let began = Instant::now();
+    wait::until("they are connected again", async || {
+        let all = n_connects(&nodes);
+        all.iter().all(|it| it.0 > 1 && it.1 == 1).then_some(())
+    })
+    .await;
+
+    assert!(began.elapsed() < Duration::from_secs(5));
+    nodes.upstream.say("One two three.");
+    let ear = nodes.ws_client().await;
+    nodes.post("Count.").await;
+    converges(&nodes, &ear, "One two three.").await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_of_a_node_that_is_cut_off_from_redis_are_ten_seconds_behind_at_most() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    nodes.upstream.say("One two three.");
+    let ear = nodes.ws_client().await;
+    nodes.front_proxy.cut();
+
+    nodes.post("Count.").await;
+    converges(&nodes, &ear, "One two three.").await;
+    nodes.front_proxy.mend();
+
+    nodes.wait_until_connected().await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_redis_delays_no_request() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let ear = nodes.ws_client().await;
+    nodes.post("Before.").await;
+    nodes.redis.freeze();
+
+    let mut slowest = Duration::ZERO;
+    for n in 0..20 {
+        let began = Instant::now();
+        nodes.post(&format!("Line {n}.")).await;
+        slowest = slowest.max(began.elapsed());
+    }
+
+    assert!(slowest < Duration::from_secs(1), "a post took {slowest:?}");
+    converges(&nodes, &ear, "Line 19.").await;
+    nodes.redis.thaw();
+    nodes.wait_until_connected().await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn losing_half_of_the_redis_messages_is_survived() {
+    if !are_given() {
+        return;
+    }
+    assert_survives(Harm::LoseHalf).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn losing_all_redis_messages_is_survived() {
+    if !are_given() {
+        return;
+    }
+    assert_survives(Harm::LoseAll).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn duplicated_redis_messages_are_survived() {
+    if !are_given() {
+        return;
+    }
+    assert_survives(Harm::Repeat).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reordered_redis_messages_are_survived() {
+    if !are_given() {
+        return;
+    }
+    assert_survives(Harm::Swap).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn corrupted_redis_messages_are_survived() {
+    if !are_given() {
+        return;
+    }
+    assert_survives(Harm::Garble).await;
+}
+
+/// Three replies over a line with this harm, and the timeline is right each time, in time.
+async fn assert_survives(harm: Harm) {
+    let nodes = Nodes::open().await;
+    let ear = nodes.ws_client().await;
+    nodes.front_proxy.harm(harm);
+    for n in 1..=3 {
+        let text = format!("Reply number {n}.");
+        nodes.upstream.say(&text);
+        nodes.post(&format!("Post {n}.")).await;
+        converges(&nodes, &ear, &text).await;
+    }
+    let revs: Vec<i64> = ear
+        .log()
+        .iter()
+        .filter_map(|it| it["rev"].as_i64())
+        .collect();
+    // What is told again after a resync begins with a snapshot that is not older.
+    let falls = revs.windows(2).any(|it| it[1] < it[0]);
+    assert!(!falls, "{harm:?}: rev went back: {revs:?}");
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_without_memory_counts_as_unavailable() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let full = ["CONFIG", "SET", "maxmemory", "1mb"];
+    nodes.redis.ask(&full).await.expect("Redis obeys");
+    nodes.upstream.say("One two three.");
+    let ear = nodes.ws_client().await;
+
+    nodes.post("Count.").await;
+
+    converges(&nodes, &ear, "One two three.").await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_on_the_channel_is_counted_and_not_delivered() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let ear = nodes.ws_client().await;
+    let n_frames = ear.here();
+    let forged = format!(
+        r#"{{"frame":{{"topic":{{"conversation":{}}},"rev":null}}}}{}"#,
+        nodes.conversation, "\n{\"type\":\"forged\"}"
+    );
+    let garbage: [&[u8]; 4] = [b"", b"\xff\xfe\x00", &[7; 5000], forged.as_bytes()];
+
+    for bytes in garbage {
+        assert_eq!(nodes.redis.shout(bytes).await, 2, "both nodes hear it");
+    }
+
+    let line = nodes.front.app.hub.bus().state().unwrap().clone();
+    wait::until("it is counted", async || {
+        (line.metrics.foreign.get() == 4).then_some(())
+    })
+    .await;
+    nodes.upstream.say("One two three.");
+    nodes.post("Count.").await;
+    converges(&nodes, &ear, "One two three.").await;
+    assert!(
+        ear.log()[n_frames..]
+            .iter()
+            .all(|it| it["type"] != "forged")
+    );
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_fail_and_return_in_another_order_are_survived() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let ear = nodes.ws_client().await;
+    let mut n = 0;
+    let mut turn = async || {
+        n += 1;
+        let text = format!("Reply number {n}.");
+        nodes.upstream.say(&text);
+        nodes.post(&format!("Post {n}.")).await;
+        converges(&nodes, &ear, &text).await;
+    };
+
+    nodes.front_proxy.cut();
+    turn().await;
+    nodes.redis.freeze();
+    turn().await;
+    nodes.back_proxy.cut();
+    nodes.front_proxy.mend();
+    turn().await;
+    nodes.redis.thaw();
+    turn().await;
+    nodes.back_proxy.mend();
+    nodes.wait_until_connected().await;
+    turn().await;
+
+    let mut facts = Facts::open(&nodes.front.database).await;
+    let broken = invariants::at_rest(&mut facts).await;
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_without_a_database_drops_its_runs_and_others_continue() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open_with(&[SHORT_LEASES, &[("TROUPE_WORKERS", "0")]].concat()).await;
+    let wire = PostgresProxy::start(nodes.front.database.url()).await;
+    let (model, redis) = (nodes.upstream.base_url(), nodes.back_proxy.url());
+    let cut_off = [
+        ("DATABASE_URL", wire.url()),
+        ("REDIS_URL", redis.as_str()),
+        ("TROUPE_WORKERS", "1"),
+    ];
+    let env = [SHORT_LEASES, &model_env(&model), &cut_off].concat();
+    let third = nodes.front.start_beside(&env).await;
+    nodes.upstream.say("One two three.");
+    let gate = nodes.upstream.gate();
+    let ear = nodes.ws_client().await;
+    nodes.post("Count.").await;
+    gate.step();
+    ear.wait_for("the first word", |it| it["delta"] == "One")
+        .await;
+
+    drop(wire);
+
+    nodes.upstream.hung_up(0).await;
+    ear.wait_for("that it failed", |it| it["type"] == "run_failed")
+        .await;
+    gate.open();
+    nodes.upstream.say("Four five six.");
+    let works = [("REDIS_URL", redis.as_str())];
+    let env = [SHORT_LEASES, &model_env(&model), &works].concat();
+    let fourth = nodes.front.start_beside(&env).await;
+    converges(&nodes, &ear, "Four five six.").await;
+    fourth.close().await;
+    // Its connections are gone: it ends, and says nothing more.
+    third.app.shutdown.stopping.cancel();
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_redis_a_stop_reaches_another_node_with_its_next_heartbeat() {
+    if !are_given() {
+        return;
+    }
+    let mut redis = RedisServer::start().await;
+    redis.kill();
+    let nodes = Nodes::open_over(redis, SHORT_LEASES).await;
+    nodes.upstream.say("One two three.");
+    let gate = nodes.upstream.gate();
+    nodes.post("Count.").await;
+    gate.step();
+    nodes.upstream.said(0, 1).await;
+
+    let (status, _) = nodes.ann.stop(nodes.conversation).await;
+    nodes.upstream.hung_up(0).await;
+    gate.open();
+
+    assert_eq!(status, 202);
+    assert_eq!(nodes.ann.messages(nodes.conversation).await.len(), 1);
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_end_does_not_leave_a_typing_indicator() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    nodes.upstream.say("One two three.");
+    let gate = nodes.upstream.gate();
+    let ear = nodes.ws_client().await;
+    nodes.post("Count.").await;
+    gate.step();
+    ear.wait_for("the first word", |it| it["delta"] == "One")
+        .await;
+    nodes.front_proxy.harm(Harm::LoseAll);
+
+    gate.open();
+    let began = Instant::now();
+    ear.wait_for("that something was lost", |it| it["type"] == "resync")
+        .await;
+    let answer = ear.subscribe(nodes.conversation, Some(0)).await;
+
+    assert!(began.elapsed() < AT_MOST_BEHIND, "{:?}", began.elapsed());
+    assert!(answer["snapshot"]["running_run"].is_null(), "{answer}");
+    assert!(answer["snapshot"]["stream"].is_null(), "{answer}");
+    nodes.close().await;
+}

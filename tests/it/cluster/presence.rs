@@ -1,0 +1,101 @@
+//! Who is there and who types, seen from another node.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::ear::Ear;
+use crate::support::nodes::Nodes;
+use crate::support::nodes::are_given;
+
+fn n_present(frame: &Value) -> Option<usize> {
+    let is_one = frame["type"] == "presence_updated";
+    is_one.then(|| frame["members"].as_array().map_or(0, Vec::len))
+}
+
+async fn sees(ear: &Ear, from: usize, n: usize) -> usize {
+    let what = format!("{n} people");
+    let fits = |it: &Value| n_present(it) == Some(n);
+    ear.wait_after(from, &what, fits).await.0
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_on_another_node_is_present_until_leaving() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let bob = nodes.member("bob").await;
+    let anns = nodes.ws_client().await;
+
+    let bobs = Ear::open(&bob.at_node(&nodes.back.base)).await;
+    let answer = bobs.subscribe(nodes.conversation, None).await;
+    // Ann was there when Bob came; the word of it may still be on its way to his node.
+    let there = answer["snapshot"]["presence"].as_array().map(Vec::len);
+    if there != Some(2) {
+        sees(&bobs, 0, 2).await;
+    }
+    let place = sees(&anns, 0, 2).await;
+    drop(bobs);
+    sees(&anns, place, 1).await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_of_a_closing_node_become_absent() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let bob = nodes.member("bob").await;
+    let anns = nodes.ws_client().await;
+    let bobs = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let place = sees(&anns, 0, 2).await;
+
+    nodes.back.close().await;
+
+    sees(&anns, place, 1).await;
+    drop(bobs);
+    nodes.front.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_of_an_unreachable_node_become_absent() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let bob = nodes.member("bob").await;
+    let anns = nodes.ws_client().await;
+    let bobs = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let place = sees(&anns, 0, 2).await;
+
+    nodes.back_proxy.cut();
+
+    sees(&anns, place, 1).await;
+    drop(bobs);
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn typing_on_another_node_is_shown_for_six_seconds() {
+    if !are_given() {
+        return;
+    }
+    let nodes = Nodes::open().await;
+    let bob = nodes.member("bob").await;
+    let anns = nodes.ws_client().await;
+    let bobs = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let types = |it: &Value, active: bool| it["type"] == "human_typing" && it["active"] == active;
+
+    let typing = json!({"op": "typing", "conversation_id": nodes.conversation, "active": true});
+    bobs.call(typing).await;
+    anns.wait_for("that Bob types", |it| types(it, true)).await;
+    // The word that he stopped gets lost.
+    nodes.back_proxy.cut();
+    nodes.front.app.clock.advance_ms(6_000);
+    anns.wait_for("that he stopped", |it| types(it, false))
+        .await;
+
+    assert!(!bobs.log().iter().any(|it| it["type"] == "human_typing"));
+    nodes.close().await;
+}

@@ -1,0 +1,270 @@
+//! Two nodes behind a real nginx, with the very configuration that the operator's page shows.
+
+use std::net::TcpListener;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::backends::TestBackend;
+use crate::support::backends::TestDatabase;
+use crate::support::backends::fresh_database;
+use crate::support::ear::Ear;
+use crate::support::facts::Facts;
+use crate::support::invariants;
+use crate::support::nodes::are_given;
+use crate::support::person::Person;
+use crate::support::person::http_client;
+use crate::support::person::root_of;
+use crate::support::process::Server;
+use crate::support::redis::RedisServer;
+use crate::support::test_space::SHORT_LEASES;
+use crate::support::test_space::model_env;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+const PAGE: &str = include_str!("../../../docs/operations.md");
+
+/// What an operator copies: the block that begins with the two nodes.
+fn shown() -> &'static str {
+    let from = PAGE.find("upstream troupe {").expect("the page shows it");
+    let to = from + PAGE[from..].find("```").expect("a block ends");
+    &PAGE[from..to]
+}
+
+/// A private nginx. It goes with this value.
+struct Nginx {
+    process: Child,
+    _folder: TempDir,
+}
+
+impl Nginx {
+    /// With the ports of this test in place of the page's, and nothing else changed.
+    async fn start(port: u16, nodes: [&Server; 2]) -> Nginx {
+        let mut shown = shown().replace("listen 8080;", &format!("listen 127.0.0.1:{port};"));
+        for (of_the_page, node) in ["127.0.0.1:8081", "127.0.0.1:8082"].iter().zip(nodes) {
+            assert!(shown.contains(of_the_page), "{shown}");
+            let own = node.url().replace("http://", "");
+            shown = shown.replace(of_the_page, &own);
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let place = folder.path().display();
+        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|it| format!("{it}_temp_path {place}/{it};\n"))
+            .concat();
+        let whole = format!(
+            "{}pid {place}/pid;\nerror_log {place}/log;\nevents {{}}\nhttp {{\naccess_log off;\n{temporary}{shown}}}\n",
+            user(),
+        );
+        let file = folder.path().join("nginx.conf");
+        std::fs::write(&file, whole).expect("the folder is ours");
+        let process = Command::new("nginx")
+            .arg("-c")
+            .arg(&file)
+            .args(["-e", "stderr", "-g", "daemon off;"])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("nginx is installed: bin/test does that");
+        let client = http_client();
+        wait::until("nginx passes us on", async || {
+            let asked = client.get(format!("http://127.0.0.1:{port}/readyz")).send();
+            asked.await.ok().filter(|it| it.status() == 200).map(drop)
+        })
+        .await;
+        Nginx {
+            process,
+            _folder: folder,
+        }
+    }
+}
+
+/// Root's workers must read a folder that is root's alone.
+fn user() -> &'static str {
+    let id = Command::new("id").arg("-u").output().expect("there is id");
+    match id.stdout.as_slice() {
+        b"0\n" => "user root;\n",
+        _ => "",
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // In order, so that its workers go too.
+        let pid = self.process.id().to_string();
+        let _ = Command::new("kill").args(["-QUIT", &pid]).status();
+        let _ = self.process.wait();
+    }
+}
+
+/// A house of two processes behind nginx.
+struct ProxiedNodes {
+    nodes: [Server; 2],
+    base: String,
+    upstream: Upstream,
+    _nginx: Nginx,
+    _redis: RedisServer,
+    database: TestDatabase,
+}
+
+impl ProxiedNodes {
+    async fn open() -> ProxiedNodes {
+        let database = fresh_database(&TestBackend::Postgres).await;
+        let redis = RedisServer::start().await;
+        let upstream = Upstream::start().await;
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|it| it.local_addr())
+            .expect("there is a free port")
+            .port();
+        let base = format!("http://127.0.0.1:{port}");
+        let (model, redis_url) = (upstream.base_url(), redis.url());
+        let own = [
+            ("REDIS_URL", redis_url.as_str()),
+            ("TROUPE_PUBLIC_URL", base.as_str()),
+            ("TROUPE_TRUSTED_PROXIES", "127.0.0.1"),
+        ];
+        let env = [SHORT_LEASES, &model_env(&model), &own].concat();
+        let nodes = [
+            Server::start(&database, &env).await,
+            Server::start(&database, &env).await,
+        ];
+        let nginx = Nginx::start(port, [&nodes[0], &nodes[1]]).await;
+        ProxiedNodes {
+            nodes,
+            base,
+            upstream,
+            _nginx: nginx,
+            _redis: redis,
+            database,
+        }
+    }
+
+    /// Ann, by way of nginx, and a conversation with Ada in it.
+    async fn create_space(&self) -> (Person, i64) {
+        let ann = Person::set_up(&self.base, "ann").await;
+        let conversation = create_space_of(&ann, "The stage").await;
+        (ann, conversation)
+    }
+}
+
+async fn create_space_of(ann: &Person, name: &str) -> i64 {
+    let rules = json!({"reply_order": "list", "user_turn_debounce_ms": 0});
+    let space = ann.create_space(name, rules).await;
+    let ada = ann.create_character(&format!("Ada of {name}"), None).await;
+    ann.seat(&space, &ada).await;
+    root_of(&space)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_socket_behind_the_documented_nginx_streams_replies_of_both_nodes() {
+    if !are_given() {
+        return;
+    }
+    let house = ProxiedNodes::open().await;
+    let (ann, conversation) = house.create_space().await;
+    // One at each node: nginx gives them out in turn.
+    let ears = [
+        Ear::on(&ann, conversation).await,
+        Ear::on(&ann, conversation).await,
+    ];
+    let gate = house.upstream.gate();
+    house.upstream.say("One two three.");
+
+    ann.post_message(conversation, "Count.", None).await;
+    gate.step();
+    for ear in &ears {
+        // It is passed on at once, while the rest is not yet written.
+        ear.wait_for("the first word", |it| it["delta"] == "One")
+            .await;
+    }
+    gate.open();
+
+    for ear in &ears {
+        ear.wait_for("its end", |it| it["type"] == "typing_stop")
+            .await;
+        let answer = |it: &serde_json::Value| it["message"]["content"] == "One two three.";
+        ear.wait_for("the reply", answer).await;
+    }
+}
+
+/// Posts, each until it is taken, as a client does; returns how many were.
+async fn keep_posting(ann: Person, conversation: i64, enough: Arc<AtomicBool>) -> i64 {
+    // Not as a person of a test, whose answers are held to our document: some are nginx's own.
+    let client = http_client();
+    let url = format!("{}/api/conversations/{conversation}/messages", ann.base());
+    let mut n = 0;
+    while !enough.load(Ordering::Relaxed) {
+        let body = json!({"content": format!("Post {n}."), "client_id": format!("c-{n}")});
+        loop {
+            let request = client.post(&url).header("cookie", ann.cookie());
+            let answer = request.json(&body).send().await;
+            match answer.map(|it| it.status().as_u16()) {
+                Ok(200 | 201) => break,
+                Ok(502..=504) | Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Ok(status) => panic!("a post is answered {status}"),
+            }
+        }
+        n += 1;
+    }
+    n
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_post_is_lost_or_duplicated_while_nodes_are_replaced() {
+    if !are_given() {
+        return;
+    }
+    let mut house = ProxiedNodes::open().await;
+    let mut n_answers = 0;
+    house.upstream.answer_with(move |_| {
+        n_answers += 1;
+        Script::say(&format!("Answer number {n_answers}."))
+    });
+    let (ann, first) = house.create_space().await;
+    let second = create_space_of(&ann, "Another").await;
+    let enough = Arc::new(AtomicBool::new(false));
+    let load =
+        [first, second].map(|it| tokio::spawn(keep_posting(ann.clone(), it, enough.clone())));
+
+    for node in &mut house.nodes {
+        node.sigterm();
+        let exit = node.wait_exit().await;
+        assert!(exit.success(), "{exit}");
+        node.restart().await;
+    }
+    enough.store(true, Ordering::Relaxed);
+
+    let mut facts = Facts::open(&house.database).await;
+    for (conversation, posting) in [first, second].into_iter().zip(load) {
+        let n_posted = posting.await.expect("every post is taken in the end");
+        let count = |what: &str| {
+            format!(
+                "SELECT CAST(count({what}) AS TEXT) FROM messages \
+                 WHERE conversation_id = {conversation} AND role = 'user'"
+            )
+        };
+        assert!(n_posted > 0, "there was load");
+        assert_eq!(facts.number(&count("*")).await, n_posted);
+        assert_eq!(facts.number(&count("DISTINCT client_id")).await, n_posted);
+    }
+    let unfinished = "SELECT CAST(count(*) AS TEXT) FROM conversation_runs \
+                      WHERE status IN ('queued', 'running')";
+    wait::until("nothing is queued or running", async || {
+        (facts.number(unfinished).await == 0).then_some(())
+    })
+    .await;
+    let failed = "SELECT CAST(count(*) AS TEXT) FROM conversation_runs WHERE status = 'failed'";
+    assert_eq!(
+        facts.number(failed).await,
+        0,
+        "who leaves in order fails nothing"
+    );
+    let broken = invariants::at_rest(&mut facts).await;
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}

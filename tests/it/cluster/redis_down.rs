@@ -1,0 +1,68 @@
+//! A node that no other can tell anything looks for itself whether its listeners still may.
+
+use serde_json::json;
+
+use crate::support::ear::Ear;
+use crate::support::nodes::Nodes;
+use crate::support::nodes::are_given;
+use crate::support::person::Person;
+use crate::support::person::expect;
+
+/// A member's socket at a node that Redis does not reach.
+async fn open_without_redis() -> (Nodes, Person, Ear) {
+    let nodes = Nodes::open().await;
+    let bob = nodes.member("bob").await;
+    nodes.back_proxy.cut();
+    let ear = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    (nodes, bob, ear)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signing_out_reaches_a_node_without_redis() {
+    if !are_given() {
+        return;
+    }
+    let (nodes, bob, ear) = open_without_redis().await;
+
+    let (status, _) = bob.delete("/api/session").await;
+    ear.wait_closed().await;
+
+    assert_eq!(status, 204);
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn disabling_a_user_reaches_a_node_without_redis() {
+    if !are_given() {
+        return;
+    }
+    let (nodes, bob, ear) = open_without_redis().await;
+    let me = expect(200, bob.get("/api/session").await);
+
+    let path = format!("/api/admin/users/{}", me["user"]["id"]);
+    let disabled = json!({"status": "disabled"});
+    expect(200, nodes.ann.patch(&path, disabled).await);
+
+    ear.wait_closed().await;
+    nodes.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn removing_a_member_reaches_a_node_without_redis() {
+    if !are_given() {
+        return;
+    }
+    let (nodes, _bob, ear) = open_without_redis().await;
+    let seats = format!("/api/spaces/{}/memberships", nodes.space["id"]);
+    let all = expect(200, nodes.ann.get(&seats).await);
+    let mut all = all["data"].as_array().unwrap().iter();
+    let seat = all.find(|it| it["display_name"] == "bob").unwrap().clone();
+
+    let path = format!("/api/memberships/{}", seat["id"]);
+    let (status, _) = nodes.ann.delete(&path).await;
+    ear.wait_for("that it is over", |it| it["type"] == "unsubscribed")
+        .await;
+
+    assert_eq!(status, 204);
+    nodes.close().await;
+}

@@ -1,0 +1,190 @@
+//! When the binary cannot do what it was asked to: one clear sentence on the standard error, a
+//! failure that a script can see, and nothing begun.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::support::backends::TestBackend;
+use crate::support::backends::fresh_database;
+use crate::support::process::Server;
+use crate::support::wait;
+
+/// A command that came to its end.
+struct CommandOutput {
+    ok: bool,
+    said: String,
+    complained: String,
+}
+
+/// Runs the binary in a folder with these settings and no others, until it ends by itself.
+async fn troupe(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> CommandOutput {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(env.iter().copied())
+        .current_dir(folder)
+        .kill_on_drop(true);
+    let ended = timeout(wait::DEADLINE, command.output())
+        .await
+        .expect("the command comes to its end")
+        .expect("the binary under test can be started");
+    let text = |bytes| String::from_utf8(bytes).expect("it writes UTF-8");
+    CommandOutput {
+        ok: ended.status.success(),
+        said: text(ended.stdout),
+        complained: text(ended.stderr),
+    }
+}
+
+impl CommandOutput {
+    /// It failed, and one line on the standard error says all of this.
+    fn failed_with(&self, words: &[&str]) {
+        assert!(!self.ok, "it must fail: {}", self.said);
+        let line = self.complained.trim_end();
+        assert_eq!(line.lines().count(), 1, "one sentence: {line}");
+        assert!(line.starts_with("troupe: "), "{line}");
+        for word in words {
+            assert!(line.contains(word), "{word:?} is not in: {line}");
+        }
+    }
+}
+
+fn empty_folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder can be made")
+}
+
+#[tokio::test]
+async fn check_says_of_each_part_whether_it_works() {
+    let folder = empty_folder();
+    troupe(folder.path(), &["migrate"], &[]).await;
+    let redis = [("REDIS_URL", "redis://127.0.0.1:9")];
+
+    let well = troupe(folder.path(), &["check"], &[]).await;
+    let wrong = troupe(folder.path(), &["check"], &redis).await;
+
+    assert!(well.ok, "{}{}", well.said, well.complained);
+    for part in ["settings", "database", "migrations", "provider"] {
+        assert!(
+            well.said.contains(&format!("ok    {part}: ")),
+            "{}",
+            well.said
+        );
+    }
+    assert!(!wrong.ok);
+    assert!(
+        wrong.said.contains("wrong settings: REDIS_URL"),
+        "{}",
+        wrong.said
+    );
+    assert!(wrong.said.contains("wrong redis: "), "{}", wrong.said);
+    assert!(wrong.said.contains("ok    database: "), "{}", wrong.said);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn check_says_that_the_model_does_not_answer() {
+    let database = fresh_database(&TestBackend::Sqlite).await;
+    let model = [
+        ("TROUPE_LLM_BASE_URL", "http://127.0.0.1:9/v1"),
+        ("TROUPE_LLM_MODEL", "any"),
+    ];
+    let server = Server::start(&database, &model).await;
+    let secret = "5e".repeat(32);
+    let env = [
+        ("DATABASE_URL", database.url()),
+        ("TROUPE_SECRET_KEY", &secret),
+    ];
+
+    let ended = troupe(server.folder(), &["check"], &env).await;
+
+    assert!(!ended.ok);
+    assert!(ended.said.contains("ok    database: "), "{}", ended.said);
+    assert!(ended.said.contains("wrong provider: "), "{}", ended.said);
+    assert!(ended.said.contains("does not answer"), "{}", ended.said);
+}
+
+#[tokio::test]
+async fn the_password_of_an_unknown_user_cannot_be_reset() {
+    let folder = empty_folder();
+    troupe(folder.path(), &["migrate"], &[]).await;
+
+    let ended = troupe(folder.path(), &["reset-password", "ann"], &[]).await;
+
+    ended.failed_with(&["nobody", "ann"]);
+}
+
+#[tokio::test]
+async fn an_invalid_setting_is_named_with_its_value_and_the_allowed_values() {
+    let wrong = [
+        ("RUN_HEARTBEAT_MS", "abc", "whole number"),
+        ("TROUPE_BIND", "here", "address and a port"),
+        ("TROUPE_PUBLIC_URL", "troupe.example", "https://"),
+        ("TROUPE_OPEN_REGISTRATION", "maybe", "true or false"),
+        ("SQLITE_SYNCHRONOUS", "off", "full or normal"),
+        ("LOG_FORMAT", "xml", "pretty or json"),
+    ];
+
+    for (name, got, takes) in wrong {
+        let folder = empty_folder();
+        let env = [("TROUPE_BIND", "127.0.0.1:0"), (name, got)];
+        for arguments in [&["serve"][..], &["check"][..], &[][..]] {
+            let ended = troupe(folder.path(), arguments, &env).await;
+            ended.failed_with(&[name, got, takes]);
+        }
+        assert!(!folder.path().join("data").exists(), "nothing was begun");
+    }
+}
+
+#[tokio::test]
+async fn redis_beside_sqlite_is_refused_before_anything_is_begun() {
+    let folder = empty_folder();
+    let env = [
+        ("TROUPE_BIND", "127.0.0.1:0"),
+        ("REDIS_URL", "redis://127.0.0.1"),
+    ];
+
+    let ended = troupe(folder.path(), &[], &env).await;
+
+    ended.failed_with(&["REDIS_URL", "SQLite", "PostgreSQL"]);
+    assert!(!folder.path().join("data").exists(), "nothing was begun");
+}
+
+#[tokio::test]
+async fn postgres_without_a_secret_is_refused_and_its_password_is_not_shown() {
+    let folder = empty_folder();
+    let env = [("DATABASE_URL", "postgres://troupe:hush@127.0.0.1/troupe")];
+
+    let ended = troupe(folder.path(), &[], &env).await;
+
+    ended.failed_with(&["TROUPE_SECRET_KEY", "16 characters"]);
+    assert!(!ended.complained.contains("hush"), "{}", ended.complained);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_start_in_the_same_folder_is_refused_and_the_first_goes_on() {
+    let mut server = Server::fresh();
+    server.launch().await;
+    let env = [("TROUPE_BIND", "127.0.0.1:0")];
+
+    for arguments in [&[][..], &["migrate"][..]] {
+        let ended = troupe(server.folder(), arguments, &env).await;
+        ended.failed_with(&["troupe.db", "in use by another troupe process"]);
+    }
+
+    server.wait_ready().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_is_taken_is_named() {
+    let mut server = Server::fresh();
+    server.launch().await;
+    let folder = empty_folder();
+    let address = server.url().replace("http://", "");
+
+    let ended = troupe(folder.path(), &[], &[("TROUPE_BIND", &address)]).await;
+
+    ended.failed_with(&["TROUPE_BIND", &address]);
+}

@@ -1,0 +1,210 @@
+//! What goes wrong, and the limits that hold whoever is asked.
+
+use std::time::Duration;
+
+use serde_json::json;
+use troupe::generation::call_limits::CallLimits;
+use troupe::generation::outcome::FailureCode;
+use troupe::generation::outcome::GenerationOutcome;
+use troupe::llm::registry::ProviderKind;
+
+use super::kinds::ALL;
+use super::kinds::call_model;
+use super::kinds::error_response;
+use super::kinds::keep_alive;
+use super::kinds::piece;
+use super::kinds::recorded;
+use super::kinds::sends;
+use super::kinds::stream;
+use crate::support::model_call::SHORT_TIMEOUT;
+use crate::support::model_call::code;
+use crate::support::model_call::failure;
+use crate::support::model_call::patient_watches;
+use crate::support::model_call::text;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+
+#[tokio::test]
+async fn a_rate_limited_call_waits_as_told_up_to_the_limit() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        upstream.next(error_response(kind, 429, "Slow down.").header("Retry-After", "0"));
+        upstream.next(sends(kind, recorded(kind, "hello").unwrap()));
+        upstream.next(error_response(kind, 429, "Slow down.").header("Retry-After", "999999"));
+
+        let second = call_model(kind, &upstream, patient_watches()).await;
+        let refused = call_model(kind, &upstream, patient_watches()).await;
+
+        assert!(
+            matches!(second, GenerationOutcome::Succeeded { .. }),
+            "{kind}: {second:?}"
+        );
+        assert_eq!(code(&refused), FailureCode::UpstreamRateLimited, "{kind}");
+        assert_eq!(upstream.n_requests(), 3, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_transient_error_is_retried_and_a_permanent_one_is_not() {
+    for kind in ALL {
+        for (status, n_requests) in [(500, 3), (529, 3), (400, 1), (401, 1), (403, 1)] {
+            let upstream = Upstream::start().await;
+            upstream.always(error_response(kind, status, "No."));
+
+            let outcome = call_model(kind, &upstream, patient_watches()).await;
+
+            assert_eq!(
+                code(&outcome),
+                FailureCode::UpstreamError,
+                "{kind} {status}"
+            );
+            assert_eq!(upstream.n_requests(), n_requests, "{kind} {status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_event_before_any_text_is_as_passing_as_its_status() {
+    let overloaded = [
+        (
+            ProviderKind::Anthropic,
+            json!({ "type": "error", "error": { "type": "overloaded_error", "message": "Overloaded" } }),
+        ),
+        (
+            ProviderKind::Gemini,
+            json!({ "error": { "code": 503, "message": "Overloaded", "status": "UNAVAILABLE" } }),
+        ),
+    ];
+    for (kind, error) in overloaded {
+        let upstream = Upstream::start().await;
+        upstream.next(sends(kind, format!("event: error\ndata: {error}\n\n")));
+        upstream.next(sends(kind, recorded(kind, "thinking").unwrap()));
+
+        let outcome = call_model(kind, &upstream, patient_watches()).await;
+
+        assert_eq!(text(&outcome), "Hi, Eve.", "{kind}");
+        assert_eq!(upstream.n_requests(), 2, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_failed_attempt_thought_is_forgotten() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        let thought = piece(kind, "<think>I shall never be heard.");
+        upstream.next(sends(kind, thought).reset());
+        upstream.next(sends(kind, recorded(kind, "thinking").unwrap()));
+
+        let outcome = call_model(kind, &upstream, patient_watches()).await;
+
+        let GenerationOutcome::Succeeded { reasoning, .. } = outcome else {
+            panic!("{kind}: {outcome:?}");
+        };
+        assert_eq!(reasoning.unwrap().text, "Eve says hi. So do I.", "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn signs_of_life_and_thoughts_keep_a_call_alive_but_not_for_ever() {
+    for kind in ALL {
+        for still_here in [keep_alive(kind), piece(kind, "<think>")] {
+            let upstream = Upstream::start().await;
+            upstream.always(stream(kind).forever(still_here, SHORT_TIMEOUT / 5));
+            let watches = CallLimits {
+                first_chunk: SHORT_TIMEOUT,
+                idle: SHORT_TIMEOUT,
+                total: SHORT_TIMEOUT * 4,
+                ..patient_watches()
+            };
+
+            let outcome = call_model(kind, &upstream, watches).await;
+
+            assert_eq!(code(&outcome), FailureCode::RunTimeout, "{kind}");
+            upstream.hung_up(0).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn silence_ends_a_call_at_its_beginning_and_in_its_middle() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        upstream.next(stream(kind).hang());
+        upstream.next(stream(kind).hang());
+        upstream.next(sends(kind, piece(kind, "Once upon")).hang());
+        let watches = CallLimits {
+            first_chunk: SHORT_TIMEOUT,
+            idle: SHORT_TIMEOUT,
+            ..patient_watches()
+        };
+
+        let never = call_model(kind, &upstream, watches).await;
+        let fallen = call_model(kind, &upstream, watches).await;
+
+        assert_eq!(code(&never), FailureCode::UpstreamTimeout, "{kind}");
+        assert_eq!(code(&fallen), FailureCode::UpstreamTimeout, "{kind}");
+        assert!(failure(&fallen).message.contains("fell silent"), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_never_ends_is_cut_at_the_longest_text() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        upstream.always(stream(kind).forever(piece(kind, "word "), Duration::ZERO));
+        let watches = CallLimits {
+            max_text_bytes: 1_000,
+            ..patient_watches()
+        };
+
+        let outcome = call_model(kind, &upstream, watches).await;
+
+        assert!(text(&outcome).len() <= 1_000, "{kind}");
+        assert!(
+            matches!(
+                outcome,
+                GenerationOutcome::Succeeded {
+                    truncated: true,
+                    ..
+                }
+            ),
+            "{kind}"
+        );
+        upstream.hung_up(0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_single_piece_of_more_than_a_megabyte_is_refused() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        let begun = piece(kind, "").trim_end().to_owned();
+        upstream.always(sends(kind, begun).forever([b' '; 16 * 1024], Duration::ZERO));
+
+        let outcome = call_model(kind, &upstream, patient_watches()).await;
+
+        assert_eq!(code(&outcome), FailureCode::UpstreamError, "{kind}");
+        assert!(failure(&outcome).message.contains("megabyte"), "{kind}");
+        upstream.hung_up(0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_is_tried_again_only_before_the_first_word() {
+    for kind in ALL {
+        let upstream = Upstream::start().await;
+        upstream.next(Script::reset_before_headers());
+        upstream.next(sends(kind, recorded(kind, "hello").unwrap()));
+        upstream.next(sends(kind, piece(kind, "Once upon")).reset());
+
+        let second = call_model(kind, &upstream, patient_watches()).await;
+        let broken = call_model(kind, &upstream, patient_watches()).await;
+
+        assert!(
+            matches!(second, GenerationOutcome::Succeeded { .. }),
+            "{kind}"
+        );
+        assert_eq!(code(&broken), FailureCode::UpstreamDisconnected, "{kind}");
+        assert_eq!(upstream.n_requests(), 3, "{kind}");
+    }
+}

@@ -1,0 +1,197 @@
+//! Two people and a conversation, on a server whose runs are played by the test.
+
+use crate::support::app::TestApp;
+use crate::support::backends::TestBackend;
+use crate::support::ear::Ear;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use reqwest::Method;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::json;
+use troupe::app::App;
+use troupe::ids::ConversationId;
+use troupe::ids::MembershipId;
+use troupe::ids::RunId;
+use troupe::ids::SpaceId;
+use troupe::ids::UserId;
+use troupe::realtime::event::Envelope;
+use troupe::realtime::event::Event;
+use troupe::realtime::event::StreamBoundary;
+use troupe::realtime::topic::Topic;
+use troupe::runs::events::TypingStart;
+use troupe::runs::run::RunKind;
+
+/// Ann made the space, Bob is a member of it.
+pub struct LiveFixture {
+    pub house: TestApp,
+    pub ann: Person,
+    pub bob: Person,
+    pub space: SpaceId,
+    pub conversation: ConversationId,
+    pub anns_seat: i64,
+    pub bobs_seat: i64,
+    pub bobs_id: UserId,
+}
+
+/// Anybody may register, nobody works: what happens is what the test makes happen.
+const SETTINGS: &[(&str, &str)] = &[
+    ("TROUPE_OPEN_REGISTRATION", "true"),
+    ("TROUPE_WORKERS", "0"),
+    ("LIMIT_REGISTRATIONS_PER_HOUR", "0"),
+];
+
+impl LiveFixture {
+    pub async fn open() -> LiveFixture {
+        LiveFixture::open_changed(&[], |_| {}).await
+    }
+
+    /// With more settings, and with some parts changed before the doors open.
+    pub async fn open_changed(env: &[(&str, &str)], change: impl FnOnce(&mut App)) -> LiveFixture {
+        LiveFixture::open_on(TestBackend::Sqlite, env, change).await
+    }
+
+    /// The same on a database of one's choice.
+    pub async fn open_on(
+        backend: TestBackend,
+        env: &[(&str, &str)],
+        change: impl FnOnce(&mut App),
+    ) -> LiveFixture {
+        let env = [SETTINGS, env].concat();
+        let house = TestApp::start_changed(backend, &env, change).await;
+        let ann = Person::set_up(&house.base, "ann").await;
+        let (bob, bobs_id) = register(&house.base, "bob").await;
+        let space = ann.create_space("Stage", json!({})).await;
+        let seats = format!("/api/spaces/{}/memberships", space["id"]);
+        let (_, page) = ann.get(&seats).await;
+        let anns_seat = id(&page["data"][0]);
+        let bobs_seat = id(&ann.add_member(id(&space), &bob, "member").await);
+        LiveFixture {
+            house,
+            ann,
+            bob,
+            space: SpaceId(id(&space)),
+            conversation: ConversationId(root_of(&space)),
+            anns_seat,
+            bobs_seat,
+            bobs_id: UserId(bobs_id),
+        }
+    }
+
+    /// Bob listens.
+    pub async fn bobs_ws_client(&self) -> Ear {
+        Ear::on(&self.bob, self.conversation.0).await
+    }
+
+    /// Somebody says something through the door.
+    pub async fn post(&self, person: &Person, text: &str) {
+        let (status, answer) = person.post_message(self.conversation.0, text, None).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+
+    /// Publishes an event to the listeners of the conversation.
+    pub fn publish(&self, event: &impl Event) {
+        let topic = Topic::Conversation(self.conversation);
+        self.house.app.hub.publish(Envelope::plain(topic, event));
+    }
+
+    /// A run begins to write, with Ann's seat for its speaker.
+    pub fn start_run(&self) -> RunId {
+        let run = RunId::new();
+        let live = &self.house.app.engine.context().live_streams;
+        let start = TypingStart {
+            conversation_id: self.conversation,
+            run_id: run,
+            membership_id: MembershipId(self.anns_seat),
+            kind: RunKind::UserTurn,
+            target_message_id: None,
+        };
+        live.open(&start, 1);
+        self.mark(run, StreamBoundary::Start);
+        run
+    }
+
+    pub fn write_delta(&self, run: RunId, text: &str) {
+        let live = &self.house.app.engine.context().live_streams;
+        assert!(live.append(self.conversation, run, text));
+    }
+
+    pub fn end_run(&self, run: RunId) {
+        let live = &self.house.app.engine.context().live_streams;
+        live.close(self.conversation, run, 1);
+        self.mark(run, StreamBoundary::Complete);
+        self.mark(run, StreamBoundary::Stop);
+    }
+
+    fn mark(&self, run_id: RunId, mark: StreamBoundary) {
+        let name = match mark {
+            StreamBoundary::Start => "typing_start",
+            StreamBoundary::Reset => "stream_reset",
+            StreamBoundary::Complete => "stream_complete",
+            StreamBoundary::Stop => "typing_stop",
+        };
+        let conversation_id = self.conversation;
+        let event = OfRun {
+            name,
+            conversation_id,
+            run_id,
+        };
+        let topic = Topic::Conversation(conversation_id);
+        let envelope = Envelope::stream(topic, &event, (run_id.0, 1), mark);
+        self.house.app.hub.publish(envelope);
+    }
+
+    pub async fn close(self) {
+        self.house.close().await;
+    }
+}
+
+#[derive(Serialize)]
+struct OfRun {
+    #[serde(skip)]
+    name: &'static str,
+    conversation_id: ConversationId,
+    run_id: RunId,
+}
+
+impl Event for OfRun {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// An event that no client knows, of any size.
+#[derive(Serialize)]
+pub struct Note {
+    pub text: String,
+}
+
+impl Event for Note {
+    fn name(&self) -> &'static str {
+        "note"
+    }
+}
+
+/// Somebody new with an account, signed in, and the id of the account.
+pub async fn register(base: &str, username: &str) -> (Person, i64) {
+    let body = json!({
+        "username": username,
+        "password": "correct horse battery",
+        "display_name": username,
+    });
+    let answer = Person::at(base)
+        .attempt(Method::POST, "/api/users", Some(&body))
+        .await
+        .expect("the server answers");
+    let user = expect(201, answer);
+    (Person::sign_in(base, username).await, id(&user["user"]))
+}
+
+/// The error code of an answer on a socket.
+pub fn code(answer: &Value) -> &str {
+    answer["error"]["code"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no error: {answer}"))
+}

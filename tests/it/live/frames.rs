@@ -1,0 +1,250 @@
+//! Frames: what a client may send, how much of it, and what it is answered.
+
+use crate::live::fixture::LiveFixture;
+use crate::live::fixture::code;
+use crate::support::ear::Ear;
+use crate::support::ear::Socket;
+use crate::support::ear::connect;
+use futures::SinkExt;
+use futures::StreamExt;
+use serde_json::Value;
+use serde_json::json;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::OpCode;
+
+async fn answer(socket: &mut Socket) -> Value {
+    match socket.next().await {
+        Some(Ok(Message::Text(text))) => serde_json::from_str(&text).unwrap(),
+        other => panic!("a text was due: {other:?}"),
+    }
+}
+
+/// The code with which the server closes.
+async fn closing(socket: &mut Socket) -> u16 {
+    loop {
+        match socket.next().await {
+            Some(Ok(Message::Close(Some(frame)))) => return frame.code.into(),
+            Some(Ok(_)) => {}
+            other => panic!("the server closes with a code: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_frame_gets_one_answer_with_its_id() {
+    let stage = LiveFixture::open().await;
+    let ear = Ear::open(&stage.bob).await;
+
+    for frame in [
+        r#"{"id":0,"op":"ping"}"#,
+        r#"{"id":-1.5,"op":"away","away":false}"#,
+    ] {
+        ear.say(frame).await;
+    }
+    ear.say(r#"{"id":7,"op":"unsubscribe","conversation_id":5}"#)
+        .await;
+
+    ear.wait_for("the last answer", |it| it["re"] == 7).await;
+    let log = ear.log();
+    assert_eq!(log.len(), 3);
+    assert_eq!((&log[0]["re"], &log[0]["ok"]), (&json!(0), &json!(true)));
+    assert_eq!(log[0]["time"], json!(stage.house.app.clock.now()));
+    assert_eq!(log[1], json!({"re": -1.5, "ok": true}));
+    assert_eq!(log[2], json!({"re": 7, "ok": true}));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_frame_that_makes_no_sense_is_answered_and_the_socket_lives() {
+    let stage = LiveFixture::open().await;
+    let mut socket = connect(&stage.bob).await.unwrap();
+    let nonsense = [
+        ("{", Value::Null, "invalid_json"),
+        ("[]", Value::Null, "invalid_type"),
+        (r#"{"op":"ping"}"#, Value::Null, "missing_field"),
+        (r#"{"id":1}"#, json!(1), "missing_field"),
+        (r#"{"id":2,"op":"dance"}"#, json!(2), "invalid_value"),
+        (r#"{"id":3,"op":"ping","x":1}"#, json!(3), "unknown_field"),
+        (
+            r#"{"id":4,"op":"subscribe","conversation_id":"1"}"#,
+            json!(4),
+            "invalid_type",
+        ),
+    ];
+
+    for (frame, re, expected) in nonsense {
+        socket.send(Message::text(frame)).await.unwrap();
+        let answer = answer(&mut socket).await;
+        assert_eq!((&answer["re"], code(&answer)), (&re, expected), "{frame}");
+    }
+    socket.send(Message::binary(vec![1, 2, 3])).await.unwrap();
+    assert_eq!(code(&answer(&mut socket).await), "invalid_type");
+    socket
+        .send(Message::text(r#"{"id":5,"op":"ping"}"#))
+        .await
+        .unwrap();
+    assert_eq!(answer(&mut socket).await["ok"], true);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn the_sixty_first_frame_in_ten_seconds_is_refused() {
+    let stage = LiveFixture::open().await;
+    let mut socket = connect(&stage.bob).await.unwrap();
+    for id in 1..=61 {
+        let frame = format!(r#"{{"id":{id},"op":"ping"}}"#);
+        socket.send(Message::text(frame)).await.unwrap();
+    }
+
+    for id in 1..=60 {
+        assert_eq!(answer(&mut socket).await["re"], id);
+    }
+    let refused = answer(&mut socket).await;
+
+    assert_eq!(
+        (&refused["re"], code(&refused)),
+        (&json!(61), "rate_limited")
+    );
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_frame_may_have_64_kib_and_not_one_byte_more() {
+    let stage = LiveFixture::open().await;
+    let mut socket = connect(&stage.bob).await.unwrap();
+    let padded = |length: usize| {
+        let frame = r#"{"id":1,"op":"ping"}"#;
+        format!("{frame}{}", " ".repeat(length - frame.len()))
+    };
+
+    socket.send(Message::text(padded(65_536))).await.unwrap();
+    assert_eq!(answer(&mut socket).await["ok"], true);
+    socket.send(Message::text(padded(65_537))).await.unwrap();
+
+    assert_eq!(closing(&mut socket).await, 1009);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_message_in_pieces_may_not_be_longer_either() {
+    let stage = LiveFixture::open().await;
+    let mut socket = connect(&stage.bob).await.unwrap();
+    let piece = |code, is_last| {
+        Message::Frame(Frame::message(
+            vec![b' '; 40_000],
+            OpCode::Data(code),
+            is_last,
+        ))
+    };
+
+    socket.send(piece(Data::Text, false)).await.unwrap();
+    socket.send(piece(Data::Continue, false)).await.unwrap();
+
+    assert_eq!(closing(&mut socket).await, 1009);
+    stage.close().await;
+}
+
+/// A peer below any protocol: it reads bytes and answers nothing.
+async fn bare(stage: &LiveFixture) -> TcpStream {
+    let address = stage.house.base.trim_start_matches("http://");
+    let mut peer = TcpStream::connect(address).await.unwrap();
+    let upgrade = format!(
+        "GET /ws HTTP/1.1\r\nHost: {address}\r\nOrigin: {}\r\nCookie: {}\r\nConnection: Upgrade\r\n\
+         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        stage.house.base,
+        stage.bob.cookie()
+    );
+    peer.write_all(upgrade.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(peer.read_u8().await.unwrap());
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101"));
+    peer
+}
+
+#[tokio::test]
+async fn a_frame_is_refused_by_the_length_it_announces() {
+    let stage = LiveFixture::open().await;
+    let mut peer = bare(&stage).await;
+
+    // A text of a gibibyte, of which nothing comes.
+    let header = [0x81, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 1, 2, 3, 4];
+    peer.write_all(&header).await.unwrap();
+
+    let mut heard = Vec::new();
+    peer.read_to_end(&mut heard).await.unwrap();
+    assert_eq!(
+        heard[..4],
+        [0x88, 11, 0x03, 0xf1],
+        "a close frame with 1009"
+    );
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_peer_that_answers_no_ping_is_given_up() {
+    let stage = LiveFixture::open_changed(&[], |app| {
+        app.socket_timeouts.ping_interval = std::time::Duration::from_millis(40);
+        app.socket_timeouts.silence_timeout = std::time::Duration::from_millis(150);
+    })
+    .await;
+    let mut peer = bare(&stage).await;
+
+    let mut heard = Vec::new();
+    peer.read_to_end(&mut heard).await.unwrap();
+
+    assert_eq!(heard[..2], [0x89, 0], "a ping");
+    assert!(heard.ends_with(b"silent"));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_peer_that_answers_pings_is_kept() {
+    let stage = LiveFixture::open_changed(&[], |app| {
+        app.socket_timeouts.ping_interval = std::time::Duration::from_millis(20);
+        app.socket_timeouts.silence_timeout = std::time::Duration::from_secs(2);
+    })
+    .await;
+    let mut socket = connect(&stage.bob).await.unwrap();
+    let begin = std::time::Instant::now();
+
+    // The library answers each ping as it reads it.
+    while begin.elapsed().as_millis() < 3_000 {
+        assert!(matches!(socket.next().await, Some(Ok(Message::Ping(_)))));
+    }
+
+    socket
+        .send(Message::text(r#"{"id":1,"op":"ping"}"#))
+        .await
+        .unwrap();
+    let answer = loop {
+        match socket.next().await {
+            Some(Ok(Message::Text(text))) => break text,
+            Some(Ok(_)) => {}
+            other => panic!("the socket lives: {other:?}"),
+        }
+    };
+    assert!(answer.contains("\"ok\":true"));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_ping_of_the_protocol_is_answered_with_its_payload() {
+    let stage = LiveFixture::open().await;
+    let mut socket = connect(&stage.bob).await.unwrap();
+
+    socket
+        .send(Message::Ping("are you there".into()))
+        .await
+        .unwrap();
+
+    let pong = socket.next().await.unwrap().unwrap();
+    assert_eq!(pong, Message::Pong("are you there".into()));
+    stage.close().await;
+}

@@ -1,0 +1,291 @@
+//! A long evening: one person in two tabs and two characters talk, the model fails now and then,
+//! and the server is killed in their midst, each time at another moment.
+//!
+//! At its end nothing acknowledged is lost, nothing is doubled, nothing is stuck, and both tabs
+//! show what the database holds, without a reload. TROUPE_SLOW_TESTS=1 makes it ten such evenings.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::Value;
+use serde_json::json;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::backends::on_both;
+use crate::support::client_model::ClientModel;
+use crate::support::event_invariants;
+use crate::support::facts::Facts;
+use crate::support::invariants;
+use crate::support::test_space::TestSpace;
+use crate::support::timeline::Timeline;
+use crate::support::wait;
+
+/// Stale time and one sweep of the room's short leases, and what a busy machine may add.
+const RECOVERY_TIME: Duration = Duration::from_millis(1500 + 300 + 5_000);
+
+/// A model that hangs is given up soon, so that the evening ends.
+const SHORT_TIMEOUTS: &[(&str, &str)] = &[
+    ("LLM_FIRST_CHUNK_TIMEOUT_MS", "1000"),
+    ("LLM_IDLE_TIMEOUT_MS", "1000"),
+    ("RUN_TIMEOUT_MS", "4000"),
+];
+
+/// The dice of the faults: a broken connection early, a failure in mid-sentence later.
+const SEED: u64 = 8;
+
+/// When the server is killed.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// Somebody posts, and has no answer yet.
+    BeforeTheAnswer,
+    /// The post is acknowledged.
+    AfterTheAnswer,
+    /// The reply is being written.
+    InTheReply,
+    /// The reply was just shown.
+    AfterTheReply,
+    /// Nothing happens.
+    InTheSilence,
+}
+
+/// In which exchanges of twenty the server is killed, and when.
+fn moment_of(n: usize) -> Option<Moment> {
+    match n % 20 {
+        2 => Some(Moment::InTheReply),
+        5 => Some(Moment::BeforeTheAnswer),
+        8 => Some(Moment::AfterTheAnswer),
+        13 => Some(Moment::AfterTheReply),
+        19 => Some(Moment::InTheSilence),
+        _ => None,
+    }
+}
+
+/// Twenty posts and their replies are a conversation of forty.
+fn n_posts() -> usize {
+    let is_long = env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
+    if is_long { 200 } else { 20 }
+}
+
+on_both! {
+    async fn a_session_with_five_kills_loses_and_duplicates_nothing(backend) {
+        let settings = json!({"reply_order": "list", "user_turn_debounce_ms": 20});
+        let mut room = TestSpace::open_with(backend, settings, &["Ada", "Bob"], SHORT_TIMEOUTS).await;
+        room.upstream.misbehave(SEED, 5);
+        let tabs = [ClientModel::open(&room.person, room.conversation).await, ClientModel::open(&room.person, room.conversation).await];
+        let over = CancellationToken::new();
+        let watch = tokio::spawn(watch_invariants(room.facts().await, over.clone()));
+
+        for n in 1..=n_posts() {
+            // One tab sleeps through some exchanges, kills among them, and catches up.
+            if n % 4 == 3 {
+                tabs[1].disconnect().await;
+            }
+            one_exchange(&mut room, &tabs, n, moment_of(n)).await;
+            tabs[1].reconnect();
+        }
+
+        let mut facts = room.settle().await;
+        over.cancel();
+        let (broken, n_looks) = watch.await.expect("the watch ends by itself");
+        assert!(broken.is_empty() && n_looks > 0, "broken on the way, in {n_looks} looks: {broken:?}");
+        nothing_is_lost_or_doubled(&facts.timeline(room.conversation).await);
+        for tab in &tabs {
+            assert_shows_stored(&room, &mut facts, tab).await;
+        }
+        let n_kills = (1..=n_posts()).filter_map(moment_of).count();
+        assert!(tabs.iter().all(|tab| tab.n_connections() > n_kills), "every kill was felt in both tabs");
+        let failed_by_the_model = "SELECT CAST(count(*) AS TEXT) FROM conversation_runs WHERE status = 'failed' AND CAST(error AS TEXT) LIKE '%upstream%'";
+        assert!(facts.number(failed_by_the_model).await > 0, "the model never failed: draw another seed");
+    }
+}
+
+/// What the person says; each line only once in the evening.
+fn line(n: usize) -> String {
+    format!("Line {n} of the evening.")
+}
+
+/// One post and its reply, with a kill and a restart at the given moment.
+async fn one_exchange(
+    room: &mut TestSpace,
+    tabs: &[ClientModel; 2],
+    n: usize,
+    moment: Option<Moment>,
+) {
+    let n_shown = tabs[0].timeline().lines().len();
+    let gate = matches!(moment, Some(Moment::InTheReply)).then(|| room.hold_next_reply());
+    if matches!(moment, Some(Moment::BeforeTheAnswer)) {
+        post_into_a_kill(room, n).await;
+    }
+    post(room, n).await;
+    match moment {
+        Some(Moment::AfterTheAnswer) => kill_and_restart(room).await,
+        Some(Moment::InTheReply) => {
+            tabs[1]
+                .wait_until("the first words", |shown| {
+                    shown.stream().is_some_and(|stream| !stream.text.is_empty())
+                })
+                .await;
+            kill_and_restart(room).await;
+        }
+        Some(Moment::AfterTheReply) => {
+            wait_for_the_reply(room, &tabs[1], n_shown).await;
+            kill_and_restart(room).await;
+        }
+        Some(Moment::BeforeTheAnswer | Moment::InTheSilence) | None => {}
+    }
+    drop(gate);
+    wait_for_the_reply(room, &tabs[0], n_shown).await;
+    if matches!(moment, Some(Moment::InTheSilence)) {
+        kill_and_restart(room).await;
+    }
+}
+
+/// Says a line under its key until it is acknowledged, as the client does.
+async fn post(room: &TestSpace, n: usize) {
+    let path = format!("/api/conversations/{}/messages", room.conversation);
+    let body = json!({"content": line(n), "client_id": format!("line-{n}")});
+    wait::until("the line is acknowledged", async || {
+        let (status, answer) = room
+            .person
+            .attempt(Method::POST, &path, Some(&body))
+            .await
+            .ok()?;
+        assert!(status == 201 || status == 200, "{status} {answer}");
+        Some(())
+    })
+    .await;
+}
+
+/// Begins to post and kills the server under it: stored or not, nobody knows.
+async fn post_into_a_kill(room: &mut TestSpace, n: usize) {
+    let person = room.person.clone();
+    let path = format!("/api/conversations/{}/messages", room.conversation);
+    let body = json!({"content": line(n), "client_id": format!("line-{n}")});
+    let posting =
+        tokio::spawn(async move { person.attempt(Method::POST, &path, Some(&body)).await });
+    tokio::task::yield_now().await;
+    room.server.kill9();
+    // Its outcome, an answer or a broken line, is exactly what the person cannot rely on.
+    let _ = posting.await;
+    restart_unstuck(room).await;
+}
+
+async fn kill_and_restart(room: &mut TestSpace) {
+    room.server.kill9();
+    restart_unstuck(room).await;
+}
+
+/// Starts the server again; what the dead one left running must end within its stale time.
+async fn restart_unstuck(room: &mut TestSpace) {
+    let mut facts = room.facts().await;
+    let running = facts.hex("id");
+    let left: Vec<Option<String>> = facts
+        .rows(&format!(
+            "SELECT {running} FROM conversation_runs WHERE status = 'running'"
+        ))
+        .await
+        .into_iter()
+        .flatten()
+        .collect();
+    room.server.restart().await;
+    for run in left.into_iter().flatten() {
+        let still = format!(
+            "SELECT CAST(count(*) AS TEXT) FROM conversation_runs WHERE {running} = '{run}' AND status = 'running'"
+        );
+        wait::until_within(
+            RECOVERY_TIME,
+            "the run of the dead server ends",
+            async || (facts.number(&still).await == 0).then_some(()),
+        )
+        .await;
+    }
+}
+
+/// Waits for one more reply; where a reply failed, the person presses Retry.
+async fn wait_for_the_reply(room: &TestSpace, tab: &ClientModel, n_shown: usize) {
+    let is_answered = |shown: &Timeline| {
+        let lines = shown.lines();
+        lines.len() >= n_shown + 2 && lines.last().is_some_and(|(_, role, _)| role == "assistant")
+    };
+    wait::until("the line is answered", async || {
+        let shown = tab
+            .wait_until("a reply or a failure", |shown| {
+                is_answered(shown) || shown.state() == "failed"
+            })
+            .await;
+        if is_answered(&shown) {
+            return Some(());
+        }
+        let (status, answer) = room.person.retry(room.conversation).await;
+        // 409: what failed has been taken up in the meantime.
+        assert!(status == 202 || status == 409, "{status} {answer}");
+        None
+    })
+    .await;
+}
+
+/// Asks the database for the laws that hold at every instant until it is told that the evening is
+/// over; answers what was broken on the way, and how often it looked.
+async fn watch_invariants(mut facts: Facts, over: CancellationToken) -> (BTreeSet<String>, usize) {
+    let mut broken = BTreeSet::new();
+    let mut n_looks = 0;
+    while !over.is_cancelled() {
+        broken.extend(invariants::at_any_instant(&mut facts).await);
+        n_looks += 1;
+        let _ = timeout(Duration::from_millis(25), over.cancelled()).await;
+    }
+    (broken, n_looks)
+}
+
+fn nothing_is_lost_or_doubled(timeline: &[(i64, String, String)]) {
+    let said: Vec<&str> = timeline
+        .iter()
+        .filter(|(_, role, _)| role == "user")
+        .map(|(_, _, content)| content.as_str())
+        .collect();
+    let expected: Vec<String> = (1..=n_posts()).map(line).collect();
+    assert_eq!(
+        said, expected,
+        "every acknowledged line is there once, in order"
+    );
+    let roles: Vec<&str> = timeline.iter().map(|(_, role, _)| role.as_str()).collect();
+    assert_eq!(
+        roles,
+        ["user", "assistant"].repeat(n_posts()),
+        "every line has exactly one reply"
+    );
+    let replies: BTreeSet<&str> = timeline
+        .iter()
+        .filter(|(_, role, _)| role == "assistant")
+        .map(|(_, _, content)| content.as_str())
+        .collect();
+    assert_eq!(replies.len(), n_posts(), "no reply is stored twice");
+}
+
+/// The tab was never reloaded, and shows what the database and the list of messages hold.
+async fn assert_shows_stored(room: &TestSpace, facts: &mut Facts, tab: &ClientModel) {
+    let truth = facts.timeline(room.conversation).await;
+    let shown = tab
+        .wait_until("the truth", |shown| {
+            shown.lines() == truth && shown.state() == "idle" && shown.stream().is_none()
+        })
+        .await;
+    let listed: Vec<Value> = room.person.messages(room.conversation).await;
+    let newest = shown
+        .messages()
+        .split_off(shown.messages().len() - listed.len());
+    for (in_the_tab, in_the_list) in newest.iter().zip(&listed) {
+        assert_eq!(
+            in_the_tab, in_the_list,
+            "events, snapshots and the list carry the same documents"
+        );
+    }
+    assert_eq!(shown.complaints(), Vec::<String>::new());
+    assert_eq!(
+        event_invariants::violations(&tab.log()),
+        Vec::<String>::new()
+    );
+}

@@ -1,0 +1,134 @@
+//! Z7: the machine has no time for anybody. A heart that beats late is not taken for dead as long as
+//! it is not later than the settings allow.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::support::backends::TestBackend;
+use crate::support::ear::Ear;
+use crate::support::facts::Facts;
+use crate::support::test_space::TestSpace;
+use crate::support::wait;
+
+/// So many threads want all there is.
+const BUSY: usize = 50;
+/// So often, and for so long at a time, the node does not come to its turn at all.
+const STALLS: usize = 3;
+const STALL: Duration = Duration::from_secs(2);
+/// What is left of the stale time after a heartbeat and a stall: more than that the machine must not
+/// add, or whoever is late is rightly given up.
+const SPARE: Duration = Duration::from_millis(2_000);
+/// A heartbeat takes so many turns, one after the other: the node's, the database's, and back.
+const TURNS: u32 = 4;
+const LEASES: &[(&str, &str)] = &[
+    ("RUN_HEARTBEAT_MS", "500"),
+    ("RUN_STALE_AFTER_MS", "4500"),
+    ("REAPER_INTERVAL_MS", "200"),
+];
+
+/// Threads that never rest, and one that notes how late it comes to its turn.
+struct BusyThreads {
+    is_over: Arc<AtomicBool>,
+    busy: Vec<JoinHandle<u64>>,
+    watch: JoinHandle<Duration>,
+}
+
+impl BusyThreads {
+    fn start() -> BusyThreads {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = || Arc::clone(&is_over);
+        let busy = (0..BUSY).map(|_| {
+            let over = over();
+            thread::spawn(move || {
+                let mut n: u64 = 0;
+                while !over.load(Ordering::Relaxed) {
+                    n = std::hint::black_box(n.wrapping_add(1));
+                }
+                n
+            })
+        });
+        let busy = busy.collect();
+        let over = over();
+        let watch = thread::spawn(move || {
+            let (turn, mut latest) = (Duration::from_millis(20), Duration::ZERO);
+            while !over.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                thread::sleep(turn);
+                latest = latest.max(began.elapsed().saturating_sub(turn));
+            }
+            latest
+        });
+        BusyThreads {
+            is_over,
+            busy,
+            watch,
+        }
+    }
+
+    /// Sends it away; how late anybody came to their turn.
+    fn stop(self) -> Duration {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.busy {
+            thread.join().expect("to count is all it does");
+        }
+        self.watch.join().expect("to look is all it does")
+    }
+}
+
+async fn heartbeat(facts: &mut Facts) -> i64 {
+    let beat = "SELECT CAST(coalesce(max(heartbeat_at), 0) AS TEXT) FROM conversation_runs \
+                WHERE status = 'running'";
+    facts.number(beat).await
+}
+
+/// Fifty threads would starve other tests too: `bin/test --slow` runs it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_machine_does_not_make_runs_look_stale() {
+    let is_long = std::env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
+    if !TestBackend::Postgres.is_given() || !is_long {
+        eprintln!("not run: TROUPE_SLOW_TESTS is not 1, or no PostgreSQL is given");
+        return;
+    }
+    let room = TestSpace::open_with(TestBackend::Postgres, json!({}), &["Ada"], LEASES).await;
+    let other = room
+        .second_server_with(&[LEASES, &[("TROUPE_WORKERS", "0")]].concat())
+        .await;
+    let ear = Ear::on(&room.person, room.conversation).await;
+    let gate = room.hold_next_reply();
+    room.post("Tell me a story.").await;
+    ear.wait_for("the first words", |it| it["type"] == "stream_chunk")
+        .await;
+    let mut facts = room.facts().await;
+
+    let crowd = BusyThreads::start();
+    for _ in 0..STALLS {
+        let before = heartbeat(&mut facts).await;
+        room.server.sigstop();
+        // How long it is kept from its turn is the fault itself, no fact to wait for.
+        tokio::time::sleep(STALL).await;
+        room.server.sigcont();
+        wait::until("it beats again, or is given up", async || {
+            let now = heartbeat(&mut facts).await;
+            (now > before || now == 0).then_some(())
+        })
+        .await;
+    }
+    let latest = crowd.stop();
+    gate.open();
+    room.settle().await;
+
+    eprintln!("{BUSY} busy threads: the last came to its turn after {latest:?}");
+    if latest * TURNS > SPARE {
+        eprintln!("not judged: this machine adds more than {SPARE:?} by itself");
+        return;
+    }
+    assert_eq!(room.run_statuses().await, ["succeeded"]);
+    assert!(!other.output().contains("was abandoned"));
+}

@@ -1,0 +1,97 @@
+//! Everybody there is, as far as rights go.
+
+use crate::support::app::TestApp;
+use crate::support::person::Person;
+use serde_json::Value;
+
+/// How somebody stands to the space of a stage, in the order of the table's columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Not signed in.
+    Nobody,
+    /// Has an account, and no seat anywhere.
+    Outsider,
+    Guest,
+    Member,
+    Moderator,
+    Owner,
+    /// Runs the server, and has no seat.
+    Admin,
+    /// Was a member until removed.
+    Removed,
+    /// Owns another space.
+    Elsewhere,
+}
+
+impl Role {
+    pub const ALL: [Role; 9] = [
+        Role::Nobody,
+        Role::Outsider,
+        Role::Guest,
+        Role::Member,
+        Role::Moderator,
+        Role::Owner,
+        Role::Admin,
+        Role::Removed,
+        Role::Elsewhere,
+    ];
+
+    /// The name of the account.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Nobody => "nobody",
+            Role::Outsider => "outsider",
+            Role::Guest => "guest",
+            Role::Member => "member",
+            Role::Moderator => "moderator",
+            Role::Owner => "owner",
+            Role::Admin => "admin",
+            Role::Removed => "removed",
+            Role::Elsewhere => "elsewhere",
+        }
+    }
+
+    /// Whether they have a seat on a stage.
+    pub fn is_seated(self) -> bool {
+        matches!(
+            self,
+            Role::Guest | Role::Member | Role::Moderator | Role::Owner
+        )
+    }
+}
+
+/// A server and everybody's browser.
+pub struct RoleClients {
+    pub house: TestApp,
+    people: Vec<Person>,
+    ids: Vec<i64>,
+}
+
+impl RoleClients {
+    /// Signs everybody in at a server on which nobody works: what is queued stays queued.
+    pub async fn create(house: TestApp) -> RoleClients {
+        let base = house.base.clone();
+        let mut people = Vec::new();
+        let mut ids = Vec::new();
+        let admin = Person::set_up(&base, Role::Admin.name()).await;
+        for who in Role::ALL {
+            let person = match who {
+                Role::Nobody => Person::at(&base),
+                Role::Admin => admin.clone(),
+                other => Person::register(&base, other.name()).await,
+            };
+            let (_, session) = person.get("/api/session").await;
+            ids.push(session["user"]["id"].as_i64().unwrap_or_default());
+            people.push(person);
+        }
+        RoleClients { house, people, ids }
+    }
+
+    pub fn person(&self, who: Role) -> &Person {
+        &self.people[who as usize]
+    }
+
+    pub fn user_id(&self, who: Role) -> Value {
+        self.ids[who as usize].into()
+    }
+}

@@ -1,0 +1,340 @@
+//! The rows of the grid that are about a space and what is in it.
+
+use crate::rights::roles::Role;
+use crate::rights::table::Row;
+use crate::rights::table::Setup;
+use crate::rights::table::inside;
+use crate::rights::table::managers;
+use crate::rights::table::open;
+use crate::rights::table::owners;
+use crate::rights::table::players;
+use crate::rights::table::seated;
+use crate::rights::table::signed_in;
+use serde_json::json;
+
+pub fn spaces() -> Vec<Row> {
+    vec![
+        Row::of("GET /api/spaces", signed_in(200)),
+        Row::of("POST /api/spaces", signed_in(201)).body(|_, _| json!({"name": "Mine"})),
+        // The grid sends JSON, and this takes a form.
+        Row::of("POST /api/spaces/import", signed_in(415)),
+        Row::of("GET /api/spaces/{space_id}/export", managers(200)),
+        Row::of("GET /api/spaces/{space_id}", inside(200)),
+        Row::of("PATCH /api/spaces/{space_id}", managers(200))
+            .case("its settings")
+            .body(|_, _| json!({"description": "Another."})),
+        Row::of("PATCH /api/spaces/{space_id}", owners(200))
+            .case("archiving it")
+            .body(|_, _| json!({"status": "archived"})),
+        Row::of("DELETE /api/spaces/{space_id}", owners(204)),
+    ]
+}
+
+pub fn memberships() -> Vec<Row> {
+    const ONE: &str = "PATCH /api/memberships/{membership_id}";
+    const GO: &str = "DELETE /api/memberships/{membership_id}";
+    const NEW: &str = "POST /api/spaces/{space_id}/memberships";
+    vec![
+        Row::of("GET /api/spaces/{space_id}/memberships", inside(200)),
+        // A card is seated by who owns it; who never shared a space with it does not know of it.
+        Row::of(NEW, [401, 404, 403, 403, 404, 201, 201, 404, 404])
+            .case("a character")
+            .body(|ids, who| json!({"character_id": ids.of("character_id:spare", who)})),
+        Row::of(NEW, managers(202))
+            .case("a person whom the caller meets nowhere")
+            .body(|ids, who| json!({"user_id": ids.of("user_id", who), "role": "guest"})),
+        Row::of(NEW, managers(202))
+            .case("such a person as moderator")
+            .body(|ids, who| json!({"user_id": ids.of("user_id", who), "role": "moderator"})),
+        Row::of(ONE, seated(200))
+            .case("one's own persona")
+            .with("membership_id", "membership_id:own")
+            .body(|_, _| json!({"persona": "A knight."})),
+        Row::of(ONE, [401, 404, 200, 403, 403, 403, 403, 404, 404])
+            .case("the guest's persona")
+            .with("membership_id", "membership_id:guest")
+            .body(|_, _| json!({"persona": "A knave."})),
+        Row::of(ONE, managers(200))
+            .case("the persona of a character")
+            .with("membership_id", "membership_id:character")
+            .body(|_, _| json!({"persona": "A ghost."})),
+        Row::of(ONE, managers(200))
+            .case("the guest's role")
+            .with("membership_id", "membership_id:guest")
+            .body(|_, _| json!({"role": "member"})),
+        Row::of(ONE, managers(200))
+            .case("the guest becomes a moderator")
+            .with("membership_id", "membership_id:guest")
+            .body(|_, _| json!({"role": "moderator"})),
+        Row::of(ONE, owners(200))
+            .case("handing the space over")
+            .with("membership_id", "membership_id:moderator")
+            .body(|_, _| json!({"role": "owner"})),
+        Row::of(ONE, managers(200))
+            .case("muting a character")
+            .with("membership_id", "membership_id:character")
+            .body(|_, _| json!({"participation": "muted"})),
+        Row::of(ONE, managers(200))
+            .case("its place")
+            .with("membership_id", "membership_id:character")
+            .body(|_, _| json!({"position": 0})),
+        Row::of(ONE, managers(200))
+            .case("its talkativeness")
+            .with("membership_id", "membership_id:character")
+            .body(|_, _| json!({"talkativeness": 0.1})),
+        // The admin has no seat: theirs is the member's here, whom they may remove.
+        Row::of(GO, [401, 404, 204, 204, 204, 409, 204, 404, 404])
+            .case("leaving")
+            .with("membership_id", "membership_id:own"),
+        Row::of(GO, [401, 404, 204, 403, 204, 204, 204, 404, 404])
+            .case("removing the guest")
+            .with("membership_id", "membership_id:guest"),
+        Row::of(GO, [401, 404, 403, 403, 403, 409, 409, 404, 404])
+            .case("removing the owner")
+            .with("membership_id", "membership_id:owner"),
+        Row::of(GO, managers(204))
+            .case("removing a character")
+            .with("membership_id", "membership_id:character"),
+    ]
+}
+
+pub fn invites() -> Vec<Row> {
+    const NEW: &str = "POST /api/spaces/{space_id}/invites";
+    vec![
+        Row::of("GET /api/spaces/{space_id}/invites", managers(200)),
+        Row::of(NEW, managers(201))
+            .case("for guests")
+            .body(|_, _| json!({"role": "guest"})),
+        Row::of(NEW, managers(201))
+            .case("for moderators")
+            .body(|_, _| json!({"role": "moderator"})),
+        Row::of("DELETE /api/invites/{invite_id}", managers(204)),
+        Row::of("GET /api/spaces/{space_id}/invitations", managers(200)),
+        Row::of("DELETE /api/invitations/{invitation_id}", managers(204)),
+        Row::of("GET /api/invitations", signed_in(200)),
+        // The outsider is invited; for anyone else this invitation does not exist.
+        Row::of(
+            "POST /api/invitations/{invitation_id}/decline",
+            [401, 204, 404, 404, 404, 404, 404, 404, 404],
+        ),
+        Row::of(
+            "POST /api/invitations/{invitation_id}/accept",
+            [401, 200, 404, 404, 404, 404, 404, 404, 404],
+        ),
+        // Whoever holds the link may look through it and go in.
+        Row::of("GET /api/join/{token}", open(200)),
+        Row::of(
+            "POST /api/join/{token}",
+            [201, 201, 200, 200, 200, 200, 201, 201, 201],
+        )
+        .body(|_, who| match who {
+            Role::Nobody => json!({"display_name": "Wanda"}),
+            _ => json!({}),
+        }),
+    ]
+}
+
+pub fn characters() -> Vec<Row> {
+    vec![
+        Row::of("GET /api/characters", signed_in(200)),
+        Row::of("POST /api/characters", signed_in(201)).body(|_, _| json!({"name": "Mine"})),
+        // The grid sends JSON, and this takes a form.
+        Row::of("POST /api/characters/import", signed_in(415)),
+        Row::of("POST /api/characters/preview", signed_in(415)),
+        Row::of("PUT /api/characters/{character_id}/avatar", owners(415)),
+        Row::of("DELETE /api/characters/{character_id}/avatar", owners(200)),
+        Row::of("GET /api/characters/{character_id}", inside(200)),
+        Row::of("PATCH /api/characters/{character_id}", owners(200))
+            .body(|_, _| json!({"description": "Another."})),
+        Row::of("DELETE /api/characters/{character_id}", owners(204)),
+        Row::of(
+            "GET /api/characters/{character_id}/export",
+            [401, 404, 403, 403, 403, 200, 200, 404, 404],
+        ),
+        // This one has no picture: who sees it and who does not learn the same.
+        Row::of("GET /api/characters/{character_id}/avatar", inside(404)),
+    ]
+}
+
+/// Whoever did it, the owner of the stage, and nobody else.
+const fn one_owner(status: u16) -> [u16; 9] {
+    [401, 404, 404, 404, 404, status, 404, 404, 404]
+}
+
+pub fn presets() -> Vec<Row> {
+    vec![
+        Row::of("GET /api/presets", signed_in(200)),
+        Row::of("GET /api/presets/defaults", signed_in(200)),
+        Row::of("POST /api/presets", signed_in(201)).body(|_, _| json!({"name": "Mine"})),
+        Row::of("GET /api/presets/{preset_id}", inside(200)),
+        Row::of("PATCH /api/presets/{preset_id}", owners(200))
+            .body(|_, _| json!({"document": {"temperature": 0.5}})),
+        Row::of("DELETE /api/presets/{preset_id}", owners(204)),
+        // What is sent is no form: who may bring a file is told so, others not even that.
+        Row::of("POST /api/presets/import", signed_in(415)),
+        Row::of("GET /api/presets/{preset_id}/export", inside(200)),
+    ]
+}
+
+pub fn conversations() -> Vec<Row> {
+    const SECOND: &str = "conversation_id:second";
+    vec![
+        Row::of("GET /api/spaces/{space_id}/conversations", inside(200)),
+        Row::of("POST /api/spaces/{space_id}/conversations", players(201))
+            .body(|_, _| json!({"title": "Third"})),
+        Row::of("GET /api/conversations/{conversation_id}", inside(200)),
+        Row::of("PATCH /api/conversations/{conversation_id}", players(200))
+            .body(|_, _| json!({"title": "Renamed"})),
+        Row::of("DELETE /api/conversations/{conversation_id}", managers(204))
+            .with("conversation_id", SECOND),
+        Row::of("DELETE /api/conversations/{conversation_id}", managers(409)).case("the first one"),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/read",
+            inside(204),
+        )
+        .body(|_, _| json!({"seq": 1})),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/generate",
+            players(202),
+        ),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/regenerate",
+            players(202),
+        )
+        .with("conversation_id", SECOND),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/branch",
+            players(201),
+        )
+        .with("conversation_id", SECOND)
+        .body(|ids, who| json!({"message_id": ids.of("message_id:ai", who)})),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/stop",
+            players(202),
+        ),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/pause",
+            players(200),
+        ),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/resume",
+            players(409),
+        ),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/skip",
+            players(200),
+        ),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/retry",
+            players(409),
+        ),
+        Row::of(
+            "PATCH /api/conversations/{conversation_id}/round",
+            players(200),
+        )
+        .body(|ids, who| {
+            let seat = ids.of("membership_id:character", who);
+            json!({"round_id": ids.of("round_id", who), "slots": [seat, seat]})
+        }),
+        Row::of(
+            "GET /api/conversations/{conversation_id}/prompt",
+            players(200),
+        ),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/copilot_candidates",
+            [401, 404, 403, 202, 202, 202, 403, 404, 404],
+        )
+        .case("for oneself")
+        .body(|ids, who| json!({"membership_id": ids.of("membership_id:own", who), "count": 1})),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/copilot_candidates",
+            [401, 404, 403, 403, 403, 202, 403, 404, 404],
+        )
+        .case("for the owner")
+        .body(|ids, who| json!({"membership_id": ids.of("membership_id:owner", who), "count": 1})),
+        Row::of(
+            "GET /api/conversations/{conversation_id}/export",
+            players(200),
+        ),
+        // The grid sends JSON, and this takes a form.
+        Row::of("POST /api/spaces/{space_id}/import", players(415)),
+        // The owner began it, and it has ended.
+        Row::of("GET /api/imports/{import_id}", one_owner(200)),
+        Row::of("DELETE /api/imports/{import_id}", one_owner(409)),
+        Row::of("GET /api/jobs", signed_in(200)),
+        Row::of("GET /api/jobs/{job_id}", one_owner(200)),
+        Row::of("DELETE /api/jobs/{job_id}", one_owner(409)),
+        Row::of("GET /api/conversations/{conversation_id}/runs", inside(200)),
+        Row::of(
+            "GET /api/conversations/{conversation_id}/tool_approvals",
+            inside(200),
+        ),
+        // Nobody works, so no turn waits for an answer.
+        Row::of("POST /api/tool_approvals/{tool_approval_id}", managers(409))
+            .body(|_, _| json!({"approve": true})),
+        Row::of("GET /api/runs/{run_id}", inside(200)),
+        // The run of the stage has sent nothing.
+        Row::of("GET /api/runs/{run_id}/prompt", players(404)),
+        Row::of("POST /api/runs/{run_id}/cancel", players(202)),
+    ]
+}
+
+pub fn messages() -> Vec<Row> {
+    const ONE: &str = "PATCH /api/messages/{message_id}";
+    const GO: &str = "DELETE /api/messages/{message_id}";
+    const SELECT: &str = "POST /api/messages/{message_id}/swipes/select";
+    vec![
+        Row::of("GET /api/search", signed_in(200)),
+        Row::of(
+            "GET /api/conversations/{conversation_id}/messages",
+            inside(200),
+        ),
+        Row::of(
+            "POST /api/conversations/{conversation_id}/messages",
+            seated(201),
+        )
+        .body(|_, who: Role| json!({"content": format!("The {} again.", who.name())})),
+        Row::of(ONE, seated(200))
+            .case("one's own text")
+            .with("message_id", "message_id:own")
+            .before(Setup::Speaks)
+            .body(|_, _| json!({"content": "Said better.", "expected_version": 1})),
+        Row::of(ONE, [401, 404, 403, 403, 403, 200, 403, 404, 404])
+            .case("the owner's text")
+            .with("message_id", "message_id:owner")
+            .body(|_, _| json!({"content": "Put into your mouth.", "expected_version": 1})),
+        Row::of(ONE, managers(200))
+            .case("an AI's text")
+            .with("message_id", "message_id:ai")
+            .body(|_, _| json!({"content": "Go away.", "expected_version": 1})),
+        // The admin has said nothing: this is the member's message, which they may hide.
+        Row::of(ONE, inside(200))
+            .case("dimming one's own")
+            .with("message_id", "message_id:own")
+            .body(|_, _| json!({"visibility": "excluded"})),
+        Row::of(ONE, managers(200))
+            .case("dimming the owner's")
+            .with("message_id", "message_id:owner")
+            .body(|_, _| json!({"visibility": "excluded"})),
+        Row::of(GO, inside(204))
+            .case("one's own")
+            .with("message_id", "message_id:own"),
+        Row::of(GO, managers(204))
+            .case("the owner's")
+            .with("message_id", "message_id:owner"),
+        Row::of(GO, managers(204))
+            .case("an AI's")
+            .with("message_id", "message_id:ai"),
+        Row::of("GET /api/messages/{message_id}/swipes", inside(200)),
+        // The admin says nothing: this is the member's message, which is not the newest any more.
+        Row::of(SELECT, [401, 404, 200, 200, 200, 200, 409, 404, 404])
+            .case("of one's own")
+            .with("message_id", "message_id:own")
+            .before(Setup::Speaks)
+            .body(|_, _| json!({"position": 0})),
+        Row::of(SELECT, players(200))
+            .case("of an AI's")
+            .with("message_id", "message_id:ai")
+            .body(|_, _| json!({"position": 0})),
+    ]
+}

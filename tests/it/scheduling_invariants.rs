@@ -1,0 +1,344 @@
+//! The laws of scheduling are seen broken: each finds the one row that breaks it, and only that.
+
+use migration::Migrator;
+use migration::MigratorTrait;
+use sea_orm::Database;
+
+use crate::support::backends::TestDatabase;
+use crate::support::backends::fresh_database;
+use crate::support::backends::on_both;
+use crate::support::facts::Facts;
+use crate::support::invariants;
+use crate::support::transitions;
+
+on_both! {
+    async fn a_whole_conversation_breaks_no_law(backend) {
+        let database = fresh_database(&backend).await;
+        let mut facts = bare_tables(&database).await;
+
+        insert(&mut facts, &[conversation(), round("active", "generating", 1), slot(0, "spoken"), slot(1, "pending"), run(1, "succeeded"), message(1, 1, Some(1)), run(2, "queued")]).await;
+        store_newest(&mut facts).await;
+
+        assert_eq!(invariants::at_any_instant(&mut facts).await, Vec::<String>::new());
+        assert_eq!(invariants::at_rest(&mut facts).await.len(), 1, "at rest the queued run is one too many");
+    }
+
+    async fn each_breach_is_found(backend) {
+        let database = fresh_database(&backend).await;
+        let mut facts = bare_tables(&database).await;
+        drop_constraint_indexes(&mut facts).await;
+
+        for (law, rows) in violations() {
+            for table in ["messages", "conversation_runs", "round_slots", "conversation_rounds", "conversations"] {
+                facts.execute(&format!("DELETE FROM {table}")).await;
+            }
+            insert(&mut facts, &[vec![conversation()], rows].concat()).await;
+            if law != NEWEST {
+                store_newest(&mut facts).await;
+            }
+
+            let found = invariants::at_any_instant(&mut facts).await;
+
+            assert_eq!(found.len(), 1, "{law}: {found:?}");
+            assert!(found[0].starts_with(law), "{law}: {found:?}");
+        }
+    }
+}
+
+on_both! {
+    async fn each_illegal_move_is_found(backend) {
+        let database = fresh_database(&backend).await;
+        let mut facts = bare_tables(&database).await;
+        transitions::record(&mut facts).await;
+        let moves = [
+            ("status = 'running', lease = lease + 1, worker_id = 'node', started_at = 1, heartbeat_at = 1", 0),
+            ("status = 'queued'", 0),
+            ("status = 'running', lease = lease + 2", 1),
+            ("status = 'succeeded'", 1),
+            ("status = 'running', lease = lease + 1", 2),
+        ];
+
+        insert(&mut facts, &[conversation(), queued_run_without_a_claim()]).await;
+        insert(&mut facts, &[run(2, "running")]).await;
+        assert_eq!(transitions::illegal(&mut facts).await.len(), 1, "a run begins queued");
+        facts.execute("DELETE FROM conversation_runs WHERE status = 'running'").await;
+        facts.execute("DELETE FROM run_moves WHERE became = 'running'").await;
+        for (change, n_illegal) in moves {
+            facts.execute(&format!("UPDATE conversation_runs SET {change}")).await;
+
+            assert_eq!(transitions::illegal(&mut facts).await.len(), n_illegal, "{change}");
+        }
+    }
+}
+
+fn queued_run_without_a_claim() -> Row {
+    Row {
+        table: "conversation_runs",
+        columns: "id, conversation_id, status, reason, speaker_space_membership_id, created_at, lease",
+        values: vec![
+            Uuid(1),
+            Number(1),
+            Text("queued"),
+            Text("user_message"),
+            Number(1),
+            Number(1),
+            Number(0),
+        ],
+    }
+}
+
+/// The law about what a conversation stores of its newest messages.
+const NEWEST: &str = "L22";
+
+/// Stores them, as the scheduler does with each message.
+async fn store_newest(facts: &mut Facts) {
+    let of_role = |role| {
+        format!(
+            "(SELECT max(m.seq) FROM messages m WHERE m.conversation_id = conversations.id \
+             AND m.visibility <> 'hidden' AND m.role = '{role}')"
+        )
+    };
+    let (assistant, user) = (of_role("assistant"), of_role("user"));
+    facts
+        .execute(&format!(
+            "UPDATE conversations SET last_assistant_seq = {assistant}, last_user_seq = {user}"
+        ))
+        .await;
+    facts
+        .execute(
+            "UPDATE conversations SET last_speaker_membership_id = (SELECT max(m.space_membership_id) \
+             FROM messages m WHERE m.conversation_id = conversations.id \
+             AND m.visibility <> 'hidden' AND m.seq = conversations.last_assistant_seq)",
+        )
+        .await;
+}
+
+/// What must be found, and the rows that break it.
+fn violations() -> Vec<(&'static str, Vec<Row>)> {
+    vec![
+        (
+            "I1: a conversation has at most one queued run",
+            vec![run(1, "queued"), run(2, "queued")],
+        ),
+        (
+            "I1: a conversation has at most one running run",
+            vec![run(1, "running"), run(2, "running")],
+        ),
+        (
+            "I2",
+            vec![round("active", "generating", 0), slot(0, "pending")],
+        ),
+        (
+            "I3",
+            vec![
+                round("active", "failed", 0),
+                slot(0, "pending"),
+                run(1, "queued"),
+            ],
+        ),
+        (
+            "I4",
+            vec![round("finished", "generating", 1), slot(0, "pending")],
+        ),
+        (
+            "I4",
+            vec![
+                round("finished", "generating", 0),
+                slot(0, "spoken"),
+                slot(1, "spoken"),
+            ],
+        ),
+        (
+            "C1",
+            vec![
+                run(1, "succeeded"),
+                message(1, 1, Some(1)),
+                message(2, 2, Some(1)),
+            ],
+        ),
+        ("C2: a run that succeeded", vec![run(1, "succeeded")]),
+        (
+            "C2: a run that did not",
+            vec![run(1, "failed"), message(1, 1, Some(1))],
+        ),
+        ("I11", vec![run(1, "canceled"), message(1, 1, Some(1))]),
+        ("T1", vec![message(1, 1, None), message(2, 3, None)]),
+        (NEWEST, vec![message(1, 1, None)]),
+        ("S3", vec![unfinished_failure()]),
+        ("S14", vec![unexplained_cancel()]),
+    ]
+}
+
+/// A table, its columns, and their values as SQL; a round or a run is named by a small number.
+#[derive(Clone)]
+struct Row {
+    table: &'static str,
+    columns: &'static str,
+    values: Vec<Value>,
+}
+
+#[derive(Clone)]
+enum Value {
+    Number(i64),
+    Text(&'static str),
+    Uuid(i64),
+    Null,
+}
+
+use Value::Null;
+use Value::Number;
+use Value::Text;
+use Value::Uuid;
+
+fn conversation() -> Row {
+    Row {
+        table: "conversations",
+        columns: "id, space_id, kind, rev, created_at",
+        values: vec![Number(1), Number(1), Text("root"), Number(9), Number(1)],
+    }
+}
+
+fn round(status: &'static str, state: &'static str, cursor: i64) -> Row {
+    let columns = "id, conversation_id, status, state, cursor, seed, created_at";
+    Row {
+        table: "conversation_rounds",
+        columns,
+        values: vec![
+            Uuid(1),
+            Number(1),
+            Text(status),
+            Text(state),
+            Number(cursor),
+            Number(1),
+            Number(1),
+        ],
+    }
+}
+
+fn slot(position: i64, status: &'static str) -> Row {
+    let columns = "round_id, position, space_membership_id, status, chosen_because";
+    Row {
+        table: "round_slots",
+        columns,
+        values: vec![Uuid(1), Number(position), Number(1), Text(status), Text("")],
+    }
+}
+
+/// A run of round 1 as the queue would leave it in this status.
+fn run(id: i64, status: &'static str) -> Row {
+    let columns = "id, conversation_id, round_id, status, reason, speaker_space_membership_id, created_at, lease, worker_id, started_at, heartbeat_at, cutoff_seq, run_seq, finished_at, error, canceled_because";
+    let is_over = !["queued", "running"].contains(&status);
+    let ended = if is_over { Number(3) } else { Null };
+    let error = if status == "failed" { Text("{}") } else { Null };
+    let reason = if status == "canceled" {
+        Text("stopped")
+    } else {
+        Null
+    };
+    let owner = [Number(1), Text("node"), Number(2), Number(2), Number(1)];
+    let values = [
+        vec![
+            Uuid(id),
+            Number(1),
+            Uuid(1),
+            Text(status),
+            Text("user_message"),
+            Number(1),
+            Number(1),
+        ],
+        owner.to_vec(),
+        vec![Number(id)],
+        vec![ended, error, reason],
+    ]
+    .concat();
+    Row {
+        table: "conversation_runs",
+        columns,
+        values,
+    }
+}
+
+/// A failed run that says neither when nor why.
+fn unfinished_failure() -> Row {
+    let mut row = run(1, "failed");
+    row.values.truncate(row.values.len() - 3);
+    row.values.extend([Null, Null, Null]);
+    row
+}
+
+/// A canceled run that does not say why.
+fn unexplained_cancel() -> Row {
+    let mut row = run(1, "canceled");
+    row.values.pop();
+    row.values.push(Null);
+    row
+}
+
+fn message(id: i64, seq: i64, run: Option<i64>) -> Row {
+    let columns = "id, conversation_id, seq, space_membership_id, content, conversation_run_id, created_at, rev";
+    Row {
+        table: "messages",
+        columns,
+        values: vec![
+            Number(id),
+            Number(1),
+            Number(seq),
+            Number(1),
+            Text("text"),
+            run.map_or(Null, Uuid),
+            Number(1),
+            Number(1),
+        ],
+    }
+}
+
+async fn insert(facts: &mut Facts, rows: &[Row]) {
+    for row in rows {
+        let values: Vec<String> = row.values.iter().map(|value| sql(facts, value)).collect();
+        facts
+            .execute(&format!(
+                "INSERT INTO {} ({}) VALUES ({})",
+                row.table,
+                row.columns,
+                values.join(", ")
+            ))
+            .await;
+    }
+}
+
+fn sql(facts: &Facts, value: &Value) -> String {
+    match value {
+        Number(number) => number.to_string(),
+        Text(text) => format!("'{text}'"),
+        Null => "NULL".to_owned(),
+        Uuid(n) => match facts {
+            Facts::Sqlite(_) => format!("X'{n:032x}'"),
+            Facts::Postgres(_) => format!("'{n:032x}'"),
+        },
+    }
+}
+
+/// An empty database with all tables, in which a row may stand without its parents.
+async fn bare_tables(database: &TestDatabase) -> Facts {
+    let connection = Database::connect(database.url())
+        .await
+        .expect("the test database answers");
+    Migrator::up(&connection, None)
+        .await
+        .expect("every migration applies to an empty database");
+    connection.close().await.expect("a connection closes");
+    let mut facts = Facts::open(database).await;
+    facts.ignore_parents().await;
+    facts
+}
+
+/// The first guard of a law is the database itself; here the second one is looked at.
+async fn drop_constraint_indexes(facts: &mut Facts) {
+    for index in [
+        "one_running_run_per_conversation",
+        "one_queued_run_per_conversation",
+        "one_message_per_run",
+    ] {
+        facts.execute(&format!("DROP INDEX {index}")).await;
+    }
+}

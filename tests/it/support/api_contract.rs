@@ -1,0 +1,141 @@
+//! The API document as a contract: whatever a person or an ear of a test hears is held to it.
+//!
+//! Stricter than the document, which leaves room for more fields: here a field that it does not
+//! tell of is a fault.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::LazyLock;
+
+use jsonschema::Draft;
+use jsonschema::Validator;
+use parking_lot::Mutex;
+use reqwest::Method;
+use serde_json::Value;
+use serde_json::json;
+use troupe::server::endpoints;
+
+static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::new);
+
+struct Contract {
+    document: Value,
+    /// Its components, strict.
+    components: Value,
+    /// By the text of a schema.
+    validators: Mutex<HashMap<String, Arc<Validator>>>,
+}
+
+/// The document of this build.
+pub fn document() -> &'static Value {
+    &CONTRACT.document
+}
+
+/// Holds an answer to the document; addresses and methods that it does not tell of are left alone.
+pub fn check_response(method: &Method, path: &str, status: u16, body: &Value) {
+    let path = path.split('?').next().unwrap_or_default();
+    let Some((place, operations)) = CONTRACT.place(path) else {
+        return;
+    };
+    let operation = &operations[method.as_str().to_lowercase()];
+    if operation.is_null() {
+        return;
+    }
+    let what = format!("{method} {place} answers {status}");
+    let answer = CONTRACT.resolved(&operation["responses"][status.to_string()]);
+    assert!(
+        !answer.is_null(),
+        "{what}, of which the document does not tell"
+    );
+    let content = &answer["content"];
+    match content.get("application/json") {
+        Some(json) => CONTRACT.fits(&json["schema"], body, &what),
+        None if content.is_object() => assert!(body.is_string(), "{what}: JSON, of all things"),
+        None => assert_eq!(
+            body, "",
+            "{what} with a body, of which the document does not tell"
+        ),
+    }
+}
+
+/// Holds a frame of the server to the document.
+pub fn check_frame(frame: &Value) {
+    let schema = &CONTRACT.document["paths"]["/ws"]["get"]["x-server-frame"];
+    CONTRACT.fits(schema, frame, "the socket says");
+}
+
+impl Contract {
+    fn new() -> Self {
+        let document = endpoints::all().document();
+        let mut components = document["components"].clone();
+        strict(&mut components["schemas"]);
+        Self {
+            document,
+            components,
+            validators: Mutex::default(),
+        }
+    }
+
+    /// The path of the document that an address belongs to: the one with most words of its own.
+    fn place(&self, path: &str) -> Option<(&str, &Value)> {
+        let paths = self.document["paths"].as_object().into_iter().flatten();
+        let fitting = paths.filter(|(place, _)| fits_place(place, path));
+        let found = fitting.min_by_key(|(place, _)| place.matches('{').count());
+        found.map(|(place, operations)| (place.as_str(), operations))
+    }
+
+    fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
+        let pointer = value["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
+        let found = pointer.map(|it| self.document.pointer(it));
+        found.map_or(value, |it| it.expect("a reference leads somewhere"))
+    }
+
+    fn fits(&self, schema: &Value, value: &Value, what: &str) {
+        let validator = self.validator(schema);
+        let faults: Vec<_> = validator
+            .iter_errors(value)
+            .map(|fault| format!("{} at {:?}", fault, fault.instance_path().to_string()))
+            .collect();
+        let faults = faults.join("\n");
+        assert!(
+            faults.is_empty(),
+            "{what}, not as the document tells:\n{faults}\n{value:#}"
+        );
+    }
+
+    fn validator(&self, schema: &Value) -> Arc<Validator> {
+        let mut validators = self.validators.lock();
+        let made = validators.entry(schema.to_string()).or_insert_with(|| {
+            let whole = json!({"components": self.components, "allOf": [schema]});
+            let options = jsonschema::options().with_draft(Draft::Draft202012);
+            let validator = options.should_validate_formats(true).build(&whole);
+            Arc::new(validator.expect("a schema of the document is one"))
+        });
+        Arc::clone(made)
+    }
+}
+
+fn fits_place(place: &str, path: &str) -> bool {
+    let (place, path) = (place.split('/'), path.split('/'));
+    let (places, parts): (Vec<_>, Vec<_>) = (place.collect(), path.collect());
+    places.len() == parts.len()
+        && places
+            .iter()
+            .zip(&parts)
+            .all(|(place, part)| place.starts_with('{') || place == part)
+}
+
+/// No object has fields that are not listed.
+fn strict(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if fields.get("properties").is_some_and(Value::is_object)
+                && !fields.contains_key("additionalProperties")
+            {
+                fields.insert("additionalProperties".to_owned(), json!(false));
+            }
+            fields.values_mut().for_each(strict);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strict),
+        _ => {}
+    }
+}

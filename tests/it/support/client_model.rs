@@ -1,0 +1,233 @@
+//! A tab of a browser: a timeline that listens, notices gaps, and comes back by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::SinkExt;
+use futures::StreamExt;
+use parking_lot::Mutex;
+use serde_json::Value;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Error;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::support::ear::Socket;
+use crate::support::ear::connect;
+use crate::support::person::Person;
+use crate::support::timeline::Then;
+use crate::support::timeline::Timeline;
+use crate::support::wait::DEADLINE;
+
+/// How long a tab waits before it knocks again.
+const RECONNECT_DELAY: Duration = Duration::from_millis(50);
+
+/// One conversation in one tab. It reconnects for as long as it lives and is never reloaded.
+pub struct ClientModel {
+    shown: Arc<Mutex<ClientState>>,
+    changed: watch::Receiver<u64>,
+    is_awake: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+/// What the tab holds, and how it came to it.
+#[derive(Default)]
+struct ClientState {
+    timeline: Timeline,
+    is_connected: bool,
+    n_connections: usize,
+    n_gaps: usize,
+    log: Vec<Value>,
+}
+
+impl ClientModel {
+    /// Opens a tab and waits for its first snapshot.
+    pub async fn open(person: &Person, conversation: i64) -> ClientModel {
+        let shown = Arc::new(Mutex::new(ClientState::default()));
+        let (told, changed) = watch::channel(0);
+        let is_awake = watch::Sender::new(true);
+        let tab = Tab {
+            person: person.clone(),
+            conversation,
+            shown: Arc::clone(&shown),
+            told,
+            is_awake: is_awake.subscribe(),
+            asked: None,
+            next_id: 0,
+        };
+        let fold = ClientModel {
+            shown,
+            changed,
+            is_awake,
+            task: tokio::spawn(tab.run()),
+        };
+        fold.wait_until("the first snapshot", |timeline| timeline.rev().is_some())
+            .await;
+        fold
+    }
+
+    /// The laptop is shut: the socket closes, and nothing is heard until `wake`.
+    pub async fn disconnect(&self) {
+        self.is_awake.send_replace(false);
+        self.wait_until("the socket is closed", |_| !self.shown.lock().is_connected)
+            .await;
+    }
+
+    /// The laptop is opened again.
+    pub fn reconnect(&self) {
+        self.is_awake.send_replace(true);
+    }
+
+    /// What is shown right now.
+    pub fn timeline(&self) -> Timeline {
+        self.shown.lock().timeline.clone()
+    }
+
+    /// Every frame of all its connections; each connection begins with `{"connected": n}`.
+    pub fn log(&self) -> Vec<Value> {
+        self.shown.lock().log.clone()
+    }
+
+    /// How often it had to connect.
+    pub fn n_connections(&self) -> usize {
+        self.shown.lock().n_connections
+    }
+
+    /// How many gaps it noticed and mended.
+    pub fn n_gaps(&self) -> usize {
+        self.shown.lock().n_gaps
+    }
+
+    /// Waits until what is shown fits; panics with what is shown when it never does.
+    pub async fn wait_until(&self, what: &str, fits: impl Fn(&Timeline) -> bool) -> Timeline {
+        let mut changed = self.changed.clone();
+        let search = async {
+            loop {
+                changed.borrow_and_update();
+                let timeline = self.timeline();
+                if fits(&timeline) {
+                    return timeline;
+                }
+                changed
+                    .changed()
+                    .await
+                    .expect("a tab lives as long as its handle");
+            }
+        };
+        timeout(DEADLINE, search)
+            .await
+            .unwrap_or_else(|_| panic!("waited {DEADLINE:?} in vain for: {what}\n{}", self.tail()))
+    }
+
+    /// The last frames and the shown lines, for the report of a failure.
+    pub fn tail(&self) -> String {
+        let shown = self.shown.lock();
+        let from = shown.log.len().saturating_sub(15);
+        let lines: Vec<String> = shown.log[from..].iter().map(Value::to_string).collect();
+        format!(
+            "shown: rev {:?}, state {}, {:?}\nlast frames:\n{}",
+            shown.timeline.rev(),
+            shown.timeline.state(),
+            shown.timeline.lines().last(),
+            lines.join("\n")
+        )
+    }
+}
+
+impl Drop for ClientModel {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The side of the tab that talks.
+struct Tab {
+    person: Person,
+    conversation: i64,
+    shown: Arc<Mutex<ClientState>>,
+    told: watch::Sender<u64>,
+    is_awake: watch::Receiver<bool>,
+    /// The id of the subscribe that is not answered yet.
+    asked: Option<i64>,
+    next_id: i64,
+}
+
+impl Tab {
+    async fn run(mut self) {
+        let mut is_awake = self.is_awake.clone();
+        loop {
+            if is_awake.wait_for(|awake| *awake).await.is_err() {
+                return;
+            }
+            if let Ok(socket) = connect(&self.person).await {
+                tokio::select! {
+                    // A broken connection is no news: knock again.
+                    _ = self.listen(socket) => {}
+                    _ = is_awake.wait_for(|awake| !*awake) => {}
+                }
+                self.shown.lock().is_connected = false;
+                self.told.send_modify(|n| *n += 1);
+            }
+            sleep(RECONNECT_DELAY).await;
+        }
+    }
+
+    async fn listen(&mut self, mut socket: Socket) -> Result<(), Error> {
+        {
+            let mut shown = self.shown.lock();
+            shown.n_connections += 1;
+            shown.is_connected = true;
+            let connected = json!({"connected": shown.n_connections});
+            shown.log.push(connected);
+        }
+        self.asked = None;
+        self.subscribe(&mut socket).await?;
+        while let Some(frame) = socket.next().await {
+            let Message::Text(text) = frame? else {
+                continue;
+            };
+            let frame: Value =
+                serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"));
+            let then = self.apply(frame);
+            self.told.send_modify(|n| *n += 1);
+            if then == Then::SubscribeAgain && self.asked.is_none() {
+                self.shown.lock().n_gaps += 1;
+                self.subscribe(&mut socket).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn subscribe(&mut self, socket: &mut Socket) -> Result<(), Error> {
+        self.next_id += 1;
+        let mut frame =
+            json!({"id": self.next_id, "op": "subscribe", "conversation_id": self.conversation});
+        if let Some(rev) = self.shown.lock().timeline.rev() {
+            frame["after_rev"] = json!(rev);
+        }
+        self.asked = Some(self.next_id);
+        socket.send(Message::text(frame.to_string())).await
+    }
+
+    fn apply(&mut self, frame: Value) -> Then {
+        let mut shown = self.shown.lock();
+        let is_answer = frame.get("re").is_some();
+        let then = if is_answer && frame["re"].as_i64() == self.asked {
+            self.asked = None;
+            // A refusal leaves the tab as it is; whoever waits for it sees the frame in the log.
+            if frame["ok"] == true {
+                shown.timeline.take_snapshot(&frame);
+            }
+            Then::Listen
+        } else if frame["type"] != "resync" && frame["conversation_id"] != self.conversation {
+            Then::Listen
+        } else {
+            shown.timeline.hear(&frame)
+        };
+        shown.log.push(frame);
+        then
+    }
+}

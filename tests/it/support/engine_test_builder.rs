@@ -1,0 +1,203 @@
+//! What an engine room is like before anybody enters, and how it is opened.
+
+use std::time::Duration;
+
+use troupe::clock::Clock;
+use troupe::db::connect::Db;
+use troupe::db::connect::DbOptions;
+use troupe::generation::call_limits::CallLimits;
+use troupe::providers::call_metrics::ProviderMetrics;
+use troupe::providers::encryption::SecretCipher;
+use troupe::providers::provider_factory::ProviderFactory;
+use troupe::realtime::hub::Hub;
+use troupe::realtime::topic::Topic;
+use troupe::runs::engine::RunEngine;
+use troupe::runs::services::RunServices;
+use troupe::runs::services::RunSettings;
+use troupe::shutdown::Shutdown;
+use troupe::spaces::space;
+use troupe::tools::mcp::tool_cache::McpToolCache;
+use troupe::tools::tool_runtime::ToolRuntime;
+
+use crate::support::backends::TestBackend;
+use crate::support::backends::migrated_database;
+use crate::support::engine_test::EngineTest;
+use crate::support::engine_test::TestUser;
+use crate::support::event_recorder::EventRecorder;
+use crate::support::fake_postgres_clock;
+use crate::support::fixtures;
+use crate::support::model_call;
+use crate::support::postgres_proxy::PostgresProxy;
+use crate::support::upstream::server::Upstream;
+
+/// What a room is like before anybody enters.
+pub struct EngineTestBuilder {
+    backend: TestBackend,
+    cast: Vec<String>,
+    rules: Box<dyn FnOnce(&mut space::Model) + Send>,
+    settings: RunSettings,
+    is_started: bool,
+    has_postgres_proxy: bool,
+    has_own_clock: bool,
+}
+
+impl EngineTest {
+    pub fn builder(backend: TestBackend) -> EngineTestBuilder {
+        EngineTestBuilder {
+            backend,
+            cast: vec!["Ada".to_owned()],
+            rules: Box::new(|it| it.reply_order = space::ReplyOrder::List),
+            settings: settings(),
+            is_started: true,
+            has_postgres_proxy: false,
+            has_own_clock: false,
+        }
+    }
+}
+
+/// Nothing happens by itself in the span of a test but what the dispatcher does.
+fn settings() -> RunSettings {
+    const NEVER: Duration = Duration::from_secs(3_600);
+    RunSettings {
+        workers: 1,
+        max_running: 64,
+        max_per_provider: 64,
+        heartbeat: NEVER,
+        stale_after: Duration::from_secs(30),
+        reaper_interval: NEVER,
+        stream_slice: Duration::ZERO,
+        call_limits: CallLimits {
+            backoff: Duration::from_millis(1),
+            ..CallLimits::default()
+        },
+        stored_bytes: 0,
+    }
+}
+
+impl EngineTestBuilder {
+    /// The characters in place of Ada alone.
+    pub fn cast(mut self, names: &[&str]) -> Self {
+        self.cast = names.iter().map(|it| (*it).to_owned()).collect();
+        self
+    }
+
+    /// Changes the space; without it the order is `list`.
+    pub fn rules(mut self, change: impl FnOnce(&mut space::Model) + Send + 'static) -> Self {
+        let before = self.rules;
+        self.rules = Box::new(|it| {
+            before(it);
+            change(it);
+        });
+        self
+    }
+
+    /// Changes how the node is run.
+    pub fn settings(mut self, change: impl FnOnce(&mut RunSettings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// Nothing works, beats or reaps by itself.
+    pub fn not_started(mut self) -> Self {
+        self.is_started = false;
+        self
+    }
+
+    /// On PostgreSQL every statement passes a wire that counts it.
+    pub fn with_postgres_proxy(mut self) -> Self {
+        self.has_postgres_proxy = self.backend == TestBackend::Postgres;
+        self
+    }
+
+    /// On PostgreSQL the database has a clock of its own that a test sets.
+    pub fn with_settable_clock(mut self) -> Self {
+        self.has_own_clock = self.backend == TestBackend::Postgres;
+        self
+    }
+
+    pub async fn open(self) -> EngineTest {
+        let database = migrated_database(&self.backend).await;
+        if self.has_own_clock {
+            fake_postgres_clock::install(&database).await;
+        }
+        let wire = match self.has_postgres_proxy {
+            true => Some(PostgresProxy::start(database.url()).await),
+            false => None,
+        };
+        let db = connect(wire.as_ref().map_or(database.url(), PostgresProxy::url)).await;
+        let upstream = Upstream::start().await;
+        let clock = Clock::manual();
+        let models = models();
+        let placed = fixtures::insert_fixtures(
+            &db,
+            &models.cipher,
+            clock.now(),
+            &upstream.base_url(),
+            &self.cast,
+            self.rules,
+        )
+        .await;
+        let hub = Hub::new();
+        let ear = EventRecorder::subscribe(&hub, Topic::Conversation(placed.conversation));
+        let engine = start_node(&db, &hub, &clock, models, self.settings);
+        if self.is_started {
+            engine.start().await.expect("there is nothing to heal");
+        }
+        EngineTest {
+            user: TestUser {
+                membership: placed.human,
+                engine: engine.clone(),
+                conversation: placed.conversation,
+            },
+            engine,
+            upstream,
+            clock,
+            db,
+            events: ear,
+            space: placed.space,
+            conversation: placed.conversation,
+            postgres_proxy: wire,
+            database,
+        }
+    }
+}
+
+/// Connections as a process of its own has them.
+pub async fn connect(url: &str) -> Db {
+    let options = DbOptions {
+        url: url.to_owned(),
+        synchronous_full: false,
+    };
+    let db = Db::connect(&options).await;
+    db.expect("the database of a test can be opened")
+}
+
+fn models() -> ProviderFactory {
+    ProviderFactory {
+        registry: model_call::registry(),
+        cipher: SecretCipher::new("a secret of tests"),
+        metrics: ProviderMetrics::default(),
+    }
+}
+
+/// A node over these connections, with an engine that is not started.
+pub fn start_node(
+    db: &Db,
+    hub: &Hub,
+    clock: &Clock,
+    models: ProviderFactory,
+    settings: RunSettings,
+) -> RunEngine {
+    RunEngine::new(RunServices::new(
+        db.clone(),
+        hub.clone(),
+        clock.clone(),
+        Shutdown::new(),
+        models,
+        (
+            ToolRuntime::default(),
+            McpToolCache::new(model_call::egress()),
+        ),
+        settings,
+    ))
+}

@@ -1,0 +1,208 @@
+//! The laws of events, held against what one client heard: I7, I9, I10, and the order of typing.
+//!
+//! Pure functions over a log of frames. A log may span several connections, each opened by a
+//! `{"connected": n}` mark, as `Fold` keeps it; the log of an `Ear` is one connection.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::support::timeline::Then;
+use crate::support::timeline::Timeline;
+
+/// Every breach of the laws of events in a log.
+pub fn violations(log: &[Value]) -> Vec<String> {
+    [revs(log), endings(log), typing(log), deltas(log)].concat()
+}
+
+/// I7: within one connection, after its snapshot, each durable event carries the next `rev`.
+pub fn revs(log: &[Value]) -> Vec<String> {
+    let mut known: Option<i64> = None;
+    let mut found = Vec::new();
+    for frame in log {
+        if frame.get("connected").is_some() {
+            known = None;
+        } else if frame.get("re").is_some() && frame.get("snapshot").is_some() {
+            known = frame["rev"].as_i64();
+        } else if let (Some(rev), Some(before)) = (frame["rev"].as_i64(), known) {
+            if rev > before + 1 {
+                found.push(format!(
+                    "I7: after rev {before} came rev {rev}: {}",
+                    frame["type"]
+                ));
+            }
+            known = Some(before.max(rev));
+        }
+    }
+    found
+}
+
+/// I9: no run ends twice. (That each run ends is asked of the database.)
+pub fn endings(log: &[Value]) -> Vec<String> {
+    let mut ends: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (run, end) in log.iter().filter_map(ending) {
+        let seen = ends.entry(run).or_default();
+        // A durable end may be told again after a reconnect: the same fact, not a second one.
+        if !seen.contains(&end) {
+            seen.push(end);
+        }
+    }
+    ends.retain(|_, seen| seen.len() > 1);
+    ends.into_iter()
+        .map(|(run, seen)| {
+            format!(
+                "I9: run {run} ended {} times: {}",
+                seen.len(),
+                seen.join(", ")
+            )
+        })
+        .collect()
+}
+
+/// The run and the kind of its end, when the frame is an end.
+pub fn ending(frame: &Value) -> Option<(String, String)> {
+    let event = frame["type"].as_str()?;
+    let run = match event {
+        "run_failed" | "run_canceled" | "run_skipped" => frame["run"]["id"].as_str()?,
+        "stream_complete" if frame["status"] == "succeeded" => frame["run_id"].as_str()?,
+        _ => return None,
+    };
+    Some((run.to_owned(), event.to_owned()))
+}
+
+/// D3: within one connection a run's typing stops before the next run's begins, and only if it began.
+pub fn typing(log: &[Value]) -> Vec<String> {
+    let mut typist: Option<String> = None;
+    let mut found = Vec::new();
+    for frame in log {
+        let run = frame["run_id"].as_str().unwrap_or("").to_owned();
+        match frame["type"].as_str().unwrap_or("") {
+            "" if frame.get("connected").is_some() => typist = None,
+            "typing_start" => {
+                if let Some(before) = typist.replace(run.clone()) {
+                    found.push(format!(
+                        "D3: run {run} begins to type while {before} has not stopped"
+                    ));
+                }
+            }
+            "typing_stop" => {
+                typist.take_if(|typing| *typing == run);
+            }
+            _ => {}
+        }
+    }
+    found.extend(typist.map(|run| format!("D3: run {run} never stopped typing")));
+    found
+}
+
+/// I10: the deltas of a run that was heard whole, put together, are the text that was committed.
+pub fn deltas(log: &[Value]) -> Vec<String> {
+    let mut streams: BTreeMap<String, Timeline> = BTreeMap::new();
+    let mut is_broken: BTreeMap<String, bool> = BTreeMap::new();
+    let mut found = Vec::new();
+    for frame in log {
+        let event = frame["type"].as_str().unwrap_or("");
+        if let Some(run) = frame["run_id"]
+            .as_str()
+            .filter(|_| ["typing_start", "stream_chunk", "stream_reset"].contains(&event))
+        {
+            let began = event != "stream_chunk";
+            if began {
+                is_broken.insert(run.to_owned(), false);
+            }
+            let gap =
+                streams.entry(run.to_owned()).or_default().hear(frame) == Then::SubscribeAgain;
+            // A gap within a connection is for `Fold` to mend; here the run was not heard whole.
+            *is_broken.entry(run.to_owned()).or_insert(true) |= gap;
+        }
+        if event == "message_created" {
+            found.extend(compare(frame, &streams, &is_broken));
+        }
+    }
+    found
+}
+
+fn compare(
+    frame: &Value,
+    streams: &BTreeMap<String, Timeline>,
+    is_broken: &BTreeMap<String, bool>,
+) -> Option<String> {
+    let message = &frame["message"];
+    let run = message["conversation_run_id"].as_str()?;
+    let stream = streams.get(run)?.stream()?;
+    let content = message["content"].as_str().unwrap_or("");
+    if is_broken.get(run) != Some(&false) || stream.text.trim() == content.trim() {
+        return None;
+    }
+    Some(format!(
+        "I10: the deltas of run {run} are {} signs, its message {} signs, and they differ",
+        stream.text.len(),
+        content.len()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use serde_json::json;
+
+    use super::violations;
+
+    fn whole_run() -> Vec<Value> {
+        vec![
+            json!({"re": 1, "ok": true, "rev": 3, "snapshot": {}}),
+            json!({"type": "queue_updated", "rev": 4}),
+            json!({"type": "typing_start", "run_id": "r"}),
+            json!({"type": "stream_chunk", "run_id": "r", "offset": 0, "delta": "a"}),
+            json!({"type": "stream_chunk", "run_id": "r", "offset": 1, "delta": "b"}),
+            json!({"type": "message_created", "rev": 5, "message": {"id": 1, "conversation_run_id": "r", "content": "ab"}}),
+            json!({"type": "stream_complete", "run_id": "r", "status": "succeeded"}),
+            json!({"type": "queue_updated", "rev": 6}),
+            json!({"type": "typing_stop", "run_id": "r"}),
+        ]
+    }
+
+    #[test]
+    fn a_whole_run_breaks_no_law() {
+        assert_eq!(violations(&whole_run()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_missing_rev_is_detected() {
+        let mut log = whole_run();
+        log.remove(1);
+
+        assert_eq!(
+            violations(&log),
+            ["I7: after rev 3 came rev 5: \"message_created\""]
+        );
+    }
+
+    #[test]
+    fn a_second_end_is_detected() {
+        let mut log = whole_run();
+        log.push(json!({"type": "run_canceled", "run": {"id": "r"}, "rev": 7}));
+
+        assert_eq!(
+            violations(&log),
+            ["I9: run r ended 2 times: stream_complete, run_canceled"]
+        );
+    }
+
+    #[test]
+    fn typing_that_never_stops_is_detected() {
+        let mut log = whole_run();
+        log.pop();
+
+        assert_eq!(violations(&log), ["D3: run r never stopped typing"]);
+    }
+
+    #[test]
+    fn deltas_that_differ_from_the_text_are_detected() {
+        let mut log = whole_run();
+        log[4]["delta"] = json!("c");
+
+        assert_eq!(violations(&log).len(), 1);
+        assert!(violations(&log)[0].starts_with("I10"));
+    }
+}

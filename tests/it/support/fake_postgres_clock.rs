@@ -1,0 +1,36 @@
+//! A clock of the database's own: PostgreSQL finds another `clock_timestamp()` before the system's,
+//! which is as far from it as the test says.
+
+use crate::support::backends::TestDatabase;
+use crate::support::facts::Facts;
+
+/// Gives it to a database; whoever connects from now on is told that time.
+pub async fn install(database: &TestDatabase) {
+    let name = database.url().rsplit('/').next().unwrap_or_default();
+    let mut facts = Facts::open(database).await;
+    facts
+        .execute(&format!(
+            "CREATE SCHEMA hand;
+             CREATE TABLE hand.clock (ahead interval NOT NULL);
+             INSERT INTO hand.clock VALUES ('0');
+             CREATE FUNCTION hand.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+               'SELECT pg_catalog.clock_timestamp() + ahead FROM hand.clock';
+             ALTER DATABASE {name} SET search_path = public, hand, pg_catalog"
+        ))
+        .await;
+}
+
+/// Has it answer only after so many seconds.
+pub async fn delay(facts: &mut Facts, seconds: f64) {
+    let slow = format!(
+        "CREATE OR REPLACE FUNCTION hand.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS
+           'BEGIN PERFORM pg_sleep({seconds}); RETURN pg_catalog.clock_timestamp(); END'"
+    );
+    facts.execute(&slow).await;
+}
+
+/// Sets it so many hours ahead of the right time, or back.
+pub async fn set(facts: &mut Facts, hours: i64) {
+    let set = format!("UPDATE hand.clock SET ahead = '{hours} hours'");
+    facts.execute(&set).await;
+}

@@ -1,0 +1,49 @@
+//! A form with one file, as a browser sends it, and files as they are answered.
+
+use crate::support::answer::Answer;
+use crate::support::person::Person;
+use crate::support::person::http_client;
+use reqwest::Method;
+use serde_json::Value;
+
+/// What stands between the parts; no file of a test holds it.
+const BOUNDARY: &str = "----a-boundary-of-the-tests";
+
+/// The content type and the body of a form with a file in this field.
+pub fn multipart_body(field: &str, name: &str, bytes: &[u8]) -> (String, Vec<u8>) {
+    let mut body = format!(
+        "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"{field}\"; filename=\"{name}\"\r\n\
+         content-type: application/octet-stream\r\n\r\n"
+    )
+    .into_bytes();
+    body.extend(bytes);
+    body.extend(format!("\r\n--{BOUNDARY}--\r\n").bytes());
+    (format!("multipart/form-data; boundary={BOUNDARY}"), body)
+}
+
+/// Brings a file to a door.
+pub async fn upload(person: &Person, path: &str, name: &str, bytes: &[u8]) -> (u16, Value) {
+    send(
+        person,
+        Method::POST,
+        path,
+        multipart_body("file", name, bytes),
+    )
+    .await
+}
+
+/// Sends a form to a door.
+pub async fn send(
+    person: &Person,
+    method: Method,
+    path: &str,
+    (kind, body): (String, Vec<u8>),
+) -> (u16, Value) {
+    let request = http_client()
+        .request(method, format!("{}{path}", person.base()))
+        .header("cookie", person.cookie())
+        .header("content-type", kind)
+        .body(body);
+    let answer = Answer::to(request).await;
+    (answer.status, answer.json())
+}

@@ -1,0 +1,174 @@
+//! A bench for the statements of the queue: rows of runs on a table without an engine.
+
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering;
+
+use sea_orm::DatabaseConnection;
+use sea_orm::DbErr;
+use sea_orm::EntityTrait;
+use sea_orm::IntoActiveModel;
+use troupe::clock::Timestamp;
+use troupe::db::connect::Backend;
+use troupe::ids::ConversationId;
+use troupe::ids::MembershipId;
+use troupe::ids::RoundId;
+use troupe::ids::RunId;
+use troupe::rounds::round;
+use troupe::runs::new_run;
+use troupe::runs::queue;
+use troupe::runs::queue::RunEnd;
+use troupe::runs::queue::StaleAfter;
+use troupe::runs::run;
+use troupe::runs::run::RunStatus;
+
+use crate::support::backends::TestBackend;
+use crate::support::engine_test::EngineTest;
+
+/// The node whose runs these are.
+pub const NODE: &str = "node-a";
+/// A run whose heartbeat is older than this is stale here.
+pub const STALE_MS: i64 = 20 * 60_000;
+
+/// See the module.
+pub struct QueueFixture {
+    pub engine_test: EngineTest,
+    speaker: MembershipId,
+    /// Each row has a number of its own.
+    n_new_runs: AtomicI64,
+}
+
+impl QueueFixture {
+    pub async fn new(backend: TestBackend) -> Self {
+        let room = EngineTest::builder(backend).not_started().open().await;
+        let speaker = room.membership("Ada").await.id;
+        let n_blank = AtomicI64::new(1);
+        Self {
+            engine_test: room,
+            speaker,
+            n_new_runs: n_blank,
+        }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.engine_test.clock.now()
+    }
+
+    pub fn dialect(&self) -> Backend {
+        self.engine_test.db.backend()
+    }
+
+    pub fn new_run_in(&self, conversation: ConversationId) -> run::Model {
+        let (kind, reason) = (run::RunKind::UserTurn, run::RunReason::UserMessage);
+        let now = self.now();
+        let place = (self.engine_test.space, conversation);
+        run::Model {
+            run_seq: self.n_new_runs.fetch_add(1, Ordering::Relaxed),
+            ..new_run::new_model(RunId::new(), place, self.speaker, kind, reason, now)
+        }
+    }
+
+    pub fn new_run(&self) -> run::Model {
+        self.new_run_in(self.engine_test.conversation)
+    }
+
+    /// A row as if it had come to `status`; running ones are stale.
+    pub fn in_status(&self, status: RunStatus) -> run::Model {
+        let mut run = self.new_run();
+        run.status = status;
+        if status != RunStatus::Queued {
+            run.lease = 3;
+            run.worker_id = Some(NODE.to_owned());
+            run.started_at = Some(self.now());
+            run.heartbeat_at = Some(self.now().plus_ms(-2 * STALE_MS));
+            run.cutoff_seq = Some(7);
+        }
+        run
+    }
+
+    /// A connection that may write; one and the same for every statement.
+    pub fn db(&self) -> &DatabaseConnection {
+        self.engine_test.db.heartbeat_connection()
+    }
+
+    pub async fn try_insert(&self, run: &run::Model) -> Result<(), DbErr> {
+        let insert = run::Entity::insert(run.clone().into_active_model());
+        insert.exec_without_returning(self.db()).await.map(|_| ())
+    }
+
+    pub async fn insert(&self, run: &run::Model) {
+        self.try_insert(run)
+            .await
+            .expect("a row that breaks no rule");
+    }
+
+    /// A round that is over.
+    pub fn past_round(&self) -> round::Model {
+        round::Model {
+            id: RoundId::new(),
+            conversation_id: self.engine_test.conversation,
+            status: round::RoundStatus::Finished,
+            kind: round::RoundKind::UserTurn,
+            state: round::RoundState::Generating,
+            cursor: 0,
+            trigger_message_id: None,
+            seed: 0,
+            ended_reason: None,
+            created_at: self.now(),
+        }
+    }
+
+    pub async fn insert_round(&self, round: &round::Model) -> Result<(), DbErr> {
+        let insert = round::Entity::insert(round.clone().into_active_model());
+        insert.exec_without_returning(self.db()).await.map(|_| ())
+    }
+
+    pub async fn row(&self, id: RunId) -> run::Model {
+        let row = run::Entity::find_by_id(id).one(self.db()).await;
+        row.expect("the database answers").expect("the row")
+    }
+
+    /// Takes every row away.
+    pub async fn clear(&self) {
+        let deleted = run::Entity::delete_many().exec(self.db()).await;
+        deleted.expect("the database answers");
+    }
+
+    pub fn stale(&self) -> StaleAfter {
+        StaleAfter {
+            after_ms: STALE_MS,
+            dialect: self.dialect(),
+        }
+    }
+
+    /// Tries one of the verbs of `queue.rs` under a lease; says whether it won.
+    pub async fn try_transition(&self, verb: &str, run: &run::Model, lease: i64) -> bool {
+        let (db, now) = (self.db(), self.now());
+        let error = run_error();
+        let won = match verb {
+            "claim" => queue::claim(db, run.id, "node-b", now, self.dialect())
+                .await
+                .map(|it| it.is_some()),
+            "skip" => queue::skip(db, run, now).await,
+            "cancel_queued" => queue::cancel_queued(db, run, now).await,
+            "fail_queued" => queue::fail_queued(db, run, &error, now).await,
+            "request_cancel" => queue::request_cancel(db, run.id, now).await,
+            "finish" => queue::finish(db, run, lease, &RunEnd::Succeeded, now).await,
+            "fail" => queue::finish(db, run, lease, &RunEnd::Failed(error), now).await,
+            "expire" => {
+                let end = RunEnd::Failed(error);
+                queue::expire(db, run, lease, &end, now, &self.stale()).await
+            }
+            "hand_back" => queue::release(db, run, lease).await,
+            other => panic!("no move: {other}"),
+        };
+        won.expect("the database answers")
+    }
+}
+
+pub fn run_error() -> run::RunError {
+    run::RunError {
+        code: "upstream_error".to_owned(),
+        message: "No.".to_owned(),
+        retryable: true,
+    }
+}

@@ -1,0 +1,325 @@
+//! The rules of the house's shape, each a pure function over a path and a text.
+//!
+//! A room may name what stands below it and itself, never a neighbor of its floor and nothing
+//! above. `architecture.rs` runs them over the real tree and over small bad inputs.
+
+use std::fmt;
+
+use crate::support::rust_source::RustSource;
+
+/// The floors, from the ground up. Rooms of one floor do not know each other.
+const LAYERS: &[&[&str]] = &[
+    &["setting_lists"],
+    &[
+        "ids",
+        "clock",
+        "config",
+        "shutdown",
+        "fail_point",
+        "key_derivation",
+        "import_warning",
+    ],
+    &["llm", "realtime", "db", "telemetry"],
+    &["accounts"],
+    &["characters", "presets", "providers"],
+    &["spaces"],
+    &["conversations"],
+    &["rounds", "speakers", "memory", "lore"],
+    &["prompt", "tools"],
+    &["generation"],
+    &["runs"],
+    &["cluster", "space_transfer"],
+    &["responses"],
+    &["app"],
+    &["http"],
+    &["api", "socket", "v1"],
+    &["server"],
+    &["main"],
+];
+
+/// The longest file that can still be read in one go.
+const MAX_LINES: usize = 400;
+
+/// A broken rule, as a sentence that says where and what to do.
+#[derive(Debug, PartialEq)]
+pub struct Violation {
+    /// The file, from the root of the repository.
+    pub path: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The rule, and what to do.
+    pub rule: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.rule)
+    }
+}
+
+/// One file under the eyes of the checker.
+struct File<'a> {
+    path: &'a str,
+    text: &'a str,
+    source: RustSource,
+}
+
+impl File<'_> {
+    fn violation(&self, line: usize, rule: impl Into<String>) -> Violation {
+        Violation {
+            path: self.path.to_owned(),
+            line,
+            rule: rule.into(),
+        }
+    }
+
+    /// A violation for each place of the code that holds one of these words.
+    fn forbid(&self, words: &[&str], rule: &str) -> Vec<Violation> {
+        let places = words
+            .iter()
+            .flat_map(|word| self.source.code.match_indices(word));
+        places
+            .map(|(offset, _)| self.violation(self.source.line_of(offset), rule))
+            .collect()
+    }
+}
+
+/// All rules for one file. Paths are relative to the root of the repository, with `/`.
+pub fn check(path: &str, text: &str) -> Vec<Violation> {
+    let file = File {
+        path,
+        text,
+        source: RustSource::parse(text),
+    };
+    let mut found = too_long(&file);
+    if path.ends_with(".rs") {
+        found.extend(missing_module_doc(&file));
+        if path.ends_with("/mod.rs") {
+            found.extend(code_in_mod_file(&file));
+        }
+    }
+    if path.starts_with("src/") && path.ends_with(".rs") {
+        found.extend(wrong_layer(&file));
+        found.extend(forbidden_calls(&file));
+        found.extend(changes_run_status(&file));
+    }
+    if path.starts_with("migration/") {
+        found.extend(database_clock_reads(&file));
+    }
+    found
+}
+
+fn too_long(file: &File) -> Vec<Violation> {
+    let lines = file.text.lines().count();
+    if lines <= MAX_LINES {
+        return Vec::new();
+    }
+    vec![file.violation(
+        lines,
+        format!("a file has at most {MAX_LINES} lines; name its second half and move it there"),
+    )]
+}
+
+fn missing_module_doc(file: &File) -> Vec<Violation> {
+    if file.text.starts_with("//!") {
+        return Vec::new();
+    }
+    vec![file.violation(1, "every file opens with `//!` and says what it is for")]
+}
+
+fn code_in_mod_file(file: &File) -> Vec<Violation> {
+    // An attribute for the whole room is part of the sign.
+    let is_sign = |line: &str| line.is_empty() || line.starts_with("//!") || line.starts_with("#!");
+    let is_module = |line: &str| line.starts_with("pub mod ") && line.ends_with(';');
+    // Nobody names a room of a test binary from outside, and two binaries may share one by path.
+    let is_test_room = |line: &str| {
+        file.path.starts_with("tests/") && (line.starts_with("mod ") || line.starts_with("#[path"))
+    };
+    let lines = file.text.lines().enumerate();
+    let odd = lines.filter(|(_, line)| !is_sign(line) && !is_module(line) && !is_test_room(line));
+    let rule = "a mod.rs holds its `//!` page and `pub mod` lines, nothing else";
+    odd.map(|(at, _)| file.violation(at + 1, rule)).collect()
+}
+
+fn layer_of(room: &str) -> Option<usize> {
+    LAYERS.iter().position(|rooms| rooms.contains(&room))
+}
+
+/// `src/runs/queue.rs` stands in `runs`, `src/clock.rs` in `clock`.
+fn module_of(path: &str) -> &str {
+    let inside = path.trim_start_matches("src/").trim_end_matches(".rs");
+    inside.split('/').next().unwrap_or(inside)
+}
+
+fn wrong_layer(file: &File) -> Vec<Violation> {
+    let room = module_of(file.path);
+    if room == "lib" {
+        return Vec::new();
+    }
+    let Some(floor) = layer_of(room) else {
+        return vec![file.violation(
+            1,
+            format!("the room `{room}` has no floor yet: give it one in FLOORS"),
+        )];
+    };
+    let mut found = Vec::new();
+    for (offset, named) in named_modules(file) {
+        let line = file.source.line_of(offset);
+        match layer_of(&named) {
+            _ if named == room => {}
+            None => found.push(file.violation(
+                line,
+                format!("`crate::{named}` is no room: name a room, one `use` a line"),
+            )),
+            Some(other) if other < floor => {}
+            Some(other) if other == floor => {
+                found.push(file.violation(line, format!("`{room}` names its neighbor `{named}`: rooms of floor {floor} do not know each other")));
+            }
+            Some(other) => {
+                found.push(file.violation(line, format!("`{room}` (floor {floor}) names `{named}` (floor {other}): imports point down only")));
+            }
+        }
+    }
+    found
+}
+
+/// Each room that the code names, by `crate::room` or by climbing out with `super`.
+fn named_modules(file: &File) -> Vec<(usize, String)> {
+    let code = &file.source.code;
+    let depth = file.path.matches('/').count() - usize::from(file.path.ends_with("/mod.rs"));
+    let out = "super::".repeat(depth);
+    let mut named = Vec::new();
+    for root in ["crate::", out.as_str()] {
+        for (offset, _) in code.match_indices(root) {
+            let before = code[..offset].chars().next_back();
+            if before.is_some_and(|sign| {
+                sign.is_alphanumeric() || sign == '_' || sign == ':' || sign == '$'
+            }) {
+                continue;
+            }
+            let rest = &code[offset + root.len()..];
+            let name: String = rest
+                .chars()
+                .take_while(|sign| sign.is_alphanumeric() || *sign == '_')
+                .collect();
+            // In a nested module `super` reaches less far: only what is a room counts there.
+            if root == "crate::" || layer_of(&name).is_some() {
+                named.push((offset, name));
+            }
+        }
+    }
+    named
+}
+
+/// Small habits, each kept in one place.
+fn forbidden_calls(file: &File) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let room = module_of(file.path);
+    if room != "db" {
+        let rule = "a transaction is opened in src/db/ only: call db::write, which survives a canceled request";
+        found.extend(file.forbid(
+            &[".begin(", ".begin_with", ".transaction(", ".transaction_"],
+            rule,
+        ));
+    }
+    if room != "clock" {
+        let rule = "the time comes from clock.rs, so that a test can set it";
+        found.extend(file.forbid(&["Utc::now", "Local::now", "SystemTime::now"], rule));
+    }
+    found.extend(database_clock_reads(file));
+    if file.path != "src/llm/outbound_client.rs" {
+        let rule = "calls are made by llm/outbound_client.rs only, which judges where they go";
+        found.extend(file.forbid(
+            &[
+                " Client::new(",
+                ":Client::new(",
+                "Client::builder(",
+                "reqwest::get(",
+                "TcpStream::connect",
+            ],
+            rule,
+        ));
+    }
+    if ["api", "socket", "v1", "http"].contains(&room) {
+        let rule = "a door spawns no task: a handler's runtime ends with its thread; hand the work to the engine";
+        found.extend(file.forbid(&["tokio::spawn", "task::spawn("], rule));
+    }
+    found
+}
+
+/// What SQL calls the time. Lower case; `now()` in code has something before it.
+const TIMES_OF_SQL: [&str; 8] = [
+    "clock_timestamp",
+    "current_timestamp",
+    "localtimestamp",
+    "transaction_timestamp",
+    "unixepoch",
+    "julianday",
+    "strftime",
+    " now()",
+];
+
+/// A clock of the database is asked for hearts alone, or one that is set moves more than those.
+fn database_clock_reads(file: &File) -> Vec<Violation> {
+    if file.path == "src/db/backend.rs" {
+        return Vec::new();
+    }
+    let rule = "the database's clock is asked in db/backend.rs only, for leases and the offset of the node";
+    let text = file.source.with_literals.to_lowercase();
+    // In an open transaction the two differ; what time it is does not matter.
+    let text = text.replace("select now() = statement_timestamp()", "");
+    let asked = TIMES_OF_SQL.iter().flat_map(|it| text.match_indices(it));
+    asked
+        .map(|(at, _)| file.violation(text[..at].matches('\n').count() + 1, rule))
+        .collect()
+}
+
+/// `conversation_runs` is written in one file; a move made elsewhere would forget the state it expects.
+fn changes_run_status(file: &File) -> Vec<Violation> {
+    if file.path == "src/runs/queue.rs" {
+        return Vec::new();
+    }
+    let rule = "a run moves in runs/queue.rs only, by a statement that names the state it expects";
+    let mut words = vec![
+        "col_expr(run::Column::",
+        "value(run::Column::",
+        "run::ActiveModel",
+        "run::Entity::update",
+        "run::Entity::insert",
+        "table(run::Entity",
+        "run::Entity as ",
+    ];
+    if file.path == "src/runs/run.rs" {
+        words.extend([
+            "col_expr(Column::",
+            "value(Column::",
+            "Entity::update",
+            "Entity::insert",
+            "Set(",
+        ]);
+    }
+    let mut found = file.forbid(&words, rule);
+    for (offset, _) in file.source.with_literals.match_indices("conversation_runs") {
+        let before: String = file.source.with_literals[..offset]
+            .chars()
+            .rev()
+            .take(40)
+            .collect();
+        let before: String = before
+            .chars()
+            .rev()
+            .map(|sign| {
+                if sign.is_alphanumeric() {
+                    sign.to_ascii_lowercase()
+                } else {
+                    ' '
+                }
+            })
+            .collect();
+        let verb = before.split_whitespace().collect::<Vec<_>>().join(" ");
+        if verb.ends_with("update") || verb.ends_with("insert into") {
+            found.push(file.violation(file.source.line_of(offset), rule));
+        }
+    }
+    found
+}

@@ -1,0 +1,324 @@
+//! A space in which much has happened, what can be seen of it, and what is in its file.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::io::Read;
+use std::io::Write;
+
+use reqwest::Method;
+use serde_json::Value;
+use serde_json::json;
+use zip::ZipArchive;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use crate::support::multipart::multipart_body;
+use crate::support::multipart::send;
+use crate::support::multipart::upload;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::id;
+use crate::support::person::root_of;
+
+/// A space in which much has happened: two people, two characters, versions, a branch, a thread,
+/// something dimmed and something deleted.
+pub async fn create_full_space(ann: &Person, ben: &Person) -> Value {
+    let space = ann
+        .create_space(
+            "The inn",
+            json!({"reply_order": "manual", "auto_mode_max_turns": 5}),
+        )
+        .await;
+    let at = format!("/api/spaces/{}", id(&space));
+    let settings = json!({"scenario_override": "Rain.", "author_note": {"text": "Slow."}});
+    expect(
+        200,
+        ann.patch(
+            &at,
+            json!({"settings": settings, "description": "By the sea."}),
+        )
+        .await,
+    );
+    let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho.", "Well."], "extensions": {"made_up": {"deep": [1]}}});
+    let ada = expect(201, ann.post("/api/characters", card).await);
+    let seat = ann.seat(&space, &ada).await;
+    expect(
+        200,
+        ann.patch(
+            &format!("/api/memberships/{}", id(&seat)),
+            json!({"talkativeness": 0.25, "aliases": ["Countess"], "participation": "muted"}),
+        )
+        .await,
+    );
+    let invite = ann.invite(id(&space), json!({"role": "member"})).await;
+    assert_eq!(ben.join(invite["token"].as_str().unwrap()).await.0, 201);
+    let root = root_of(&space);
+    let greeting = id(&ann.messages(root).await[0]);
+    expect(
+        200,
+        ann.post(
+            &format!("/api/messages/{greeting}/swipes/select"),
+            json!({"position": 2}),
+        )
+        .await,
+    );
+    let mut said = Vec::new();
+    for (who, text) in [
+        (ann, "One."),
+        (ben, "Two."),
+        (ann, "Three."),
+        (ben, "The canary."),
+    ] {
+        said.push(id(
+            &expect(201, who.post_message(root, text, None).await)["message"],
+        ));
+    }
+    expect(
+        200,
+        ann.patch(
+            &format!("/api/messages/{}", said[2]),
+            json!({"visibility": "excluded"}),
+        )
+        .await,
+    );
+    assert_eq!(
+        ann.delete(&format!("/api/messages/{}", said[3])).await.0,
+        204
+    );
+    let branch = ann
+        .post(
+            &format!("/api/conversations/{root}/branch"),
+            json!({"message_id": said[1], "title": "Elsewhere"}),
+        )
+        .await;
+    let branch = id(&expect(201, branch)["conversation"]);
+    expect(201, ann.post_message(branch, "Another way.", None).await);
+    let thread = json!({"kind": "thread", "parent_conversation_id": root, "title": "Aside"});
+    expect(201, ann.post(&format!("{at}/conversations"), thread).await);
+    let file = multipart_body("file", "ada.png", &card_fixture("no_card.png"));
+    let avatar = format!("/api/characters/{}/avatar", id(&ada));
+    expect(200, send(ann, Method::PUT, &avatar, file).await);
+    let whole = card_fixture("whole.charx");
+    let maren = expect(
+        201,
+        upload(ann, "/api/characters/import", "maren.charx", &whole).await,
+    );
+    ann.seat(&space, &maren["character"]).await;
+    add_lorebooks(ann, &at, root, id(&ada)).await;
+    space
+}
+
+/// Two books: one takes part before the other in the space, both elsewhere.
+async fn add_lorebooks(ann: &Person, space: &str, conversation: i64, card: i64) {
+    let mut books = Vec::new();
+    for (name, keys) in [
+        ("The coast", ["gull", "quay"]),
+        ("The house", ["stair", "door"]),
+    ] {
+        let entries = keys.map(|it| json!({"keys": [it], "content": format!("A {it}."), "extensions": {"sticky": 2, "made_up": [1]}}));
+        let book = json!({"name": name, "scan_depth": 3, "entries": entries});
+        books.push(id(&expect(201, ann.post("/api/lorebooks", book).await)));
+    }
+    for (place, books) in [
+        (space.to_owned(), vec![books[1], books[0]]),
+        (format!("/api/conversations/{conversation}"), vec![books[0]]),
+        (format!("/api/characters/{card}"), vec![books[1]]),
+    ] {
+        let path = format!("{place}/lorebooks");
+        expect(200, ann.put(&path, json!({"lorebook_ids": books})).await);
+    }
+}
+
+/// The books that take part in a place, in order, with all that is in them.
+async fn linked_books(ann: &Person, place: &str) -> Vec<Value> {
+    let links = expect(200, ann.get(&format!("{place}/lorebooks")).await);
+    let mut books = Vec::new();
+    for book in links["lorebook_ids"].as_array().unwrap() {
+        let mut book = expect(200, ann.get(&format!("/api/lorebooks/{book}")).await);
+        let told = book.as_object_mut().unwrap();
+        for key in ["id", "owner_id", "updated_at"] {
+            told.remove(key);
+        }
+        for entry in told["entries"].as_array_mut().unwrap() {
+            let entry = entry.as_object_mut().unwrap();
+            entry.remove("id");
+            entry.remove("lorebook_id");
+        }
+        books.push(book);
+    }
+    books
+}
+
+/// What a zip has, but for the ids in it, which every house gives anew.
+pub fn unpacked(zip: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let mut zip = ZipArchive::new(Cursor::new(zip)).expect("it is a zip");
+    let mut all = BTreeMap::new();
+    for n in 0..zip.len() {
+        let mut entry = zip.by_index(n).unwrap();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).expect("it is whole");
+        all.insert(entry.name().unwrap().into_owned(), bytes);
+    }
+    all
+}
+
+/// The assets in a zip: the names of their entries are their hashes.
+pub fn assets_in(zip: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let mut all = unpacked(zip);
+    all.retain(|name, _| name.starts_with("assets/"));
+    all
+}
+
+/// Everything that can be seen of a space, without the ids that every house gives anew.
+pub async fn visible_content(ann: &Person, space: i64) -> Value {
+    let at = format!("/api/spaces/{space}");
+    let strip = |mut it: Value, keys: &[&str]| {
+        for key in keys {
+            it.as_object_mut().unwrap().remove(*key);
+        }
+        it
+    };
+    let rules = expect(200, ann.get(&at).await);
+    let rules = strip(
+        rules,
+        &[
+            "id",
+            "owner_id",
+            "root_conversation_id",
+            "tokens_used",
+            "settings_version",
+        ],
+    );
+    let seats = expect(200, ann.get(&format!("{at}/memberships")).await)["data"]
+        .as_array()
+        .unwrap()
+        .clone();
+    let mut cards = Vec::new();
+    let mut books = vec![linked_books(ann, &at).await];
+    for seat in &seats {
+        if let Some(card) = seat["character_id"].as_i64() {
+            let path = format!("/api/characters/{card}");
+            let shown = expect(200, ann.get(&path).await);
+            // The hash of what is shown; the seat shows the same.
+            let picture = |it: &Value| {
+                it["avatar_url"]
+                    .as_str()
+                    .map(|it| it.rsplit('=').next().unwrap().to_owned())
+            };
+            assert_eq!(picture(&shown), picture(seat));
+            cards.push(json!([shown["card"], picture(&shown)]));
+            books.push(linked_books(ann, &path).await);
+        }
+    }
+    let seats: Vec<Value> = seats
+        .into_iter()
+        .map(|it| {
+            strip(
+                it,
+                &[
+                    "id",
+                    "space_id",
+                    "user_id",
+                    "character_id",
+                    "settings_version",
+                    "status",
+                    "role",
+                    "avatar_url",
+                ],
+            )
+        })
+        .collect();
+    let conversations = expect(200, ann.get(&format!("{at}/conversations")).await)["data"]
+        .as_array()
+        .unwrap()
+        .clone();
+    let place_of = |wanted: &Value| conversations.iter().position(|it| it["id"] == *wanted);
+    let mut timelines = Vec::new();
+    for it in &conversations {
+        let parent = place_of(&it["parent_conversation_id"]);
+        books.push(linked_books(ann, &format!("/api/conversations/{}", id(it))).await);
+        let mut lines = Vec::new();
+        for message in ann.messages(id(it)).await {
+            let texts = expect(
+                200,
+                ann.get(&format!("/api/messages/{}/swipes", id(&message)))
+                    .await,
+            )["data"]
+                .clone();
+            let texts: Vec<Value> = texts
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| it["content"].clone())
+                .collect();
+            let is_clone = !message["origin_message_id"].is_null();
+            let message = strip(
+                message,
+                &[
+                    "id",
+                    "conversation_id",
+                    "space_membership_id",
+                    "client_id",
+                    "rev",
+                    "origin_message_id",
+                    "conversation_run_id",
+                    "edited_by",
+                ],
+            );
+            lines.push(json!({"message": message, "texts": texts, "is_clone": is_clone}));
+        }
+        let fork = !it["forked_from_message_id"].is_null();
+        lines.push(json!([
+            it["kind"],
+            it["title"],
+            it["last_seq"],
+            it["settings"],
+            it["created_at"],
+            parent,
+            fork
+        ]));
+        timelines.push(lines);
+    }
+    json!({"rules": rules, "seats": seats, "cards": cards, "books": books, "timelines": timelines})
+}
+
+/// A file of the cards' tests.
+fn card_fixture(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/fixtures/cards/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(path).expect("a fixture")
+}
+
+/// The same zip with one entry more, or another one in its place.
+pub fn with_file(zip: &[u8], name: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut out = ZipWriter::new(Cursor::new(Vec::new()));
+    let mut put = |name: &str, bytes: &[u8]| {
+        out.start_file(name, SimpleFileOptions::default()).unwrap();
+        out.write_all(bytes).unwrap();
+    };
+    if !zip.is_empty() {
+        let mut old = ZipArchive::new(Cursor::new(zip)).unwrap();
+        for n in 0..old.len() {
+            let mut entry = old.by_index(n).unwrap();
+            let mut kept = Vec::new();
+            entry.read_to_end(&mut kept).unwrap();
+            let known = entry.name().unwrap().into_owned();
+            if known != name {
+                put(&known, &kept);
+            }
+        }
+    }
+    put(name, bytes);
+    out.finish().unwrap().into_inner()
+}
+
+/// The same zip without some of its entries.
+pub fn without_files(zip: &[u8], is_out: impl Fn(&str) -> bool) -> Vec<u8> {
+    let mut out = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in unpacked(zip) {
+        if !is_out(&name) {
+            out.start_file(&name, SimpleFileOptions::default()).unwrap();
+            out.write_all(&bytes).unwrap();
+        }
+    }
+    out.finish().unwrap().into_inner()
+}

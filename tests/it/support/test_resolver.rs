@@ -1,0 +1,50 @@
+//! Names that stand for what a test says, so that no test asks the network.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use troupe::llm::outbound_client::Resolver;
+
+/// Knows some names. One that stands for several things means them in turn.
+#[derive(Default)]
+pub struct TestResolver {
+    known: HashMap<&'static str, Vec<&'static [&'static str]>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl TestResolver {
+    /// Each name with the addresses it stands for.
+    pub fn new(names: &[(&'static str, &'static [&'static str])]) -> Arc<TestResolver> {
+        let mut known: HashMap<_, Vec<_>> = HashMap::new();
+        for (name, addresses) in names {
+            known.entry(*name).or_default().push(*addresses);
+        }
+        let asked = Mutex::default();
+        Arc::new(TestResolver { known, asked })
+    }
+
+    /// Every name that was asked for, in order.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().clone()
+    }
+}
+
+#[async_trait]
+impl Resolver for TestResolver {
+    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        let mut asked = self.asked.lock();
+        let nth = asked.iter().filter(|it| *it == name).count();
+        asked.push(name.to_owned());
+        let Some(answers) = self.known.get(name) else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "no such name"));
+        };
+        let addresses = answers[nth % answers.len()].iter();
+        Ok(addresses
+            .map(|it| it.parse().expect("an address"))
+            .collect())
+    }
+}

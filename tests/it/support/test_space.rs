@@ -1,0 +1,178 @@
+//! A furnished room: a server with a model, a person, a space, and characters in their seats.
+
+use serde_json::Value;
+
+use crate::support::api_contract;
+use crate::support::backends::TestBackend;
+use crate::support::backends::TestDatabase;
+use crate::support::backends::migrated_database;
+use crate::support::facts::Facts;
+use crate::support::facts::RunFact;
+use crate::support::invariants;
+use crate::support::person::Person;
+use crate::support::person::look_at_every_answer;
+use crate::support::person::root_of;
+use crate::support::process::Server;
+use crate::support::transitions;
+use crate::support::upstream::script::Gate;
+use crate::support::upstream::script::Script;
+use crate::support::upstream::server::Upstream;
+use crate::support::wait;
+
+/// Leases that a test can wait for. A beat every 200 ms, stale after 1.5 s, a sweep every 300 ms.
+pub const SHORT_LEASES: &[(&str, &str)] = &[
+    ("RUN_HEARTBEAT_MS", "200"),
+    ("RUN_STALE_AFTER_MS", "1500"),
+    ("REAPER_INTERVAL_MS", "300"),
+];
+
+/// One conversation with everything it stands on. The server goes first, the database last.
+pub struct TestSpace {
+    pub server: Server,
+    pub person: Person,
+    pub upstream: Upstream,
+    pub space: Value,
+    pub conversation: i64,
+    pub database: TestDatabase,
+}
+
+impl TestSpace {
+    /// Opens a room with these characters, in a space with these columns set.
+    pub async fn open(backend: TestBackend, settings: Value, characters: &[&str]) -> TestSpace {
+        TestSpace::open_with(backend, settings, characters, &[]).await
+    }
+
+    /// The same with settings of the server beside the short leases.
+    pub async fn open_with(
+        backend: TestBackend,
+        settings: Value,
+        characters: &[&str],
+        env: &[(&str, &str)],
+    ) -> TestSpace {
+        let database = migrated_database(&backend).await;
+        TestSpace::open_on(database, settings, characters, env).await
+    }
+
+    /// The same on a database that is there already.
+    pub async fn open_on(
+        database: TestDatabase,
+        settings: Value,
+        characters: &[&str],
+        env: &[(&str, &str)],
+    ) -> TestSpace {
+        look_at_every_answer(api_contract::check_response);
+        let upstream = Upstream::start().await;
+        let mut n = 0;
+        upstream.answer_with(move |_| {
+            n += 1;
+            Script::say(&reply(n))
+        });
+        let base_url = upstream.base_url();
+        let env = [SHORT_LEASES, env, &model_env(&base_url)].concat();
+        let server = Server::start(&database, &env).await;
+        transitions::record(&mut Facts::open(&database).await).await;
+        let person = Person::set_up(&server.url(), "ann").await;
+        let space = person.create_space("The stage", settings).await;
+        for name in characters {
+            let character = person.create_character(name, None).await;
+            person.seat(&space, &character).await;
+        }
+        let conversation = root_of(&space);
+        TestSpace {
+            server,
+            person,
+            upstream,
+            space,
+            conversation,
+            database,
+        }
+    }
+
+    /// A second server on the same database and the same model.
+    pub async fn second_server(&self) -> Server {
+        self.second_server_with(&[]).await
+    }
+
+    /// The same with settings of its own beside the short leases.
+    pub async fn second_server_with(&self, env: &[(&str, &str)]) -> Server {
+        let base_url = self.upstream.base_url();
+        let env = [SHORT_LEASES, env, &model_env(&base_url)].concat();
+        Server::start(&self.database, &env).await
+    }
+
+    /// Makes the next reply stop after its first word, until the gate opens.
+    pub fn hold_next_reply(&self) -> Gate {
+        let gate = Gate::closed();
+        gate.step();
+        self.upstream.next(Script::say(&reply(0)).gated(&gate));
+        gate
+    }
+
+    /// Says something that must be acknowledged; answers `{message, run}`.
+    pub async fn post(&self, content: &str) -> Value {
+        let (status, answer) = self
+            .person
+            .post_message(self.conversation, content, None)
+            .await;
+        assert_eq!(status, 201, "{answer}");
+        answer
+    }
+
+    /// The truth.
+    pub async fn facts(&self) -> Facts {
+        Facts::open(&self.database).await
+    }
+
+    /// Waits until nothing is queued or running, and holds the database to every law, also for the
+    /// moves that led here.
+    pub async fn settle(&self) -> Facts {
+        let mut facts = self.facts().await;
+        let unfinished = format!(
+            "SELECT CAST(count(*) AS TEXT) FROM conversation_runs WHERE conversation_id = {} AND status IN ('queued', 'running')",
+            self.conversation
+        );
+        wait::until("nothing is queued or running", async || {
+            (facts.number(&unfinished).await == 0).then_some(())
+        })
+        .await;
+        let mut broken = invariants::at_rest(&mut facts).await;
+        broken.extend(transitions::illegal(&mut facts).await);
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
+        facts
+    }
+
+    /// The statuses of all runs, oldest first.
+    pub async fn run_statuses(&self) -> Vec<String> {
+        self.runs()
+            .await
+            .into_iter()
+            .map(|run| run.status)
+            .collect()
+    }
+
+    /// All runs, oldest first.
+    pub async fn runs(&self) -> Vec<RunFact> {
+        self.facts().await.runs(self.conversation).await
+    }
+
+    /// The roles of the timeline, in order.
+    pub async fn roles(&self) -> Vec<String> {
+        let timeline = self.facts().await.timeline(self.conversation).await;
+        timeline.into_iter().map(|(_, role, _)| role).collect()
+    }
+}
+
+/// The settings that make this model the default one.
+pub fn model_env(base_url: &str) -> [(&str, &str); 4] {
+    [
+        ("TROUPE_LLM_BASE_URL", base_url),
+        ("TROUPE_LLM_API_KEY", "sk-test"),
+        ("TROUPE_LLM_MODEL", "scripted"),
+        ("TROUPE_ALLOW_PRIVATE_PROVIDERS", "true"),
+    ]
+}
+
+/// What the model says for the n-th time: never the same line twice.
+fn reply(n: usize) -> String {
+    format!("This is reply {n}, said slowly, and said to the end. 🎭")
+}

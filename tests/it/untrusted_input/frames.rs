@@ -1,0 +1,129 @@
+//! A-6 at the socket: every string in every place of every frame. What a frame takes is found out
+//! by asking, as at the doors.
+
+use std::collections::BTreeSet;
+
+use futures::SinkExt;
+use futures::StreamExt;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::support::backends::on_both;
+use crate::support::ear::Socket;
+use crate::support::ear::connect_with_key;
+use crate::untrusted_input::encodings::BROKEN_TOKENS;
+use crate::untrusted_input::encodings::share;
+use crate::untrusted_input::installation::Installation;
+use crate::untrusted_input::strings;
+
+/// So many frames a socket may send before it has to wait.
+const FRAMES: usize = 55;
+
+/// Sends frames over as many sockets as that takes.
+struct Speaker<'a> {
+    house: &'a Installation,
+    socket: Option<Socket>,
+    n_said: usize,
+    n_all: usize,
+}
+
+impl Speaker<'_> {
+    /// Says one frame; answers what the server does.
+    async fn say(&mut self, frame: &str) -> Value {
+        if self.n_said.is_multiple_of(FRAMES) {
+            self.socket = None;
+        }
+        if self.socket.is_none() {
+            let address = format!("{}/ws", self.house.app.base.replacen("http", "ws", 1));
+            let opened = connect_with_key(&address, &self.house.key).await;
+            self.socket = Some(opened.expect("a socket opens"));
+        }
+        let socket = self.socket.as_mut().expect("it was just opened");
+        self.n_said += 1;
+        self.n_all += 1;
+        let sent = socket.send(Message::text(frame)).await;
+        sent.unwrap_or_else(|error| panic!("{frame:.100}: {error}"));
+        loop {
+            let heard = socket.next().await;
+            let text = match heard {
+                Some(Ok(Message::Text(text))) => text,
+                Some(Ok(Message::Ping(_))) => continue,
+                other => panic!("{frame:.100} was not answered: {other:?}"),
+            };
+            let answer: Value = serde_json::from_str(&text).expect("frames are JSON");
+            // Events have a type; answers name their frame.
+            if answer.get("re").is_some() {
+                return answer;
+            }
+        }
+    }
+
+    /// The operations that there are, as the server names them to who asks for another.
+    async fn operations(&mut self) -> Vec<String> {
+        let answer = self.say(r#"{"id":1,"op":"x"}"#).await;
+        let message = answer["error"]["message"].as_str().expect("a message");
+        let list = message.rsplit("one of ").next().expect("a list");
+        let words = list.trim_end_matches('.').split(", ");
+        words.map(str::to_owned).collect()
+    }
+
+    /// A whole frame of an operation.
+    async fn frame_of(&mut self, op: &str) -> Map<String, Value> {
+        let mut frame = Map::new();
+        frame.insert("id".to_owned(), json!(1));
+        frame.insert("op".to_owned(), json!(op));
+        for _ in 0..10 {
+            let answer = self.say(&Value::Object(frame.clone()).to_string()).await;
+            let error = &answer["error"];
+            let Some(param) = error["param"].as_str() else {
+                break;
+            };
+            let guess = match error["code"].as_str() {
+                Some("missing_field") => json!(1),
+                Some("invalid_type") => json!(true),
+                _ => break,
+            };
+            frame.insert(param.to_owned(), guess);
+        }
+        frame
+    }
+}
+
+on_both! {
+    async fn no_string_in_a_frame_is_more_than_a_wrong_value(backend) {
+        let house = Installation::open(backend).await;
+        let mut speaker = Speaker { house: &house, socket: None, n_said: 0, n_all: 0 };
+        let strings: Vec<String> = strings::all().into_iter().filter(|it| it.len() < 10_000).collect();
+        let operations = speaker.operations().await;
+        assert!(operations.len() > 5, "{operations:?}");
+        let mut codes = BTreeSet::new();
+        let mut place = 0;
+        for op in operations {
+            let whole = speaker.frame_of(&op).await;
+            let mut keys: Vec<String> = whole.keys().cloned().collect();
+            keys.extend(["after_rev".to_owned(), "type".to_owned(), "\u{0}".to_owned()]);
+            for key in keys {
+                place += 1;
+                let values = share(&strings, place).map(|it| json!(it).to_string());
+                let broken = share(BROKEN_TOKENS, place).map(|it| (*it).to_owned());
+                for value in values.chain(broken) {
+                    let mut frame = whole.clone();
+                    frame.insert(key.clone(), json!("@"));
+                    let frame = Value::Object(frame).to_string().replacen("\"@\"", &value, 1);
+
+                    let answer = speaker.say(&frame).await;
+
+                    let code = answer["error"]["code"].as_str().unwrap_or("ok").to_owned();
+                    assert!(code != "internal" && code != "rate_limited", "{frame}: {answer}");
+                    assert!(answer.to_string().len() < 20_000, "{frame}");
+                    codes.insert(code);
+                }
+            }
+        }
+        eprintln!("strings in frames: {} frames, answered with {codes:?}", speaker.n_all);
+        drop(speaker);
+        house.close_unharmed().await;
+    }
+}

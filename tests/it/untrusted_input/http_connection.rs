@@ -1,0 +1,196 @@
+//! A client that sends the bytes it is told to, right or wrong, and reads what comes back.
+//!
+//! A library would refuse to send most of what is in the corpora, or would put it in order first.
+
+use std::io;
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::AsyncBufReadExt;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::io::BufReader;
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::time::timeout;
+
+/// No door takes so long, however busy the machine; a statement that was injected would.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// One connection, opened again when the server has closed it.
+pub struct HttpConnection {
+    address: String,
+    open: Option<Open>,
+}
+
+/// The two ends of a connection.
+struct Open {
+    read: BufReader<OwnedReadHalf>,
+    write: OwnedWriteHalf,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    /// Lines of the head, without the first.
+    pub head: Vec<String>,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// A header, its name in small letters; nothing when it is not there.
+    pub fn header(&self, name: &str) -> &str {
+        let mut lines = self.head.iter().filter_map(|it| it.split_once(':'));
+        let found = lines.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map_or("", |(_, value)| value.trim())
+    }
+
+    /// The body; `null` when it is no JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The code of an error, and the field it blames.
+    pub fn error(&self) -> (String, String) {
+        let error = &self.json()["error"];
+        let word = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
+        (word("code"), word("param"))
+    }
+}
+
+impl HttpConnection {
+    /// To the server at `http://…`.
+    pub fn connect(base: &str) -> HttpConnection {
+        HttpConnection {
+            address: base.trim_start_matches("http://").to_owned(),
+            open: None,
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Errors
+    /// When the server answers nothing, or nothing that can be read.
+    pub async fn send(&mut self, request: &[u8]) -> io::Result<Reply> {
+        let is_used = self.open.is_some();
+        let first = self.try_once(request).await;
+        match first {
+            // A server may close a connection between two requests, and any client opens another.
+            Err(error) if is_used && is_closed(&error) => {
+                self.open = None;
+                self.try_once(request).await
+            }
+            other => other,
+        }
+    }
+
+    async fn try_once(&mut self, request: &[u8]) -> io::Result<Reply> {
+        let asked = timeout(REPLY_TIMEOUT, self.exchange(request)).await;
+        let reply = asked.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
+        let is_last = match &reply {
+            Ok(reply) => reply.header("connection") == "close",
+            Err(_) => true,
+        };
+        if is_last {
+            self.open = None;
+        }
+        reply
+    }
+
+    async fn exchange(&mut self, request: &[u8]) -> io::Result<Reply> {
+        if self.open.is_none() {
+            let stream = TcpStream::connect(&self.address).await?;
+            stream.set_nodelay(true)?;
+            let (read, write) = stream.into_split();
+            let read = BufReader::new(read);
+            self.open = Some(Open { read, write });
+        }
+        let open = self.open.as_mut().expect("it was just opened");
+        let has_body = !request.starts_with(b"HEAD ");
+        // Both at once: a server that refuses a long body answers before it has come.
+        let (sent, reply) = tokio::join!(
+            open.write.write_all(request),
+            read_reply(&mut open.read, has_body)
+        );
+        let reply = reply?;
+        if !open.read.buffer().is_empty() {
+            return Err(io::Error::other("it answers more than it was asked"));
+        }
+        if sent.is_err() {
+            self.open = None;
+        }
+        Ok(reply)
+    }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+    )
+}
+
+async fn read_reply(from: &mut BufReader<OwnedReadHalf>, has_body: bool) -> io::Result<Reply> {
+    loop {
+        let first = read_line(from).await?;
+        let status = first.split(' ').nth(1).and_then(|it| it.parse().ok());
+        let status: u16 = status.ok_or_else(|| io::Error::other(format!("no answer: {first}")))?;
+        let mut head = Vec::new();
+        loop {
+            let line = read_line(from).await?;
+            if line.is_empty() {
+                break;
+            }
+            head.push(line);
+        }
+        // What comes on the way to the answer.
+        if (100..200).contains(&status) && status != 101 {
+            continue;
+        }
+        let mut reply = Reply {
+            status,
+            head,
+            body: Vec::new(),
+        };
+        if has_body && ![101, 204, 304].contains(&status) {
+            reply.body = read_body(from, &reply).await?;
+        }
+        return Ok(reply);
+    }
+}
+
+async fn read_line(from: &mut BufReader<OwnedReadHalf>) -> io::Result<String> {
+    let mut line = Vec::new();
+    from.read_until(b'\n', &mut line).await?;
+    match line.ends_with(b"\r\n") {
+        true => Ok(String::from_utf8_lossy(&line[..line.len() - 2]).into_owned()),
+        false => Err(ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+async fn read_body(from: &mut BufReader<OwnedReadHalf>, reply: &Reply) -> io::Result<Vec<u8>> {
+    if let Ok(length) = reply.header("content-length").parse() {
+        let mut body = vec![0; length];
+        from.read_exact(&mut body).await?;
+        return Ok(body);
+    }
+    let mut body = Vec::new();
+    if reply.header("transfer-encoding") != "chunked" {
+        from.read_to_end(&mut body).await?;
+        return Ok(body);
+    }
+    loop {
+        let length = usize::from_str_radix(&read_line(from).await?, 16);
+        let length = length.map_err(io::Error::other)?;
+        let mut piece = vec![0; length];
+        from.read_exact(&mut piece).await?;
+        body.extend(piece);
+        read_line(from).await?;
+        if length == 0 {
+            return Ok(body);
+        }
+    }
+}

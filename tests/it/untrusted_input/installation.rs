@@ -1,0 +1,249 @@
+//! A house under attack: everything in it that a door can name, a key that opens every door, and
+//! somebody else's belongings that must be as they were when it is over.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::json;
+use troupe::app::App;
+use troupe::http::endpoint::ApiEndpoint;
+use troupe::server::endpoints;
+
+use crate::support::app::TestApp;
+use crate::support::backends::TestBackend;
+use crate::support::facts::Facts;
+use crate::support::facts::TextRow;
+use crate::support::facts::word;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::root_of;
+
+/// Nobody works and nothing is counted: what is refused is refused for what it is.
+pub const SETTINGS: &[(&str, &str)] = &[
+    ("TROUPE_OPEN_REGISTRATION", "true"),
+    ("TROUPE_WORKERS", "0"),
+    ("SQLITE_SYNCHRONOUS", "normal"),
+    ("LIMIT_LOGIN_FAILURES", "0"),
+    ("LIMIT_POSTS_PER_MINUTE", "0"),
+    ("LIMIT_REGISTRATIONS_PER_HOUR", "0"),
+    ("LIMIT_SOCKETS_PER_USER", "0"),
+];
+
+/// What belongs to somebody who has no part in it.
+const CANARIES: [&str; 9] = [
+    "SELECT username, display_name, password_hash, role, status FROM users WHERE username = 'canary'",
+    "SELECT name, description, status, CAST(owner_id AS TEXT) FROM spaces WHERE name = 'Canary room'",
+    "SELECT cached_display_name, role, persona FROM space_memberships WHERE cached_display_name = 'canary'",
+    "SELECT name, CAST(card AS TEXT), content_hash FROM characters WHERE name = 'Canary bird'",
+    "SELECT content, visibility, CAST(seq AS TEXT) FROM messages WHERE content = 'The canary sings.'",
+    "SELECT name, key_hash, prefix FROM api_keys WHERE name = 'canary key'",
+    "SELECT name, CAST(document AS TEXT), status FROM presets WHERE name = 'Canary preset'",
+    "SELECT name, CAST(document AS TEXT), CAST(owner_id AS TEXT) FROM lorebooks WHERE name = 'Canary lore'",
+    "SELECT CAST(document AS TEXT), CAST(position AS TEXT) FROM lorebook_entries WHERE CAST(document AS TEXT) LIKE '%canary%'",
+];
+
+/// See the module.
+pub struct Installation {
+    pub app: TestApp,
+    /// Who attacks: the admin, whom no right keeps away from anything.
+    pub admin: Person,
+    /// The admin's key; unlike a session it survives whatever is done to the account.
+    pub key: String,
+    before: State,
+}
+
+/// What the database holds, as far as an attack must not change it.
+struct State {
+    rows_of: BTreeMap<String, i64>,
+    canaries: Vec<Vec<TextRow>>,
+}
+
+impl Installation {
+    /// Opens and furnishes it.
+    pub async fn open(backend: TestBackend) -> Installation {
+        Installation::open_changed(backend, |_| {}).await
+    }
+
+    /// The same with some parts changed before the doors open.
+    pub async fn open_changed(backend: TestBackend, change: impl FnOnce(&mut App)) -> Installation {
+        let app = TestApp::start_changed(backend, SETTINGS, change).await;
+        let admin = app.admin().await;
+        let key = expect(
+            201,
+            admin.post("/api/api_keys", json!({"name": "key"})).await,
+        );
+        plant_canaries(&app).await;
+        // The newest of everything is the attacker's own.
+        app.register("mark").await;
+        let space = admin.create_space("Arena", json!({})).await;
+        let fighter = admin.create_character("Fighter", Some("Hello.")).await;
+        admin.seat(&space, &fighter).await;
+        let preset = json!({"name": "Fierce"});
+        expect(201, admin.post("/api/presets", preset).await);
+        expect(201, admin.post("/api/lorebooks", book()).await);
+        let said = admin.post_message(root_of(&space), "En garde!", None).await;
+        assert_eq!(said.0, 201, "{}", said.1);
+        let key = key["key"].as_str().expect("the key").to_owned();
+        let before = State::of(&mut Facts::open(&app.database).await).await;
+        Installation {
+            app,
+            admin,
+            key,
+            before,
+        }
+    }
+
+    /// The address of a door, with the ids of what is there; for a door that takes something away,
+    /// with the id of nothing.
+    pub async fn address(&self, door: &ApiEndpoint) -> String {
+        let mut facts = self.facts().await;
+        let takes_away = door.method() == "DELETE";
+        let mut parts = Vec::new();
+        for part in door.path().split('/') {
+            parts.push(match parameter(part) {
+                None => part.to_owned(),
+                Some(_) if takes_away => "7777777".to_owned(),
+                Some(name) => newest(&mut facts, name).await,
+            });
+        }
+        parts.join("/")
+    }
+
+    /// A connection of its own to the database.
+    pub async fn facts(&self) -> Facts {
+        Facts::open(&self.app.database).await
+    }
+
+    /// A request of the attacker, of these bytes.
+    pub fn request(&self, method: &str, target: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+        let host = self.app.base.trim_start_matches("http://");
+        let mut request = format!(
+            "{method} {target} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\n{headers}",
+            self.key
+        )
+        .into_bytes();
+        if !body.is_empty() {
+            request.extend(format!("content-length: {}\r\n", body.len()).bytes());
+        }
+        request.extend(b"\r\n");
+        request.extend(body);
+        request
+    }
+
+    /// The same with a JSON body.
+    pub fn request_with(&self, method: &str, target: &str, body: &str) -> Vec<u8> {
+        let headers = "content-type: application/json\r\n";
+        self.request(method, target, headers, body.as_bytes())
+    }
+
+    /// Nothing was lost, and nobody else's belongings were touched; then closes.
+    pub async fn close_unharmed(self) {
+        let mut facts = self.facts().await;
+        let now = State::of(&mut facts).await;
+        let before = &self.before;
+        let tables: Vec<_> = now.rows_of.keys().collect();
+        assert_eq!(tables, before.rows_of.keys().collect::<Vec<_>>());
+        for (table, n_rows) in &before.rows_of {
+            let left = now.rows_of[table];
+            assert!(left >= *n_rows, "{table} had {n_rows} rows and has {left}");
+        }
+        assert_eq!(now.canaries, before.canaries);
+        drop(facts);
+        self.app.close().await;
+    }
+}
+
+impl State {
+    async fn of(facts: &mut Facts) -> State {
+        let mut rows_of = BTreeMap::new();
+        for (table, _) in columns(facts).await {
+            let sql = format!("SELECT CAST(count(*) AS TEXT) FROM {table}");
+            rows_of.insert(table, facts.number(&sql).await);
+        }
+        let mut canaries = Vec::new();
+        for sql in CANARIES {
+            let rows = facts.rows(sql).await;
+            assert_eq!(rows.len(), 1, "{sql}");
+            canaries.push(rows);
+        }
+        State { rows_of, canaries }
+    }
+}
+
+/// A book with an entry.
+pub fn book() -> Value {
+    json!({"name": "Ruins", "entries": [{"keys": ["arena"], "content": "Sand."}]})
+}
+
+async fn plant_canaries(app: &TestApp) {
+    let canary = app.register("canary").await;
+    let space = canary.create_space("Canary room", json!({})).await;
+    canary.create_character("Canary bird", None).await;
+    let said = canary.post_message(root_of(&space), "The canary sings.", None);
+    assert_eq!(said.await.0, 201);
+    let preset = json!({"name": "Canary preset", "document": {"temperature": 0.5}});
+    expect(201, canary.post("/api/presets", preset).await);
+    let book =
+        json!({"name": "Canary lore", "entries": [{"keys": ["canary"], "content": "It sings."}]});
+    expect(201, canary.post("/api/lorebooks", book).await);
+    let key = json!({"name": "canary key"});
+    expect(201, canary.post("/api/api_keys", key).await);
+}
+
+/// Every door there is.
+pub fn all_endpoints() -> Vec<ApiEndpoint> {
+    let all = endpoints::all();
+    [all.api, all.open].concat()
+}
+
+/// Every table with its columns, as the database has them. Those in which SQLite keeps the index of
+/// the search are left out: it merges their rows as it likes.
+pub async fn columns(facts: &mut Facts) -> BTreeMap<String, Vec<String>> {
+    let sql = match facts {
+        Facts::Sqlite(_) => {
+            "SELECT t.name, c.name FROM pragma_table_list t, pragma_table_info(t.name) c \
+             WHERE t.schema = 'main' AND t.type = 'table' AND t.name NOT LIKE 'sqlite%'"
+        }
+        Facts::Postgres(_) => {
+            "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT) \
+             FROM information_schema.columns WHERE table_schema = 'public'"
+        }
+    };
+    let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for row in facts.rows(sql).await {
+        tables.entry(word(&row[0])).or_default().push(word(&row[1]));
+    }
+    tables
+}
+
+/// The name of the parameter that a part of a path is, if it is one.
+pub fn parameter(part: &str) -> Option<&str> {
+    let inside = part.strip_prefix('{')?.strip_suffix('}')?;
+    Some(inside.split(':').next().unwrap_or(inside))
+}
+
+/// The id of the newest thing that a parameter may stand for: `membership_id` is an id of the table
+/// whose name ends with `memberships`. What no table has is any word.
+async fn newest(facts: &mut Facts, parameter: &str) -> String {
+    let kind = parameter.trim_end_matches("_id");
+    let plural = match kind.strip_suffix('y') {
+        Some(stem) if !kind.ends_with("ey") => format!("{stem}ies"),
+        _ => format!("{kind}s"),
+    };
+    let tables = columns(facts).await;
+    let is_of_kind = |it: &&String| **it == plural || it.ends_with(&format!("_{plural}"));
+    let Some(table) = tables.keys().find(is_of_kind) else {
+        return "corpus".to_owned();
+    };
+    let id = match facts {
+        Facts::Sqlite(_) => {
+            "CASE typeof(id) WHEN 'blob' THEN lower(hex(id)) ELSE CAST(id AS TEXT) END"
+        }
+        Facts::Postgres(_) => "CAST(id AS TEXT)",
+    };
+    // The oldest model is the one that calls nobody.
+    let order = if plural == "providers" { "ASC" } else { "DESC" };
+    let sql = format!("SELECT {id} FROM {table} ORDER BY {table}.id {order} LIMIT 1");
+    let rows = facts.rows(&sql).await;
+    rows.first().map_or("1".to_owned(), |row| word(&row[0]))
+}

@@ -1,0 +1,78 @@
+//! A server with a process of its own: its memory can be seen, its log can be read, and if it
+//! panics it says so.
+
+use serde_json::json;
+
+use crate::support::backends::TestBackend;
+use crate::support::backends::TestDatabase;
+use crate::support::backends::fresh_database;
+use crate::support::person::Person;
+use crate::support::person::expect;
+use crate::support::person::root_of;
+use crate::support::process::Server;
+use crate::untrusted_input::installation::SETTINGS;
+use crate::untrusted_input::ws_peer::WsPeer;
+
+/// See the module.
+pub struct IsolatedServer {
+    pub server: Server,
+    pub admin: Person,
+    /// The admin's.
+    pub key: String,
+    /// Of a space of the admin.
+    pub conversation: i64,
+    /// Dropped last: the server must have left it.
+    _database: TestDatabase,
+}
+
+impl IsolatedServer {
+    /// Starts it with more settings.
+    pub async fn start(backend: TestBackend, env: &[(&str, &str)]) -> IsolatedServer {
+        let database = fresh_database(&backend).await;
+        let server = Server::start(&database, &[SETTINGS, env].concat()).await;
+        let admin = Person::set_up(&server.url(), "admin").await;
+        let key = expect(201, admin.post("/api/api_keys", json!({"name": "k"})).await);
+        let space = admin.create_space("Arena", json!({})).await;
+        IsolatedServer {
+            server,
+            admin,
+            key: key["key"].as_str().expect("the key").to_owned(),
+            conversation: root_of(&space),
+            _database: database,
+        }
+    }
+
+    /// A socket of the admin.
+    pub async fn peer(&self) -> WsPeer {
+        let opened = WsPeer::open(&self.server.url(), &self.key).await;
+        opened.unwrap_or_else(|status| panic!("refused with {status}"))
+    }
+
+    /// A request of the admin, of these bytes.
+    pub fn request(&self, method: &str, target: &str, headers: &str, body: &str) -> Vec<u8> {
+        let host = self.server.url().replace("http://", "");
+        format!(
+            "{method} {target} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\n{headers}\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.key,
+            body.len()
+        )
+        .into_bytes()
+    }
+
+    /// It lives, it serves, and it never panicked.
+    pub async fn assert_healthy(&mut self) {
+        assert!(self.server.exited().is_none(), "it left");
+        self.server.wait_ready().await;
+        let said = self
+            .admin
+            .post_message(self.conversation, "Still here.", None);
+        assert_eq!(said.await.0, 201);
+        let log = self.server.output();
+        let panics: Vec<&str> = log
+            .lines()
+            .filter(|it| it.contains("panicked at"))
+            .collect();
+        assert!(panics.is_empty(), "{}", panics.join("\n"));
+    }
+}

@@ -1,0 +1,76 @@
+//! C-11: cards of strangers on their way into a prompt. Whatever they say, the prompt is built, in
+//! time, and holds nothing of ours that was not meant for it.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::support::backends::on_both;
+use crate::support::person::id;
+use crate::support::person::root_of;
+use crate::untrusted_input::installation::Installation;
+use crate::untrusted_input::strings;
+
+/// Far longer than any prompt takes, also where the machine is busy; an explosion takes for ever.
+const AT_MOST: Duration = Duration::from_secs(10);
+
+/// Macros that would grow, loop, or read what is not theirs.
+fn bombs() -> Vec<String> {
+    let nested = |n: usize| format!("{}user{}", "{{".repeat(n), "}}".repeat(n));
+    vec![
+        nested(20),
+        nested(2_000),
+        "{{char}}".repeat(5_000),
+        "{{random::a,b}}".repeat(3_000),
+        format!("{{{{random::{}}}}}", "a,".repeat(20_000)),
+        "{{pick::{{pick::{{pick::a,b}},c}},d}}".to_owned(),
+        "{{setvar::a::{{getvar::a}}{{getvar::a}}}}".repeat(500),
+        "{{roll:1000000d1000000}}".repeat(500),
+        "{{description}}{{personality}}{{scenario}}".repeat(200),
+        "{{env::TROUPE_SECRET_KEY}} ${TROUPE_SECRET_KEY} {{TROUPE_SECRET_KEY}}".to_owned(),
+        "{{#if a}}".repeat(2_000),
+        "{{//".repeat(2_000),
+    ]
+}
+
+on_both! {
+    async fn whatever_a_card_says_a_prompt_is_built_of_it(backend) {
+        let house = Installation::open(backend).await;
+        let space = house.admin.create_space("Stage", json!({})).await;
+        let card = house.admin.create_character("Stranger", None).await;
+        let seat = house.admin.seat(&space, &card).await;
+        let prompt = format!("/api/conversations/{}/prompt?speaker_id={}", root_of(&space), id(&seat));
+        let path = format!("/api/characters/{}", card["id"]);
+        let secret = &house.app.app.config.secret_key.as_ref().expect("a secret").0;
+        let texts = strings::all().into_iter().filter(|it| !it.contains('\0'));
+
+        let mut n = 0;
+        for text in texts.chain(bombs()) {
+            let change = json!({
+                "description": text,
+                "personality": text,
+                "scenario": text,
+                "mes_example": text,
+                "system_prompt": text,
+                "post_history_instructions": text,
+                "nickname": text,
+                "extensions": {"depth_prompt": {"prompt": text, "depth": 0}},
+            });
+            let shown: String = text.chars().take(60).collect();
+            assert_eq!(house.admin.patch(&path, change).await.0, 200, "{shown:?}");
+            let began = Instant::now();
+
+            let (status, answer) = house.admin.get(&prompt).await;
+
+            assert!(began.elapsed() < AT_MOST, "{shown:?} took {:?}", began.elapsed());
+            let code = &answer["error"]["code"];
+            let is_too_long = status == 422 && code == "context_overflow" && text.len() > 1_000;
+            assert!(status == 200 || is_too_long, "{shown:?}: {status} {code}");
+            assert!(!answer.to_string().contains(secret), "{shown:?}");
+            n += 2;
+        }
+        eprintln!("cards in prompts: {n} requests");
+        house.close_unharmed().await;
+    }
+}

@@ -1,0 +1,106 @@
+//! Compaction: a long exchange becomes a summary that only its owner can hand in again.
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::fixture::V1Fixture;
+use super::fixture::id;
+use super::fixture::prompt_lines;
+use super::fixture::prompt_texts;
+use crate::support::backends::on_both;
+use crate::support::facts::Facts;
+use crate::support::upstream::script::Script;
+use crate::support::v1_client::V1Client;
+use crate::support::v1_client::error_of;
+
+async fn compact(program: &V1Client, mut body: Value) -> (u16, Value) {
+    if body.get("model").is_none() {
+        body["model"] = json!("scripted");
+    }
+    program.post("/responses/compact", body).await
+}
+
+/// The words of a new input behind this output.
+fn behind(output: &Value, text: &str) -> Value {
+    let mut input = output.as_array().unwrap().clone();
+    input.push(json!({ "role": "user", "content": text }));
+    json!(input)
+}
+
+on_both! {
+    // R75
+    async fn a_summary_is_handed_in_again_and_stands_in_its_place(backend) {
+        let stage = V1Fixture::open(backend).await;
+        stage.upstream.next(Script::say("Hello, Ann."));
+        let input = json!([{ "role": "system", "content": "rule" }, { "role": "user", "content": "I am Ann." }]);
+        let first = stage.program.respond(json!({ "input": input })).await;
+        stage.upstream.next(Script::say("Ann the canary said hello."));
+
+        let (status, compacted) = compact(&stage.program, json!({ "previous_response_id": id(&first), "instructions": "be brief" })).await;
+
+        assert_eq!(status, 200, "{compacted}");
+        assert_eq!(compacted["object"], "response.compaction");
+        assert!(compacted["created_at"].is_i64() && compacted["usage"]["total_tokens"].as_i64() > Some(0));
+        let output = compacted["output"].as_array().unwrap();
+        let roles: Vec<&Value> = output.iter().map(|it| &it["role"]).collect();
+        assert_eq!(roles, [&json!("system"), &json!("user"), &Value::Null]);
+        assert_eq!(output[2]["type"], "compaction");
+        assert!(!compacted.to_string().contains("canary"), "it is sealed");
+        assert_eq!(prompt_texts(&stage.upstream.body(1))[..4], ["be brief", "rule", "I am Ann.", "Hello, Ann."]);
+        assert_eq!(stage.n_rows("responses").await, 1);
+        let everything = Facts::open(&stage.app.database).await.everything().await;
+        assert!(!everything.iter().any(|it| it.contains("canary")));
+
+        let next = stage.program.respond(json!({ "input": behind(&compacted["output"], "Who am I?") })).await;
+        let last = stage.program.respond(json!({ "input": "And now?", "previous_response_id": id(&next) })).await;
+
+        for at in [2, 3] {
+            let told = prompt_lines(&stage.upstream.body(at));
+            let summary = ("system".to_owned(), "Ann the canary said hello.");
+            assert_eq!((told[2].0.clone(), told[2].1.split("\n\n").last().unwrap()), summary);
+            assert_eq!(told[3], ("user".to_owned(), "Who am I?".to_owned()));
+        }
+        assert_eq!(last["status"], "completed");
+        stage.close().await;
+    }
+
+    async fn a_summary_opens_for_its_owner_alone(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let other = V1Client::new(&stage.app.register("bob").await).await;
+        let (_, compacted) = compact(&stage.program, json!({ "input": "I am Ann." })).await;
+        let n_requests = stage.upstream.n_requests();
+        let sealed = ("invalid_encrypted_content".to_owned(), json!("input[1].encrypted_content"));
+
+        let foreign = other.respond_with_error(json!({ "input": behind(&compacted["output"], "Who?") })).await;
+        let broken = json!([{ "role": "user", "content": "Hi." }, { "type": "compaction", "encrypted_content": "v1:AAAA" }]);
+        let broken = stage.program.respond_with_error(json!({ "input": broken, "store": false })).await;
+        let kept = stage.program.post("/conversations", json!({ "items": [{ "type": "compaction", "encrypted_content": "x" }] })).await;
+
+        assert_eq!(foreign, (400, sealed.0.clone(), sealed.1.clone()));
+        assert_eq!(broken, (400, sealed.0.clone(), sealed.1));
+        assert_eq!(error_of(&kept), (400, sealed.0, json!("items[0].encrypted_content")));
+        assert_eq!(stage.upstream.n_requests(), n_requests);
+        stage.close().await;
+    }
+
+    // R75
+    async fn what_cannot_be_compacted_is_refused(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let refused = async |body: Value| error_of(&stage.program.post("/responses/compact", body).await);
+        let missing = |name: &str| (400, "missing_required_parameter".to_owned(), json!(name));
+
+        assert_eq!(refused(json!({ "input": "x" })).await, missing("model"));
+        assert_eq!(refused(json!({ "model": "scripted" })).await, missing("input"));
+        assert_eq!(refused(json!({ "model": "none", "input": "x" })).await.0, 404);
+        assert_eq!(refused(json!({ "model": "scripted", "input": "x", "stream": true })).await.1, "unknown_parameter");
+        let previous = json!({ "model": "scripted", "previous_response_id": "resp_x" });
+        assert_eq!(refused(previous).await.1, "previous_response_not_found");
+        assert_eq!(stage.upstream.n_requests(), 0);
+        stage.upstream.next(Script::status(400));
+        let failed = refused(json!({ "model": "scripted", "input": "x" })).await;
+        assert_eq!(failed, (502, "upstream_error".to_owned(), Value::Null));
+        stage.upstream.next(Script::say(""));
+        assert_eq!(refused(json!({ "model": "scripted", "input": "x" })).await.0, 502);
+        stage.close().await;
+    }
+}

@@ -1,0 +1,123 @@
+//! Conversations: a log of items that responses read and add to.
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::fixture::V1Fixture;
+use super::fixture::id;
+use super::fixture::prompt_texts;
+use crate::support::backends::on_both;
+use crate::support::person::expect;
+use crate::support::v1_client::error_of;
+
+on_both! {
+    // R40
+    async fn what_is_said_in_a_conversation_is_remembered_there(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let items = json!([{ "role": "user", "content": "zero" }]);
+        let made = expect(200, stage.program.post("/conversations", json!({ "items": items, "metadata": { "a": "b" } })).await);
+        let path = format!("/conversations/{}", id(&made));
+        let turn = |input: &str| json!({ "input": input, "conversation": id(&made) });
+
+        let first = stage.program.respond(turn("one")).await;
+        stage.program.respond(turn("two")).await;
+
+        assert_eq!(prompt_texts(&stage.upstream.body(1)), ["zero", "one", "Hello.", "two"]);
+        assert_eq!(first["conversation"], json!({ "id": made["id"] }));
+        let (_, list) = stage.program.get(&format!("{path}/items?order=asc")).await;
+        let list = list["data"].as_array().unwrap().clone();
+        let texts: Vec<&Value> = list.iter().map(|it| &it["content"][0]["text"]).collect();
+        assert_eq!(texts, ["zero", "one", "Hello.", "two", "Hello."]);
+        assert_eq!(list[2]["id"], first["output"][0]["id"]);
+        let one = format!("{path}/items/{}", id(&list[0]));
+        assert_eq!(stage.program.get(&one).await, (200, list[0].clone()));
+        assert_eq!(stage.program.delete(&one).await.1["id"], made["id"]);
+        assert_eq!(stage.program.get(&one).await.0, 404);
+        let (_, noted) = stage.program.post(&path, json!({ "metadata": { "c": "d" } })).await;
+        assert_eq!(noted["metadata"], json!({ "c": "d" }));
+        stage.close().await;
+    }
+
+    async fn what_is_no_json_by_its_type_is_refused_and_nothing_at_all_is_an_empty_one(backend) {
+        let stage = V1Fixture::open(backend).await;
+
+        let untyped = stage.program.post_untyped("/conversations", "{\"metadata\":{}}").await;
+        let nothing = stage.program.post_untyped("/conversations", "").await;
+
+        assert_eq!(error_of(&untyped).0, 415);
+        assert_eq!(nothing.0, 200, "{}", nothing.1);
+        assert_eq!(stage.n_rows("api_conversations").await, 1);
+        stage.close().await;
+    }
+
+    async fn a_repeated_item_gets_its_own_id_and_pages_continue_after_it(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let made = expect(200, stage.program.post("/conversations", json!({})).await);
+        let path = format!("/conversations/{}/items", id(&made));
+        let item = |text: &str| json!({ "id": "msg_1", "role": "user", "content": text });
+        let items = json!({ "items": [item("a"), item("b")] });
+        expect(200, stage.program.post(&path, items.clone()).await);
+
+        let added = expect(200, stage.program.post(&path, items).await);
+
+        assert!(added["data"].as_array().unwrap().iter().all(|it| it["id"] != "msg_1"), "{added}");
+        let (mut after, mut texts) = (String::new(), Vec::new());
+        loop {
+            let (status, page) = stage.program.get(&format!("{path}?order=asc&limit=1{after}")).await;
+            assert_eq!(status, 200, "{page}");
+            texts.push(page["data"][0]["content"][0]["text"].as_str().unwrap().to_owned());
+            after = format!("&after={}", page["last_id"].as_str().unwrap());
+            if page["has_more"] == false {
+                break;
+            }
+        }
+        assert_eq!(texts, ["a", "b", "a", "b"]);
+        let (_, newest) = stage.program.get(&format!("{path}?limit=3")).await;
+        assert_eq!(newest["data"].as_array().map(Vec::len), Some(3));
+        assert_eq!(newest["data"][0], added["data"][1], "the newest is first");
+        let nowhere = stage.program.get(&format!("{path}?after=msg_9")).await;
+        assert_eq!(nowhere.0, 400);
+        stage.close().await;
+    }
+
+    async fn what_is_deleted_goes_when_its_last_response_is_gone(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let noted = json!({ "metadata": { "a": "b" } });
+        let made = expect(200, stage.program.post("/conversations", noted).await);
+        let turn = json!({ "input": "one", "conversation": id(&made) });
+        let response = stage.program.respond(turn).await;
+        stage.program.delete(&format!("/conversations/{}", id(&made))).await;
+        let parts = stage.app.app.responses.services();
+
+        troupe::responses::recovery::clean_up(parts).await.unwrap();
+        assert_eq!(stage.n_rows("api_conversations").await, 1, "its response stays, and names it");
+        assert_eq!(stage.n_rows("api_conversations WHERE CAST(metadata AS TEXT) LIKE '%b%'").await, 0);
+        stage.program.delete(&format!("/responses/{}", id(&response))).await;
+        troupe::responses::recovery::clean_up(parts).await.unwrap();
+
+        assert_eq!(stage.n_rows("api_conversations").await, 0);
+        stage.close().await;
+    }
+
+    // R41
+    async fn one_response_at_a_time_goes_on_in_a_conversation(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let made = expect(200, stage.program.post("/conversations", json!({})).await);
+        let turn = json!({ "input": "one", "conversation": id(&made) });
+        let gate = stage.upstream.gate();
+        let mut ears = stage.program.stream(turn.clone()).await;
+        ears.until("response.in_progress").await;
+
+        let second = stage.program.respond_with_error(turn.clone()).await;
+
+        assert_eq!((second.0, second.1.as_str()), (409, "conversation_locked"));
+        gate.open();
+        ears.rest().await;
+        stage.program.respond(turn.clone()).await;
+        let (_, gone) = stage.program.delete(&format!("/conversations/{}", id(&made))).await;
+        assert_eq!(gone["object"], "conversation.deleted");
+        assert_eq!(stage.program.respond_with_error(turn).await.0, 404);
+        assert_eq!(stage.n_rows("responses").await, 2, "its responses stay");
+        stage.close().await;
+    }
+}

@@ -1,0 +1,202 @@
+//! A server with a scripted model, and a program of its admin.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::json;
+use troupe::app::App;
+
+use crate::support::app::TestApp;
+use crate::support::backends::TestBackend;
+use crate::support::facts::Facts;
+use crate::support::person::Person;
+use crate::support::test_space::SHORT_LEASES;
+use crate::support::test_space::model_env;
+use crate::support::upstream::server::Upstream;
+use crate::support::v1_client::V1Client;
+use crate::support::wait;
+
+/// Everything that a test of this door stands on.
+pub struct V1Fixture {
+    pub app: TestApp,
+    pub upstream: Arc<Upstream>,
+    pub admin: Person,
+    pub program: V1Client,
+}
+
+impl V1Fixture {
+    pub async fn open(backend: TestBackend) -> V1Fixture {
+        V1Fixture::open_with(backend, &[]).await
+    }
+
+    /// With settings beside those of the model; anybody may register.
+    pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> V1Fixture {
+        V1Fixture::open_all(backend, env, |_| {}).await
+    }
+
+    /// With some parts changed before the doors open.
+    pub async fn open_changed(backend: TestBackend, change: impl FnOnce(&mut App)) -> V1Fixture {
+        V1Fixture::open_all(backend, &[], change).await
+    }
+
+    async fn open_all(
+        backend: TestBackend,
+        env: &[(&str, &str)],
+        change: impl FnOnce(&mut App),
+    ) -> V1Fixture {
+        let upstream = Arc::new(Upstream::start().await);
+        let base_url = upstream.base_url();
+        let own = [("TROUPE_OPEN_REGISTRATION", "true")];
+        let env = [SHORT_LEASES, &own, &model_env(&base_url), env].concat();
+        let app = TestApp::start_changed(backend, &env, change).await;
+        let admin = app.admin().await;
+        let program = V1Client::new(&admin).await;
+        V1Fixture {
+            app,
+            upstream,
+            admin,
+            program,
+        }
+    }
+
+    /// Another node of the same house, with the same model.
+    pub async fn second_node(&self) -> TestApp {
+        let base_url = self.upstream.base_url();
+        let env = [SHORT_LEASES, &model_env(&base_url)].concat();
+        self.app.start_beside(&env).await
+    }
+
+    /// One more model of this name, whose API is of another kind.
+    pub async fn add_model(&self, kind: &str, model: &str) {
+        let base_url = self.upstream.base_url();
+        let provider = json!({ "name": model, "kind": kind, "model": model, "base_url": base_url });
+        let (status, made) = self.admin.post("/api/providers", provider).await;
+        assert_eq!(status, 201, "{made}");
+    }
+
+    /// How many rows a table has.
+    pub async fn n_rows(&self, table: &str) -> i64 {
+        let mut facts = Facts::open(&self.app.database).await;
+        facts
+            .number(&format!("SELECT CAST(count(*) AS TEXT) FROM {table}"))
+            .await
+    }
+
+    /// Waits until a response has this status, and answers it.
+    pub async fn wait_for_status(&self, id: &str, status: &str) -> Value {
+        let path = format!("/responses/{id}");
+        wait::until(&format!("{id} becomes {status}"), async || {
+            let (_, response) = self.program.get(&path).await;
+            (response["status"] == status).then_some(response)
+        })
+        .await
+    }
+
+    /// Closes this node; the stage goes on at another one.
+    pub async fn moved_to(self, node: TestApp) -> V1Fixture {
+        self.app.close().await;
+        V1Fixture {
+            program: self.program.with_base(&node.base),
+            upstream: self.upstream,
+            admin: self.admin,
+            app: node,
+        }
+    }
+
+    pub async fn close(self) {
+        self.app.close().await;
+    }
+}
+
+/// The text of a response.
+pub fn text(response: &Value) -> String {
+    let items = response["output"].as_array().expect("an output is a list");
+    let messages = items.iter().filter(|it| it["type"] == "message");
+    let parts = messages.filter_map(|it| it["content"][0]["text"].as_str());
+    parts.collect()
+}
+
+pub fn id(response: &Value) -> &str {
+    response["id"].as_str().expect("a response has an id")
+}
+
+/// The kinds of events, without what all begin with.
+pub fn kinds(events: &[Value]) -> Vec<String> {
+    let kind = |it: &Value| it["type"].as_str().unwrap().replacen("response.", "", 1);
+    events.iter().map(kind).collect()
+}
+
+/// All deltas of the text.
+pub fn deltas(events: &[Value]) -> Vec<&str> {
+    let deltas = events
+        .iter()
+        .filter(|it| it["type"] == "response.output_text.delta");
+    deltas.map(|it| it["delta"].as_str().unwrap()).collect()
+}
+
+/// A response without what differs each time: ids and times.
+pub fn plain(response: &Value) -> Value {
+    let mut plain = response.clone();
+    for name in ["id", "created_at", "completed_at"] {
+        plain[name] = json!(null);
+    }
+    for item in plain["output"].as_array_mut().unwrap() {
+        item["id"] = json!(null);
+    }
+    plain
+}
+
+/// What the model was told, as role and text.
+pub fn prompt_lines(body: &Value) -> Vec<(String, String)> {
+    let word = |it: &Value| it.as_str().unwrap().to_owned();
+    let messages = body["messages"].as_array().unwrap().iter();
+    messages
+        .map(|it| (word(&it["role"]), word(&it["content"])))
+        .collect()
+}
+
+/// The texts of what the model was told.
+pub fn prompt_texts(body: &Value) -> Vec<String> {
+    prompt_lines(body).into_iter().map(|it| it.1).collect()
+}
+
+/// The declaration of a function.
+pub fn function(name: &str) -> Value {
+    let parameters = json!({ "type": "object", "properties": { "x": { "type": "integer" } } });
+    json!({ "type": "function", "name": name, "parameters": parameters })
+}
+
+/// What came of a call.
+pub fn output(call_id: &str, output: &str) -> Value {
+    json!({ "type": "function_call_output", "call_id": call_id, "output": output })
+}
+
+/// The types of the items of a response.
+pub fn types(response: &Value) -> Vec<&str> {
+    let items = response["output"].as_array().expect("an output is a list");
+    items
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect()
+}
+
+/// What the model was told, a line a message: role, text, ids of calls, id of the answered call.
+pub fn lines(body: &Value) -> Vec<String> {
+    let word = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+    let line = |it: &Value| {
+        let calls = it["tool_calls"].as_array().into_iter().flatten();
+        let calls: Vec<String> = calls.map(|it| word(&it["id"])).collect();
+        let (role, text, answers) = (
+            word(&it["role"]),
+            word(&it["content"]),
+            word(&it["tool_call_id"]),
+        );
+        format!("{role}|{text}|{}|{answers}", calls.join(","))
+    };
+    body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(line)
+        .collect()
+}

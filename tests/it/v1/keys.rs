@@ -1,0 +1,57 @@
+//! Who may: a key opens what is its user's, and nothing else does.
+
+use serde_json::json;
+
+use super::fixture::V1Fixture;
+use super::fixture::id;
+use crate::support::backends::on_both;
+use crate::support::person::http_client;
+use crate::support::v1_client::V1Client;
+use crate::support::v1_client::error_of;
+
+on_both! {
+    // R18
+    async fn only_a_key_opens_and_a_cookie_does_not(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let path = format!("{}/v1/models", stage.app.base);
+        let status = async |name: &str, value: String| {
+            let request = http_client().get(&path).header(name, value);
+            let answer = request.send().await.unwrap();
+            (answer.status().as_u16(), answer.json().await.unwrap())
+        };
+
+        for (name, value) in [
+            ("x-none", String::new()),
+            ("authorization", "Bearer trp_wrong".to_owned()),
+            ("cookie", stage.admin.cookie().to_owned()),
+        ] {
+            assert_eq!(error_of(&status(name, value).await).1, "invalid_api_key", "{name}");
+        }
+        let (_, keys) = stage.admin.get("/api/api_keys").await;
+        stage.admin.delete(&format!("/api/api_keys/{}", keys["data"][0]["id"])).await;
+        assert_eq!(stage.program.get("/models").await.0, 401);
+        stage.close().await;
+    }
+
+    // R38, R35
+    async fn what_is_anothers_is_not_there(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let ben = V1Client::new(&stage.app.register("ben").await).await;
+        let response = stage.program.respond(json!({ "input": "Hi." })).await;
+        let path = format!("/responses/{}", id(&response));
+
+        assert_eq!(ben.get(&path).await.0, 404);
+        assert_eq!(ben.delete(&path).await.0, 404);
+        assert_eq!(ben.post(&format!("{path}/cancel"), json!({})).await.0, 404);
+        assert_eq!(ben.get(&format!("{path}/input_items")).await.0, 404);
+        let next = json!({ "input": "x", "previous_response_id": id(&response) });
+        let refused = ben.respond_with_error(next).await;
+        assert_eq!(refused, (400, "previous_response_not_found".into(), json!("previous_response_id")));
+        let item = json!({ "input": [{ "type": "item_reference", "id": response["output"][0]["id"] }] });
+        assert_eq!(ben.respond_with_error(item).await.1, "invalid_value");
+        let made = stage.program.post("/conversations", json!({})).await.1;
+        assert_eq!(ben.get(&format!("/conversations/{}", id(&made))).await.0, 404);
+        assert_eq!(stage.program.get(&path).await.0, 200);
+        stage.close().await;
+    }
+}

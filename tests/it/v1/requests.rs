@@ -1,0 +1,108 @@
+//! Requests that are refused, each before anything is written.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::fixture::V1Fixture;
+use super::fixture::prompt_texts;
+use crate::support::backends::on_both;
+use crate::support::person::http_client;
+use crate::support::v1_client::error_of;
+
+on_both! {
+    // R15
+    async fn an_invalid_request_gets_a_uniform_error(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let raw = async |method: Method, path: &str, body: &str| {
+            let request = http_client().request(method, format!("{}/v1{path}", stage.app.base));
+            let request = request.header("authorization", format!("Bearer {}", stage.program.key));
+            let request = request.header("content-type", "application/json").body(body.to_owned());
+            let answer = request.send().await.unwrap();
+            assert!(answer.headers().contains_key("x-request-id"));
+            let (status, body) = (answer.status().as_u16(), answer.json().await.unwrap());
+            let (status, code, _) = error_of(&(status, body));
+            (status, code)
+        };
+
+        for broken in ["{", "[]", "", "\"x\""] {
+            assert_eq!(raw(Method::POST, "/responses", broken).await, (400, "invalid_json".into()), "{broken}");
+        }
+        assert_eq!(raw(Method::POST, "/nothing", "{}").await, (404, "not_found".into()));
+        assert_eq!(raw(Method::PUT, "/responses", "{}").await, (405, "method_not_allowed".into()));
+        assert_eq!(raw(Method::GET, "/responses", "").await, (405, "method_not_allowed".into()));
+        assert_eq!(raw(Method::POST, "/memory/query", "{}").await, (501, "not_implemented".into()));
+        stage.close().await;
+    }
+
+    // R16, R17, R19, R31
+    async fn what_cannot_be_granted_leaves_no_row(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let refused = async |body| stage.program.respond_with_error(body).await;
+
+        assert_eq!(refused(json!({})).await, (400, "missing_required_parameter".into(), json!("input")));
+        assert_eq!(refused(json!({ "input": 42 })).await, (400, "invalid_type".into(), json!("input")));
+        assert_eq!(refused(json!({ "input": "x", "temperature": 5 })).await, (400, "invalid_value".into(), json!("temperature")));
+        assert_eq!(refused(json!({ "input": [{ "type": "dream" }] })).await, (400, "invalid_value".into(), json!("input[0].type")));
+        assert_eq!(refused(json!({ "input": "x", "tools": [{ "type": "web_search" }] })).await.1, "unsupported_tool");
+        assert_eq!(refused(json!({ "input": "x", "store": false, "background": true })).await.1, "background_requires_store");
+        for stream in [false, true] {
+            let unknown = refused(json!({ "model": "none", "input": "x", "stream": stream })).await;
+            assert_eq!(unknown, (404, "model_not_found".into(), json!("model")));
+        }
+        assert_eq!(stage.n_rows("responses").await, 0);
+        assert_eq!(stage.upstream.n_requests(), 0);
+        let kept = stage.program.respond(json!({ "input": "x", "metadata": { "store": "false" } })).await;
+        assert_eq!(kept["metadata"]["store"], "false");
+        assert_eq!(stage.n_rows("responses").await, 1);
+        stage.close().await;
+    }
+
+    // R76, as far as models of providers go
+    async fn models_are_listed_and_each_answers_by_both_names(backend) {
+        let stage = V1Fixture::open(backend).await;
+
+        let (_, models) = stage.program.get("/models").await;
+
+        let ids: Vec<&str> = models["data"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+        let full = ids.iter().find(|it| it.ends_with("/scripted")).unwrap();
+        assert!(ids.contains(&"scripted"));
+        assert_eq!(stage.program.get(&format!("/models/{full}")).await.0, 200);
+        assert_eq!(stage.program.get("/models/none").await.0, 404);
+        let response = stage.program.respond(json!({ "model": full, "input": "Hi." })).await;
+        assert_eq!(response["model"], **full);
+        stage.close().await;
+    }
+
+    async fn tokens_are_counted_without_a_model(backend) {
+        let stage = V1Fixture::open(backend).await;
+
+        let (status, count) = stage.program.post("/responses/input_tokens", json!({ "model": "scripted", "input": "hello world" })).await;
+
+        assert_eq!((status, &count["input_tokens"]), (200, &json!(2)));
+        assert_eq!(stage.upstream.n_requests(), 0);
+        assert_eq!(stage.n_rows("responses").await, 0);
+        stage.close().await;
+    }
+
+    // R70
+    async fn what_is_too_long_is_refused_or_loses_its_oldest_turns(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let (_, providers) = stage.admin.get("/api/providers").await;
+        let own = providers["data"].as_array().unwrap().iter().find(|it| it["model"] == "scripted").unwrap();
+        let path = format!("/api/providers/{}", own["id"]);
+        let (status, answer) = stage.admin.patch(&path, json!({ "settings": { "context_tokens": 64 } })).await;
+        assert_eq!(status, 200, "{answer}");
+        let first = stage.program.respond(json!({ "input": "word ".repeat(40) })).await;
+        let next = json!({ "input": "word ".repeat(40), "previous_response_id": first["id"] });
+
+        let refused = stage.program.respond_with_error(next.clone()).await;
+        let mut cut = next;
+        cut["truncation"] = json!("auto");
+        let answered = stage.program.respond(cut).await;
+
+        assert_eq!(refused.1, "context_length_exceeded");
+        assert_eq!(answered["status"], "completed");
+        assert_eq!(prompt_texts(&stage.upstream.body(1)).len(), 1);
+        stage.close().await;
+    }
+}

@@ -1,0 +1,79 @@
+//! Outputs that do not fit the open calls: refused, and no row.
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::fixture::V1Fixture;
+use super::fixture::function;
+use super::fixture::id;
+use super::fixture::output;
+use crate::support::backends::on_both;
+use crate::support::upstream::script::Script;
+
+on_both! {
+    // R52
+    async fn the_next_input_holds_exactly_the_outputs_of_open_calls(backend) {
+        let stage = V1Fixture::open(backend).await;
+        stage.upstream.next(Script::calls(&[("a", "f", "{}"), ("b", "f", "{}")]));
+        let first = stage.program.respond(json!({ "input": "Go.", "tools": [function("f")] })).await;
+        let refused = async |input: Value, store: bool| {
+            let body = json!({ "input": input, "previous_response_id": id(&first), "store": store });
+            stage.program.respond_with_error(body).await
+        };
+        let (a, b) = (output("a", "A"), output("b", "B"));
+
+        for store in [true, false] {
+            let missing = (400, "missing_tool_output".to_owned(), json!("input"));
+            assert_eq!(refused(json!([a]), store).await, missing);
+            assert_eq!(refused(json!("And?"), store).await, missing);
+            let unknown = refused(json!([a, b, output("c", "C")]), store).await;
+            assert_eq!(unknown, (400, "unknown_tool_call".into(), json!("input[2].call_id")));
+            let doubled = refused(json!([a, b, a]), store).await;
+            assert_eq!(doubled, (400, "duplicate_tool_output".into(), json!("input[2].call_id")));
+        }
+        let (_, body) = stage.program.post("/responses", json!({ "model": "scripted", "input": [b], "previous_response_id": id(&first) })).await;
+        assert!(body["error"]["message"].as_str().unwrap().contains("a."), "{body}");
+        let alone = json!([{ "type": "function_call", "call_id": "x", "name": "f", "arguments": "{}" }]);
+        let open = stage.program.respond_with_error(json!({ "input": alone, "store": false })).await;
+        assert_eq!(open.1, "missing_tool_output");
+        assert_eq!(stage.n_rows("responses").await, 1);
+        assert_eq!(stage.upstream.n_requests(), 1);
+        stage.close().await;
+    }
+
+    async fn pages_are_read_only_where_the_settings_say_so(backend) {
+        let fetch = json!({ "input": "Read.", "tools": [{ "type": "troupe:web_fetch" }] });
+        let stage = V1Fixture::open(backend).await;
+        let refused = stage.program.respond_with_error(fetch.clone()).await;
+        assert_eq!(refused, (400, "unsupported_tool".into(), json!("tools[0].type")));
+        stage.close().await;
+
+        let stage = V1Fixture::open_with(backend, &[("TROUPE_WEB_FETCH", "true")]).await;
+        let arguments = json!({ "url": stage.app.base }).to_string();
+        stage.upstream.next(Script::calls(&[("a", "troupe_web_fetch", arguments.as_str())]));
+        let response = stage.program.respond(fetch).await;
+        assert_eq!(response["status"], "completed");
+        assert_eq!(response["output"][0]["error"], "This address may not be called.");
+        stage.close().await;
+    }
+
+    async fn what_is_no_call_is_named(backend) {
+        let stage = V1Fixture::open(backend).await;
+        let refused = async |item: Value| {
+            let (status, code, param) = stage.program.respond_with_error(json!({ "input": [item] })).await;
+            assert_eq!(status, 400);
+            (code, param.as_str().unwrap().to_owned())
+        };
+        let is = |code: &str, param: &str| (code.to_owned(), format!("input[0].{param}"));
+
+        let call = |name: &str| json!({ "type": "function_call", "call_id": "a", "name": name, "arguments": "{}" });
+        assert_eq!(refused(json!({ "type": "function_call", "name": "f" })).await, is("missing_required_parameter", "call_id"));
+        assert_eq!(refused(call("no name")).await, is("invalid_value", "name"));
+        assert_eq!(refused(json!({ "type": "function_call_output", "call_id": "a" })).await, is("missing_required_parameter", "output"));
+        assert_eq!(refused(json!({ "type": "function_call_output", "call_id": "a", "output": 1 })).await, is("invalid_type", "output"));
+        assert_eq!(refused(json!({ "type": "local_shell_call", "call_id": "a", "action": {} })).await, is("invalid_type", "action.command"));
+        assert_eq!(refused(json!({ "type": "custom_tool_call", "call_id": "a", "name": "f" })).await, is("missing_required_parameter", "input"));
+        assert_eq!(stage.n_rows("responses").await, 0);
+        stage.close().await;
+    }
+}
