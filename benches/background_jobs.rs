@@ -10,24 +10,24 @@
 // A measuring program: it prints, and what goes wrong ends it.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
+#[path = "../tests/it/support/fake_provider/mod.rs"]
+#[allow(dead_code)]
+mod fake_provider;
+#[path = "../tests/it/support/http_client.rs"]
+#[allow(dead_code)]
+mod http_client;
 #[path = "stream_delay/machine.rs"]
 #[allow(dead_code)]
 mod machine;
-#[path = "../tests/it/support/person.rs"]
-#[allow(dead_code)]
-mod person;
-#[path = "../tests/it/support/upstream/mod.rs"]
-#[allow(dead_code)]
-mod upstream;
 
+use crate::fake_provider::script::ResponseScript;
+use crate::fake_provider::server::FakeProvider;
+use crate::http_client::HttpClient;
+use crate::http_client::expect;
+use crate::http_client::http_client;
+use crate::http_client::id;
+use crate::http_client::root_of;
 use crate::machine::Process;
-use crate::person::Person;
-use crate::person::expect;
-use crate::person::http_client;
-use crate::person::id;
-use crate::person::root_of;
-use crate::upstream::script::Script;
-use crate::upstream::server::Upstream;
 use serde_json::Value;
 use serde_json::json;
 use std::env;
@@ -61,11 +61,11 @@ async fn main() {
 }
 
 async fn measure(name: &str, n: usize, env: &[(&str, &str)]) {
-    let upstream = Upstream::start().await;
-    upstream.always(Script::say("Another line."));
+    let upstream = FakeProvider::start().await;
+    upstream.always(ResponseScript::say("Another line."));
     let folder = tempfile::tempdir().unwrap();
     let server = Process::server_with(folder, "0", &upstream.base_url(), env);
-    let person = Person::set_up(&server.url, "ann").await;
+    let person = HttpClient::set_up(&server.url, "ann").await;
     let here = person
         .create_space("Here", json!({"reply_order": "manual"}))
         .await;
@@ -149,7 +149,7 @@ async fn measure(name: &str, n: usize, env: &[(&str, &str)]) {
 }
 
 struct Stage {
-    person: Person,
+    person: HttpClient,
     here: i64,
     space: i64,
     long: i64,
@@ -236,7 +236,7 @@ impl Stage {
 }
 
 /// Brings a chat with so many messages in; returns its conversation.
-async fn import(person: &Person, space: i64, n: usize) -> i64 {
+async fn import(person: &HttpClient, space: i64, n: usize) -> i64 {
     let mut file = String::from("{\"user_name\":\"ann\",\"character_name\":\"Ada\"}\n");
     for i in 0..n {
         let (name, is_user) = if i % 2 == 0 {

@@ -12,7 +12,7 @@
 #[allow(dead_code, unused_imports, unused_macros)]
 mod support {
     pub mod backends;
-    pub mod facts;
+    pub mod database_facts;
 }
 
 use crate::support::backends::TestBackend;

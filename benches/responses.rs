@@ -10,23 +10,23 @@
 // A measuring program: it prints, and what goes wrong ends it.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
+#[path = "../tests/it/support/fake_provider/mod.rs"]
+#[allow(dead_code)]
+mod fake_provider;
+#[path = "../tests/it/support/http_client.rs"]
+#[allow(dead_code)]
+mod http_client;
 #[path = "stream_delay/machine.rs"]
 #[allow(dead_code)]
 mod machine;
 #[path = "responses/pass_through.rs"]
 mod pass_through;
-#[path = "../tests/it/support/person.rs"]
-#[allow(dead_code)]
-mod person;
-#[path = "../tests/it/support/upstream/mod.rs"]
-#[allow(dead_code)]
-mod upstream;
 
+use crate::fake_provider::script::ResponseScript;
+use crate::fake_provider::server::FakeProvider;
+use crate::http_client::HttpClient;
 use crate::machine::Process;
 use crate::machine::Quiet;
-use crate::person::Person;
-use crate::upstream::script::Script;
-use crate::upstream::server::Upstream;
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream;
@@ -78,12 +78,14 @@ fn main() {
 
 async fn measure() {
     machine::calibrate();
-    let upstream = Upstream::start().await;
-    upstream.always(Script::say("tick tock tick tock tick tock tick tock"));
+    let upstream = FakeProvider::start().await;
+    upstream.always(ResponseScript::say(
+        "tick tock tick tock tick tock tick tock",
+    ));
     let server = Process::server(tempfile::tempdir().unwrap(), "0", &upstream.base_url());
     let pass = Process::again(pass_through::TO, &upstream.base_url());
     let mut quiet = Quiet::new([&server, &pass]);
-    let person = Person::set_up(&server.url, "ann").await;
+    let person = HttpClient::set_up(&server.url, "ann").await;
     let (_, made) = person
         .post("/api/api_keys", json!({ "name": "bench" }))
         .await;

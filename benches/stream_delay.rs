@@ -8,23 +8,23 @@
 // A measuring program: it prints, and what goes wrong ends it.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
+#[path = "../tests/it/support/fake_provider/mod.rs"]
+#[allow(dead_code)]
+mod fake_provider;
+#[path = "../tests/it/support/http_client.rs"]
+#[allow(dead_code)]
+mod http_client;
 #[path = "stream_delay/machine.rs"]
 mod machine;
-#[path = "../tests/it/support/person.rs"]
-#[allow(dead_code)]
-mod person;
-#[path = "../tests/it/support/upstream/mod.rs"]
-#[allow(dead_code)]
-mod upstream;
 
+use crate::fake_provider::script::HoldPoint;
+use crate::fake_provider::script::ResponseScript;
+use crate::fake_provider::server::FakeProvider;
+use crate::http_client::HttpClient;
+use crate::http_client::http_client;
+use crate::http_client::root_of;
 use crate::machine::Process;
 use crate::machine::Quiet;
-use crate::person::Person;
-use crate::person::http_client;
-use crate::person::root_of;
-use crate::upstream::script::Gate;
-use crate::upstream::script::Script;
-use crate::upstream::server::Upstream;
 use futures::SinkExt;
 use futures::StreamExt;
 use serde_json::json;
@@ -57,7 +57,7 @@ async fn main() {
         return;
     }
     machine::calibrate();
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let at_once = Process::server(tempfile::tempdir().unwrap(), "0", &upstream.base_url());
     let in_slices = Process::server(tempfile::tempdir().unwrap(), "50", &upstream.base_url());
     let relay = Process::relay(&upstream.base_url());
@@ -161,15 +161,17 @@ fn part(sorted: &[f64], part: f64) -> f64 {
 }
 
 /// What the model answers next: pieces that wait at the gate.
-fn hold_a_reply(upstream: &Upstream, pieces: usize) -> Gate {
-    let gate = Gate::closed();
-    let script = (0..pieces).fold(Script::stream(), |script, _| script.text("tick tock "));
+fn hold_a_reply(upstream: &FakeProvider, pieces: usize) -> HoldPoint {
+    let gate = HoldPoint::closed();
+    let script = (0..pieces).fold(ResponseScript::stream(), |script, _| {
+        script.text("tick tock ")
+    });
     upstream.next(script.finish("stop").usage(7, 9).done().gated(&gate));
     gate
 }
 
 /// Asks the model over the relay; the delay of each piece.
-async fn ask_the_model(address: &str, upstream: &Upstream) -> Run {
+async fn ask_the_model(address: &str, upstream: &FakeProvider) -> Run {
     let gate = hold_a_reply(upstream, PIECES);
     let request = http_client().post(address).json(&json!({"stream": true}));
     let mut answer = request.send().await.unwrap();
@@ -186,7 +188,7 @@ async fn ask_the_model(address: &str, upstream: &Upstream) -> Run {
 
 /// Someone with a conversation, who hears it at a WebSocket.
 struct Reader {
-    person: Person,
+    person: HttpClient,
     conversation: i64,
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
@@ -194,7 +196,7 @@ struct Reader {
 impl Reader {
     /// Makes the account and a room with one character, and subscribes.
     async fn enter(url: &str) -> Reader {
-        let person = Person::set_up(url, "ann").await;
+        let person = HttpClient::set_up(url, "ann").await;
         let space = person
             .create_space("The bench", json!({"user_turn_debounce_ms": 0}))
             .await;
@@ -224,7 +226,7 @@ impl Reader {
     }
 
     /// Says something and hears the reply; the delay of each piece.
-    async fn hear_a_reply(&mut self, upstream: &Upstream, pieces: usize) -> Run {
+    async fn hear_a_reply(&mut self, upstream: &FakeProvider, pieces: usize) -> Run {
         let gate = hold_a_reply(upstream, pieces);
         let n_before = upstream.n_requests();
         let (status, answer) = self

@@ -8,9 +8,9 @@ use crate::page::Page;
 use crate::page::Viewport;
 use crate::several_users::SeveralUsers;
 use crate::several_users::page_of;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::http_client;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
 use crate::test_server::TestServer;
 use crate::test_server::manual;
 
@@ -48,7 +48,7 @@ async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
     page.say("Still me").await;
     page.see_text(".message[data-state=final]", "Still me")
         .await;
-    let cleo = Person::sign_in(room.ann.base(), "cleo").await;
+    let cleo = HttpClient::sign_in(room.ann.base(), "cleo").await;
     let again = page_of(&cleo, &room.path()).await;
     again.see_text(".message--own", "Still me").await;
 }
@@ -88,7 +88,7 @@ async fn a_session_that_is_ended_elsewhere_asks_to_sign_in_and_keeps_the_draft()
     let company = SeveralUsers::with("member").await;
     let here = company.bobs_page().await;
     here.write(FIELD, "half a thought").await;
-    let bob = Person::sign_in(company.bob.base(), "bob").await;
+    let bob = HttpClient::sign_in(company.bob.base(), "bob").await;
     let elsewhere = page_of(&bob, "/settings/profile").await;
     elsewhere
         .see_text(".list__item[data-session=this]", "This one")
@@ -161,7 +161,7 @@ async fn another_person_in_the_same_browser_starts_without_old_state() {
 #[tokio::test]
 async fn a_changed_password_revokes_the_api_keys_when_asked() {
     let company = SeveralUsers::with("member").await;
-    let bob = Person::sign_in(company.bob.base(), "bob").await;
+    let bob = HttpClient::sign_in(company.bob.base(), "bob").await;
     let made = bob.post("/api/api_keys", json!({"name": "bot"})).await;
     let key = expect(201, made)["key"].as_str().unwrap().to_owned();
     let page = page_of(&bob, "/settings/profile").await;
@@ -184,7 +184,7 @@ async fn a_changed_password_ends_the_other_sessions_and_the_page_goes_on() {
     let company = SeveralUsers::with("member").await;
     let elsewhere = company.bobs_page().await;
     elsewhere.write(FIELD, "half a thought").await;
-    let bob = Person::sign_in(company.bob.base(), "bob").await;
+    let bob = HttpClient::sign_in(company.bob.base(), "bob").await;
     let page = page_of(&bob, "/settings/profile").await;
 
     page.write(".settings [name=current_password]", "not my password")

@@ -6,7 +6,7 @@ use thirtyfour::Key;
 use crate::page::FIELD;
 use crate::page::Page;
 use crate::page::Viewport;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 use crate::test_server::TestServer;
 use crate::test_server::manual;
 

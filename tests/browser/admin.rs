@@ -7,7 +7,7 @@ use crate::device::SMALL_TARGETS;
 use crate::page::Page;
 use crate::page::Viewport;
 use crate::several_users::SeveralUsers;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 
 /// Ann's browser, on a page of the server.
 async fn page_of(company: &SeveralUsers, screen: Viewport, path: &str) -> Page {

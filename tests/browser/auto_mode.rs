@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::page::Page;
 use crate::several_users::SeveralUsers;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::test_server::TestServer;
 
 /// Longer than any test waits.
@@ -38,10 +38,12 @@ async fn n_messages(page: &Page, n: usize) {
 async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
     let house = TestServer::open().await;
     let room = house.room(among_themselves(3, 0), &["Mina", "Rook"]).await;
-    let gates: Vec<Gate> = (0..4)
+    let gates: Vec<HoldPoint> = (0..4)
         .map(|_| {
-            let gate = Gate::closed();
-            house.upstream.next(Script::say("So it goes.").gated(&gate));
+            let gate = HoldPoint::closed();
+            house
+                .upstream
+                .next(ResponseScript::say("So it goes.").gated(&gate));
             gate
         })
         .collect();

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::page::Page;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 use crate::test_server::SpaceFixture;
 use crate::test_server::TestServer;
 use crate::test_server::manual;
@@ -140,7 +140,7 @@ async fn what_is_stored_as_one_leaves_its_field_is_stored_by_back_too() {
     page.gone("dialog").await;
     let list = expect(200, room.ann.get("/api/lorebooks").await);
     let path = format!("/api/lorebooks/{}/entries", list["data"][0]["id"]);
-    crate::support::wait::until("it is stored", async || {
+    crate::support::poll::until("it is stored", async || {
         let entries = expect(200, room.ann.get(&path).await);
         (entries["data"][0]["content"] == "They steal bread.").then_some(())
     })

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::page::Viewport;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 use crate::test_server::SpaceFixture;
 use crate::test_server::TestServer;
 use crate::test_server::manual;

@@ -6,7 +6,7 @@ use thirtyfour::Key;
 
 use crate::page::Page;
 use crate::several_users::SeveralUsers;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 
 /// The names of the cast, in order.
 const NAMES: &str = "[...document.querySelectorAll('.member__name')].map((it) => it.innerText)";

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::support::decoy::Decoy;
-use crate::support::wait;
+use crate::support::poll;
+use crate::support::trap_server::TrapServer;
 use crate::test_server::TestServer;
 use crate::test_server::list;
 
@@ -20,7 +20,7 @@ fn pictures(port: u16) -> Vec<String> {
 
 #[tokio::test]
 async fn no_image_is_fetched_before_its_link_is_opened() {
-    let decoy = Decoy::set_up();
+    let decoy = TrapServer::set_up();
     let house = TestServer::open().await;
     let room = house.room(list(), &[]).await;
     let pictures = pictures(decoy.port);
@@ -51,7 +51,7 @@ async fn no_image_is_fetched_before_its_link_is_opened() {
     page.run("document.querySelector('.message__body a.external-image').click()")
         .await;
 
-    wait::until("whoever follows one goes there", async || {
+    poll::until("whoever follows one goes there", async || {
         (decoy.n_came() > 0).then_some(())
     })
     .await;

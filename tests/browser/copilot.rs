@@ -12,7 +12,7 @@ use crate::device::SMALL_TARGETS;
 use crate::page::FIELD;
 use crate::page::Page;
 use crate::page::Viewport;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::test_server::TestServer;
 use crate::test_server::list;
 use crate::test_server::manual;
@@ -76,7 +76,7 @@ async fn a_suggestion_that_does_not_come_says_why() {
     let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    house.upstream.always(Script::status(400));
+    house.upstream.always(ResponseScript::status(400));
 
     page.click(HELP).await;
     page.click_text(".helper button", "Suggest replies").await;
@@ -160,7 +160,7 @@ async fn a_stopped_copilot_can_be_resumed() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
-    house.upstream.next(Script::status(400));
+    house.upstream.next(ResponseScript::status(400));
 
     page.click(HELP).await;
     page.click_text(".helper button", "Speak for me").await;

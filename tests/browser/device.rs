@@ -7,8 +7,8 @@ use thirtyfour::TypingData;
 use crate::page::FIELD;
 use crate::page::Page;
 use crate::page::Viewport;
-use crate::support::person::Person;
-use crate::support::person::expect;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
 use crate::test_server::TestServer;
 use crate::test_server::list;
 use crate::test_server::manual;
@@ -223,7 +223,7 @@ async fn a_failure_is_announced_at_once() {
     let room = house.room(list(), &["Mina"]).await;
     house
         .upstream
-        .next(crate::support::upstream::script::Script::status(400));
+        .next(crate::support::fake_provider::script::ResponseScript::status(400));
     let page = room.page().await;
 
     page.say("Hello").await;
@@ -265,7 +265,7 @@ async fn system_preferences_are_honored() {
 #[tokio::test]
 async fn the_page_contacts_only_its_own_server() {
     let house = TestServer::demo().await;
-    let person = Person::set_up(&house.server.url(), "ann").await;
+    let person = HttpClient::set_up(&house.server.url(), "ann").await;
     let page = house.visitor().await;
     page.set_cookie(person.cookie()).await;
 

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::page::FIELD;
-use crate::support::person::Person;
-use crate::support::upstream::server::Upstream;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
 use crate::test_server::TestServer;
 use crate::test_server::manual;
 
@@ -29,7 +29,7 @@ async fn the_first_visit_shows_the_setup_page() {
     page.see(".message").await;
     let again =
         json!({"username": "eve", "password": "correct horse battery", "display_name": "Eve"});
-    let (status, answer) = Person::at(&house.server.url())
+    let (status, answer) = HttpClient::at(&house.server.url())
         .post("/api/setup", again)
         .await;
     assert_eq!(status, 409, "{answer}");
@@ -61,7 +61,7 @@ async fn from_the_first_page_to_the_first_reply_in_five_steps() {
 #[tokio::test]
 async fn a_wrong_password_is_reported_and_can_be_retried() {
     let house = TestServer::demo().await;
-    Person::set_up(&house.server.url(), "ann").await;
+    HttpClient::set_up(&house.server.url(), "ann").await;
     let page = house.visitor().await;
 
     page.go("/").await;
@@ -85,9 +85,13 @@ async fn a_wrong_password_is_reported_and_can_be_retried() {
 
 #[tokio::test]
 async fn too_many_sign_in_attempts_must_wait() {
-    let house = TestServer::with(Upstream::start().await, &[("LIMIT_LOGIN_FAILURES", "10")]).await;
-    Person::set_up(&house.server.url(), "ann").await;
-    let stranger = Person::at(&house.server.url());
+    let house = TestServer::with(
+        FakeProvider::start().await,
+        &[("LIMIT_LOGIN_FAILURES", "10")],
+    )
+    .await;
+    HttpClient::set_up(&house.server.url(), "ann").await;
+    let stranger = HttpClient::at(&house.server.url());
     for _ in 0..10 {
         let guess = json!({"username": "ann", "password": "a wrong guess"});
         stranger.post("/api/session", guess).await;

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::page::Page;
-use crate::support::person::expect;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::expect;
 use crate::test_server::SpaceFixture;
 use crate::test_server::TestServer;
 use crate::test_server::list;
@@ -70,7 +70,7 @@ async fn the_inspector_shows_the_prompt_of_each_swipe() {
     page.say("Good evening.").await;
     page.answered_by("Mina").await;
     describe(&room, "Keeps the ferry.").await;
-    house.upstream.next(Script::say("Good day to you."));
+    house.upstream.next(ResponseScript::say("Good day to you."));
     page.click(TAIL).await;
     page.click(".message__tools [aria-label='Write another version']")
         .await;

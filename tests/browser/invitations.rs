@@ -4,13 +4,13 @@ use serde_json::json;
 
 use crate::several_users::SeveralUsers;
 use crate::several_users::page_of;
-use crate::support::person::Person;
-use crate::support::person::expect;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
 
 #[tokio::test]
 async fn an_invited_person_sees_the_invitation_at_once_and_joins_under_a_name_for_the_space() {
     let company = SeveralUsers::with("member").await;
-    let carl = Person::register(company.room.ann.base(), "carl").await;
+    let carl = HttpClient::register(company.room.ann.base(), "carl").await;
     let like_bob = json!({"display_name": "b\u{43e}b"});
     let me = expect(200, carl.patch("/api/users/me", like_bob).await);
     let page = page_of(&carl, "/").await;

@@ -7,8 +7,8 @@ use crate::page::FIELD;
 use crate::page::Page;
 use crate::page::Viewport;
 use crate::several_users::page_of;
-use crate::support::person::Person;
-use crate::support::person::expect;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
 use crate::test_server::SpaceFixture;
 use crate::test_server::TestServer;
 use crate::test_server::manual;
@@ -161,7 +161,7 @@ async fn an_invited_member_registers_and_joins() {
 
     page.see_text("#panel", "You · Member").await;
     page.see(".queue [aria-label='Let Mina speak']").await;
-    Person::sign_in(room.ann.base(), "dora.vale").await;
+    HttpClient::sign_in(room.ann.base(), "dora.vale").await;
 }
 
 #[tokio::test]
@@ -221,13 +221,15 @@ async fn a_signed_in_user_joins_with_one_click() {
 }
 
 /// Somebody with an account, made by an invitation.
-async fn register(room: &SpaceFixture, invite: &Value, name: &str) -> Person {
+async fn register(room: &SpaceFixture, invite: &Value, name: &str) -> HttpClient {
     let body = json!({"username": name, "password": "correct horse battery", "display_name": name, "invite_token": invite["token"]});
     expect(
         201,
-        Person::at(room.ann.base()).post("/api/users", body).await,
+        HttpClient::at(room.ann.base())
+            .post("/api/users", body)
+            .await,
     );
-    Person::sign_in(room.ann.base(), name).await
+    HttpClient::sign_in(room.ann.base(), name).await
 }
 
 #[tokio::test]
@@ -254,7 +256,7 @@ async fn a_new_link_replaces_the_old_one_and_its_qr_code() {
         "document.querySelectorAll('.invite__list li').length === 1",
     )
     .await;
-    let stranger = Person::at(room.ann.base());
+    let stranger = HttpClient::at(room.ann.base());
     let look = async |url: &str| {
         let token = url.split('#').next_back().expect("a token");
         stranger.get(&format!("/api/join/{token}")).await.0

@@ -7,8 +7,8 @@ use thirtyfour::Key;
 use crate::page::FIELD;
 use crate::page::Page;
 use crate::page::Viewport;
-use crate::support::person::Person;
-use crate::support::person::expect;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
 use crate::test_server::SpaceFixture;
 use crate::test_server::TestServer;
 use crate::test_server::list;
@@ -49,7 +49,7 @@ async fn chinese_room(house: &TestServer, columns: Value, names: &[&str]) -> Spa
     room
 }
 
-async fn locale_of(person: &Person) -> Value {
+async fn locale_of(person: &HttpClient) -> Value {
     let session = expect(200, person.get("/api/session").await);
     session["user"]["locale"].clone()
 }
@@ -165,14 +165,14 @@ async fn the_first_account_is_made_in_the_language_of_its_browser() {
     page.see(".message").await;
 
     speaks(&page, "zh-CN").await;
-    let ann = Person::sign_in(&house.server.url(), "ann").await;
+    let ann = HttpClient::sign_in(&house.server.url(), "ann").await;
     assert_eq!(locale_of(&ann).await, json!("zh-CN"));
 }
 
 #[tokio::test]
 async fn a_language_change_on_the_sign_in_page_keeps_typed_text() {
     let house = TestServer::open().await;
-    let ann = Person::set_up(&house.server.url(), "ann").await;
+    let ann = HttpClient::set_up(&house.server.url(), "ann").await;
     let page = house.visitor().await;
     page.go("/").await;
     page.see_text("h1", "Welcome back").await;

@@ -2,7 +2,7 @@
 
 use crate::page::Page;
 use crate::page::Viewport;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 use crate::test_server::TestServer;
 use thirtyfour::Key;
 

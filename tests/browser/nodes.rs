@@ -16,13 +16,13 @@ use crate::page::Page;
 use crate::page::Viewport;
 use crate::several_users::SeveralUsers;
 use crate::support::backends::TestBackend;
-use crate::support::person::Person;
-use crate::support::person::expect;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
 use crate::support::process::Server;
 use crate::support::redis::RedisServer;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 use crate::test_server::TestServer;
 
 const STREAMING: &str = ".message[data-state=streaming]";
@@ -44,7 +44,7 @@ struct Nodes {
 impl Nodes {
     /// The first one.
     async fn open() -> Nodes {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let redis = RedisServer::start().await;
         let (model, bus) = (upstream.base_url(), redis.url());
         let env = settings(&model, &bus, &[("TROUPE_OPEN_REGISTRATION", "true")]);
@@ -66,7 +66,7 @@ impl Nodes {
     }
 
     /// A browser of theirs, at this address.
-    async fn page(&self, base: &str, person: &Person) -> Page {
+    async fn page(&self, base: &str, person: &HttpClient) -> Page {
         let page = Page::open(base, Viewport::Desktop).await;
         page.set_cookie(person.cookie()).await;
         page.go(&self.company.room.path()).await;
@@ -76,9 +76,9 @@ impl Nodes {
     }
 
     /// The next answer comes a word at a time.
-    fn next_is_slow(&self, text: &str) -> Gate {
-        let gate = Gate::closed();
-        let script = Script::say(text).gated(&gate);
+    fn next_is_slow(&self, text: &str) -> HoldPoint {
+        let gate = HoldPoint::closed();
+        let script = ResponseScript::say(text).gated(&gate);
         self.company.house.upstream.next(script);
         gate
     }
@@ -177,7 +177,10 @@ async fn a_round_continues_when_its_node_is_killed() {
     expect(200, nodes.company.room.ann.patch(&space, rules).await);
     let door = ProxyServer::start(&nodes.company.house.server).await;
     let ann = nodes.page(&door.url(), &nodes.company.room.ann).await;
-    let begun = Script::stream().role().words("Once upon a time ").hang();
+    let begun = ResponseScript::stream()
+        .role()
+        .words("Once upon a time ")
+        .hang();
     nodes.company.house.upstream.next(begun);
 
     ann.say("Both of you").await;

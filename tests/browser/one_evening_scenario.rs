@@ -8,8 +8,8 @@ use crate::page::FIELD;
 use crate::page::Page;
 use crate::page::Viewport;
 use crate::several_users::SeveralUsers;
-use crate::support::person::expect;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::expect;
 
 /// How often somebody says something; each time a character answers.
 const LINES: usize = 15;
@@ -64,7 +64,7 @@ async fn three_people_play_through_a_crash_and_see_what_is_stored() {
     company.house.upstream.answer_with(move |_| {
         n_asked += 1;
         let text = format!("And so answer number {n_asked} is given, slowly and with care.");
-        Script::say(&text)
+        ResponseScript::say(&text)
     });
     let host = company.room.page().await;
     let friend = Page::open(company.room.ann.base(), Viewport::Phone).await;
@@ -81,7 +81,10 @@ async fn three_people_play_through_a_crash_and_see_what_is_stored() {
             see_n(&pages, 2 * line + 2).await;
             continue;
         }
-        let begun = Script::stream().role().words("Once upon a time ").hang();
+        let begun = ResponseScript::stream()
+            .role()
+            .words("Once upon a time ")
+            .hang();
         company.house.upstream.next(begun);
         post(speaker, &format!("Line {line} of the evening.")).await;
         for page in pages {

@@ -23,8 +23,8 @@ use thirtyfour::TypingData;
 use thirtyfour::WebDriver;
 use thirtyfour::WebElement;
 
-use crate::support::person::http_client;
-use crate::support::wait;
+use crate::support::http_client::http_client;
+use crate::support::poll;
 
 /// A fact that has not come by then will not come.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -136,7 +136,7 @@ impl Page {
     /// Waits until one of them is visible and says this.
     pub async fn see_text(&self, css: &str, text: &str) -> WebElement {
         let what = format!("{css} that says {text:?}");
-        wait::until_within(DEADLINE, &what, async || self.find(css, text).await).await
+        poll::until_within(DEADLINE, &what, async || self.find(css, text).await).await
     }
 
     // Looks once, and in one step: what is found cannot have been replaced in between.
@@ -166,7 +166,7 @@ impl Page {
 
     /// Waits until an expression in the page is true.
     pub async fn truth(&self, what: &str, expression: &str) {
-        wait::until_within(DEADLINE, what, async || {
+        poll::until_within(DEADLINE, what, async || {
             let found = self.try_value(expression).await;
             (found == Some(Value::Bool(true))).then_some(())
         })
@@ -226,7 +226,7 @@ impl Page {
     /// on a drawer that slides in would hit what is beside it.
     pub async fn click_text(&self, css: &str, text: &str) {
         let what = format!("{css} that says {text:?} and can be clicked");
-        wait::until_within(DEADLINE, &what, async || {
+        poll::until_within(DEADLINE, &what, async || {
             let node = self.find_where(css, text, AT_REST).await?;
             let is_enabled = node.is_enabled().await.unwrap_or(false);
             (is_enabled && node.click().await.is_ok()).then_some(())
@@ -289,7 +289,7 @@ impl Page {
         picture.expect("the page can be shot")
     }
 
-    // Facts that many tests ask for
+    // DatabaseFacts that many tests ask for
 
     /// Waits until the newest message is this one's, and finished. Gives its text.
     pub async fn answered_by(&self, name: &str) -> String {
@@ -361,7 +361,7 @@ async fn start_chromedriver() -> (Child, String) {
         .expect("chromedriver is on the PATH");
     let address = format!("http://127.0.0.1:{port}");
     let client = http_client();
-    wait::until("chromedriver listens", async || {
+    poll::until("chromedriver listens", async || {
         let status = client.get(format!("{address}/status")).send().await.ok()?;
         status.status().is_success().then_some(())
     })

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::several_users::SeveralUsers;
 use crate::several_users::page_of;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 use crate::test_server::manual;
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::test_server::TestServer;
 
 /// The first eight bytes of every PNG.
@@ -23,7 +23,7 @@ const WREN: &str = "*She turns the sheet around and taps an empty corner.* \"Her
 #[tokio::test]
 async fn the_picture_of_the_readme_can_be_taken() {
     let house = TestServer::open().await;
-    house.upstream.next(Script::say(MARLO));
+    house.upstream.next(ResponseScript::say(MARLO));
     let page = house.visitor().await;
     page.go("/").await;
     page.write("[name=display_name]", "Ann Lee").await;

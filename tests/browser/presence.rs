@@ -10,7 +10,7 @@ use crate::page::FIELD;
 use crate::page::Page;
 use crate::several_users::SeveralUsers;
 use crate::several_users::page_of;
-use crate::support::ear::Ear;
+use crate::support::ws_client::WsClient;
 
 #[tokio::test]
 async fn the_typing_indicator_appears_and_disappears() {
@@ -45,10 +45,10 @@ async fn the_typing_indicator_summarizes_several_users() {
     let company = SeveralUsers::with("member").await;
     let ann = company.room.page().await;
     let conversation = company.room.conversation;
-    let mut ears = vec![Ear::on(&company.bob, conversation).await];
+    let mut ears = vec![WsClient::on(&company.bob, conversation).await];
     for name in ["cleo", "dora", "emil"] {
         let person = company.guest(name).await;
-        ears.push(Ear::on(&person, conversation).await);
+        ears.push(WsClient::on(&person, conversation).await);
     }
     let typing = json!({"op": "typing", "conversation_id": conversation, "active": true});
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::page::Page;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 use crate::test_server::SpaceFixture;
 use crate::test_server::TestServer;
 use crate::test_server::manual;

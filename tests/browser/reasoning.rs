@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::test_server::TestServer;
 use crate::test_server::list;
 
@@ -14,7 +14,10 @@ async fn reasoning_is_collapsed_labelled_and_plain_text() {
     let room = house.room(list(), &["Mina"]).await;
     let thought =
         json!({ "choices": [{ "index": 0, "delta": { "reasoning_content": THOUGHTS } }] });
-    let thinks = Script::stream().role().event(&thought).words("Hi, Eve.");
+    let thinks = ResponseScript::stream()
+        .role()
+        .event(&thought)
+        .words("Hi, Eve.");
     house.upstream.next(thinks.finish("stop").done());
     let page = room.page().await;
 

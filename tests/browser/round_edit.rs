@@ -10,7 +10,7 @@ use crate::rounds::list_order;
 use crate::rounds::next_waits;
 use crate::rounds::places;
 use crate::several_users::SeveralUsers;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 use crate::test_server::TestServer;
 
 #[tokio::test]

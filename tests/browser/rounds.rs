@@ -6,9 +6,9 @@ use serde_json::json;
 use crate::page::FIELD;
 use crate::page::Page;
 use crate::page::Viewport;
-use crate::support::person::expect;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::expect;
 use crate::test_server::SpaceFixture;
 use crate::test_server::TestServer;
 
@@ -27,9 +27,9 @@ fn natural_order() -> Value {
 }
 
 /// The next answer waits until its gate is opened.
-pub fn next_waits(house: &TestServer, text: &str) -> Gate {
-    let gate = Gate::closed();
-    house.upstream.next(Script::say(text).gated(&gate));
+pub fn next_waits(house: &TestServer, text: &str) -> HoldPoint {
+    let gate = HoldPoint::closed();
+    house.upstream.next(ResponseScript::say(text).gated(&gate));
     gate
 }
 
@@ -262,9 +262,9 @@ async fn a_round_can_be_paused_resumed_and_skip_a_speaker() {
 async fn a_round_that_fails_midway_says_so_and_can_be_retried() {
     let house = TestServer::open().await;
     let room = house.room(list_order(), &["Mina", "Rook", "Iris"]).await;
-    house.upstream.next(Script::say("Mina here."));
-    house.upstream.next(Script::status(400));
-    house.upstream.next(Script::status(400));
+    house.upstream.next(ResponseScript::say("Mina here."));
+    house.upstream.next(ResponseScript::status(400));
+    house.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
 
     page.say("All of you").await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::page::FIELD;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 use crate::test_server::TestServer;
 use crate::test_server::list;
 use crate::test_server::manual;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::test_server::TestServer;
 use crate::test_server::list;
 use crate::test_server::manual;
@@ -155,8 +155,8 @@ async fn a_stopped_round_waits_and_is_resumed() {
 async fn a_failed_round_is_retried_or_skipped() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.next(Script::status(400));
-    house.upstream.next(Script::status(400));
+    house.upstream.next(ResponseScript::status(400));
+    house.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
 
     page.say("Hello").await;

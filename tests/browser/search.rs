@@ -7,10 +7,10 @@ use thirtyfour::Key;
 use crate::page::FIELD;
 use crate::page::Page;
 use crate::page::Viewport;
-use crate::support::chat_files::bring;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::wait;
+use crate::support::file_uploads::bring;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::poll;
 use crate::test_server::SpaceFixture;
 use crate::test_server::TestServer;
 use crate::test_server::manual;
@@ -33,7 +33,7 @@ async fn long_room(house: &TestServer, n: usize, found: usize) -> SpaceFixture {
     let begun = expect(202, bring(&room.ann, &door, "tides.jsonl", &file).await);
     let path = format!("/api/imports/{}", id(&begun));
     let minute = Duration::from_secs(60);
-    room.conversation = wait::until_within(minute, "the chat is here", async || {
+    room.conversation = poll::until_within(minute, "the chat is here", async || {
         expect(200, room.ann.get(&path).await)["conversation_id"].as_i64()
     })
     .await;

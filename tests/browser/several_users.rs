@@ -5,10 +5,10 @@ use serde_json::json;
 
 use crate::page::Page;
 use crate::page::Viewport;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::upstream::server::Upstream;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
 use crate::test_server::SpaceFixture;
 use crate::test_server::TestServer;
 use crate::test_server::manual;
@@ -17,7 +17,7 @@ use crate::test_server::manual;
 pub struct SeveralUsers {
     pub house: TestServer,
     pub room: SpaceFixture,
-    pub bob: Person,
+    pub bob: HttpClient,
     pub space: i64,
     /// Bob's membership.
     pub seat: i64,
@@ -26,7 +26,7 @@ pub struct SeveralUsers {
 impl SeveralUsers {
     /// Bob sits there in this role.
     pub async fn with(role: &str) -> SeveralUsers {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let url = upstream.base_url();
         let env = [
             ("TROUPE_LLM_BASE_URL", url.as_str()),
@@ -51,7 +51,7 @@ impl SeveralUsers {
     }
 
     /// One more person, who sits there as a guest.
-    pub async fn guest(&self, name: &str) -> Person {
+    pub async fn guest(&self, name: &str) -> HttpClient {
         add_member(&self.room, self.space, name, "guest").await.0
     }
 
@@ -75,7 +75,7 @@ impl SeveralUsers {
 }
 
 /// A person's browser at an address.
-pub async fn page_of(person: &Person, path: &str) -> Page {
+pub async fn page_of(person: &HttpClient, path: &str) -> Page {
     let page = Page::open(person.base(), Viewport::Desktop).await;
     page.set_cookie(person.cookie()).await;
     page.go(path).await;
@@ -84,8 +84,8 @@ pub async fn page_of(person: &Person, path: &str) -> Page {
 }
 
 /// Somebody with an account and a seat that Ann gave them; and the id of the seat.
-async fn add_member(room: &SpaceFixture, space: i64, name: &str, role: &str) -> (Person, i64) {
-    let person = Person::register(room.ann.base(), name).await;
+async fn add_member(room: &SpaceFixture, space: i64, name: &str, role: &str) -> (HttpClient, i64) {
+    let person = HttpClient::register(room.ann.base(), name).await;
     let seat = id(&room.ann.add_member(space, &person, role).await);
     (person, seat)
 }

@@ -2,9 +2,9 @@
 
 use crate::page::Page;
 use crate::page::Viewport;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::root_of;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::root_of;
 use crate::test_server::TestServer;
 use crate::test_server::manual;
 use serde_json::Value;
@@ -65,7 +65,7 @@ async fn an_exported_space_is_the_same_on_an_empty_installation() {
     let packed = exported(&page, space).await;
 
     let new = TestServer::open().await;
-    let ann = Person::set_up(&new.server.url(), "ann").await;
+    let ann = HttpClient::set_up(&new.server.url(), "ann").await;
     let page = new.visitor().await;
     page.set_cookie(ann.cookie()).await;
     page.go("/").await;

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::page::Page;
-use crate::support::person::expect;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::expect;
 use crate::test_server::TestServer;
 use crate::test_server::list;
 use crate::test_server::manual;
@@ -172,7 +172,7 @@ async fn stop_keeps_the_text_so_far_and_others_see_it() {
 async fn a_failed_reply_is_a_card_and_posting_still_works() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.next(Script::status(400));
+    house.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
 
     page.say("Hello").await;
@@ -196,7 +196,7 @@ async fn a_failed_reply_is_a_card_and_posting_still_works() {
 async fn the_failure_card_is_shown_to_later_visitors() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.next(Script::status(400));
+    house.upstream.next(ResponseScript::status(400));
     let page = room.page().await;
     page.say("Hello").await;
     page.see("[data-card=failed]").await;
@@ -212,7 +212,7 @@ async fn a_failed_generate_in_manual_order_is_seen_after_a_reload_and_tried_agai
     let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    house.upstream.next(Script::status(400));
+    house.upstream.next(ResponseScript::status(400));
     expect(202, room.ann.generate(room.conversation, None).await);
     page.see_text("[data-card=failed]", "Mina could not answer")
         .await;
@@ -230,9 +230,12 @@ async fn a_failed_generate_in_manual_order_is_seen_after_a_reload_and_tried_agai
 async fn a_server_that_died_in_the_middle_leaves_nothing_generating() {
     let mut house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house
-        .upstream
-        .next(Script::stream().role().words("Once upon a time ").hang());
+    house.upstream.next(
+        ResponseScript::stream()
+            .role()
+            .words("Once upon a time ")
+            .hang(),
+    );
     let page = room.page().await;
     page.say("Hello").await;
     grown_past(&page, 0).await;

@@ -8,24 +8,24 @@ use crate::page::Viewport;
 use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::migrated_database;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::root_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::root_of;
 use crate::support::process::Server;
-use crate::support::upstream::server::Upstream;
 
 /// The server of one test, with what it speaks through.
 pub struct TestServer {
     pub server: Server,
     /// The model, when the house has one of its own.
-    pub upstream: Upstream,
+    pub upstream: FakeProvider,
     database: TestDatabase,
 }
 
 /// A room with its cast, and the one who opened it.
 pub struct SpaceFixture {
-    pub ann: Person,
+    pub ann: HttpClient,
     pub conversation: i64,
     /// The memberships of the characters, in order.
     pub cast: Vec<Value>,
@@ -34,7 +34,7 @@ pub struct SpaceFixture {
 impl TestServer {
     /// A house in which the test's own model speaks.
     pub async fn open() -> TestServer {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let url = upstream.base_url();
         TestServer::with(
             upstream,
@@ -48,16 +48,20 @@ impl TestServer {
 
     /// A house in which only the built-in model speaks.
     pub async fn demo() -> TestServer {
-        TestServer::with(Upstream::start().await, &[]).await
+        TestServer::with(FakeProvider::start().await, &[]).await
     }
 
     /// A house with these settings.
-    pub async fn with(upstream: Upstream, env: &[(&str, &str)]) -> TestServer {
+    pub async fn with(upstream: FakeProvider, env: &[(&str, &str)]) -> TestServer {
         TestServer::on(TestBackend::Sqlite, upstream, env).await
     }
 
     /// A house with these settings, on a database of this kind.
-    pub async fn on(backend: TestBackend, upstream: Upstream, env: &[(&str, &str)]) -> TestServer {
+    pub async fn on(
+        backend: TestBackend,
+        upstream: FakeProvider,
+        env: &[(&str, &str)],
+    ) -> TestServer {
         let database = migrated_database(&backend).await;
         let server = Server::start(&database, env).await;
         TestServer {
@@ -73,8 +77,8 @@ impl TestServer {
     }
 
     /// A connection to what the server keeps, past it.
-    pub async fn facts(&self) -> Facts {
-        Facts::open(&self.database).await
+    pub async fn facts(&self) -> DatabaseFacts {
+        DatabaseFacts::open(&self.database).await
     }
 
     /// A browser before the door.
@@ -84,7 +88,7 @@ impl TestServer {
 
     /// Ann's room: a space with these columns, its characters in order.
     pub async fn room(&self, columns: Value, names: &[&str]) -> SpaceFixture {
-        let ann = Person::set_up(&self.server.url(), "ann").await;
+        let ann = HttpClient::set_up(&self.server.url(), "ann").await;
         let space = ann.create_space("Harbor Lights", columns).await;
         let mut cast = Vec::new();
         for name in names {

@@ -5,10 +5,10 @@ use serde_json::json;
 
 use crate::page::Page;
 use crate::page::Viewport;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::token_of;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::token_of;
 use crate::test_server::TestServer;
 use crate::test_server::list;
 
@@ -36,13 +36,13 @@ async fn a_moderator_approves_a_tool_call_and_the_message_shows_it() {
     let kept = expect(200, room.ann.get(&format!("/api/spaces/{space}")).await);
     assert_eq!(kept["settings"]["tools"], json!({"dice": "with_approval"}));
     let invite = room.ann.invite(space, json!({"role": "guest"})).await;
-    let (guest, _) = Person::by_link(room.ann.base(), token_of(&invite), "Bob").await;
+    let (guest, _) = HttpClient::by_link(room.ann.base(), token_of(&invite), "Bob").await;
     let theirs = Page::open(room.ann.base(), Viewport::Phone).await;
     theirs.set_cookie(guest.cookie()).await;
     theirs.go(&format!("/c/{}", room.conversation)).await;
     theirs.see(".composer textarea").await;
-    house.upstream.next(Script::calls(ROLL));
-    house.upstream.next(Script::say("Seven!"));
+    house.upstream.next(ResponseScript::calls(ROLL));
+    house.upstream.next(ResponseScript::say("Seven!"));
 
     page.say("Roll, please.").await;
 

@@ -5,9 +5,9 @@ use thirtyfour::Key;
 
 use crate::page::Page;
 use crate::page::Viewport;
-use crate::support::person::expect;
-use crate::support::person::root_of;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::expect;
+use crate::support::http_client::root_of;
 use crate::test_server::SpaceFixture;
 use crate::test_server::TestServer;
 use crate::test_server::manual;
@@ -46,7 +46,7 @@ async fn the_newest_message_gets_a_swipe_and_every_user_sees_the_selection() {
     let house = TestServer::open().await;
     let (room, page) = answered(&house, Viewport::Desktop).await;
     let other = room.page().await;
-    house.upstream.next(Script::say("Good day to you."));
+    house.upstream.next(ResponseScript::say("Good day to you."));
     let gate = house.upstream.gate();
 
     press_tool(&page, TAIL, "Write another version").await;
@@ -72,7 +72,7 @@ async fn the_newest_message_gets_a_swipe_and_every_user_sees_the_selection() {
     );
     page.click(".versions [aria-label='Next version']").await;
     tail_says(&other, "Good day to you.").await;
-    house.upstream.next(Script::say("And a third."));
+    house.upstream.next(ResponseScript::say("And a third."));
     page.click(".versions [aria-label='Another version']").await;
     tail_says(&other, "And a third.").await;
     page.see_text(".versions__place", "3/3").await;
@@ -83,7 +83,7 @@ async fn the_newest_message_gets_a_swipe_and_every_user_sees_the_selection() {
 async fn a_touch_gesture_moves_between_swipes() {
     let house = TestServer::open().await;
     let (_room, page) = answered(&house, Viewport::Phone).await;
-    house.upstream.next(Script::say("Good day to you."));
+    house.upstream.next(ResponseScript::say("Good day to you."));
 
     draw(&page, -160).await;
     tail_says(&page, "Good day to you.").await;
@@ -118,12 +118,12 @@ async fn draw(page: &Page, by: i64) {
 async fn the_old_text_returns_when_a_swipe_fails_or_is_stopped() {
     let house = TestServer::open().await;
     let (room, page) = answered(&house, Viewport::Desktop).await;
-    house.upstream.next(Script::status(400));
+    house.upstream.next(ResponseScript::status(400));
 
     press_tool(&page, TAIL, "Write another version").await;
     page.see("[data-card=failed]").await;
     tail_says(&page, "Hello.").await;
-    house.upstream.next(Script::say("Good day to you."));
+    house.upstream.next(ResponseScript::say("Good day to you."));
     let gate = house.upstream.gate();
     page.click_text("[data-card=failed] button", "Retry").await;
     page.see(".message[data-state=streaming]").await;
@@ -141,7 +141,7 @@ async fn an_earlier_message_is_regenerated_in_a_branch() {
     let (room, page) = answered(&house, Viewport::Desktop).await;
     page.say("And then?").await;
     tail_says(&page, "And then?").await;
-    house.upstream.next(Script::say("Good day to you."));
+    house.upstream.next(ResponseScript::say("Good day to you."));
 
     press_tool(
         &page,

@@ -21,7 +21,7 @@ use crate::record::Fault;
 use crate::record::Micros;
 use crate::record::now;
 use crate::settings::STALE_AFTER;
-use crate::support::own_postgres::Postgres;
+use crate::support::test_postgres::Postgres;
 
 /// All that was done so far.
 pub type FaultLog = Arc<Mutex<Vec<Fault>>>;

@@ -10,17 +10,17 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use serde_json::json;
 
-use crate::support::upstream::fault;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::script::text_event;
-use crate::support::upstream::server::Upstream;
+use crate::support::fake_provider::fault;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::text_event;
+use crate::support::fake_provider::server::FakeProvider;
 
 /// So many of a hundred answers are spoilt.
 const FAULT_PERCENT: u32 = 20;
 
 /// The provider, and what it said whole.
 pub struct Model {
-    pub upstream: Upstream,
+    pub upstream: FakeProvider,
     said: Arc<Mutex<RepliesSent>>,
 }
 
@@ -33,7 +33,7 @@ struct RepliesSent {
 impl Model {
     /// Listens, and answers by dice.
     pub async fn start(seed: u64) -> Model {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let said = Arc::<Mutex<RepliesSent>>::default();
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         let mut n = 0;
@@ -73,26 +73,27 @@ fn reply(dice: &mut ChaCha8Rng, n: usize) -> String {
 }
 
 /// Word by word, at a pace of its own.
-fn slowly(dice: &mut ChaCha8Rng, text: &str) -> Script {
+fn slowly(dice: &mut ChaCha8Rng, text: &str) -> ResponseScript {
     let pace = Duration::from_millis(dice.random_range(0..70));
-    let begun = Script::stream().role();
+    let begun = ResponseScript::stream().role();
     let words = text.split_inclusive(' ');
     let spoken = words.fold(begun, |script, word| script.text(word).pause(pace));
     spoken.finish("stop").usage(7, 9).done()
 }
 
 /// One of the rows U1 to U35; half of them are drawn from the common list of the tests.
-fn spoilt(dice: &mut ChaCha8Rng, n: usize) -> Script {
+fn spoilt(dice: &mut ChaCha8Rng, n: usize) -> ResponseScript {
     let text = format!("odd{n} and not to be trusted");
-    let begun = Script::stream().role();
-    let whole = |script: Script| script.finish("stop").usage(7, 9).done();
+    let begun = ResponseScript::stream().role();
+    let whole = |script: ResponseScript| script.finish("stop").usage(7, 9).done();
     match dice.random_range(0..36) {
-        0 => Script::status(401),
-        1 => Script::status(404),
-        2 => Script::status(302).header("Location", "http://169.254.169.254/latest/meta-data"),
+        0 => ResponseScript::status(401),
+        1 => ResponseScript::status(404),
+        2 => ResponseScript::status(302)
+            .header("Location", "http://169.254.169.254/latest/meta-data"),
         3 => begun.forever(text_event(""), Duration::from_millis(100)),
         4 => whole(
-            Script::stream()
+            ResponseScript::stream()
                 .event(&json!({"choices": []}))
                 .role()
                 .words(&text),
@@ -106,8 +107,8 @@ fn spoilt(dice: &mut ChaCha8Rng, n: usize) -> Script {
         9 => begun.words(&text).finish("content_filter").done(),
         10 => begun.words(&text).finish("tool_calls").done(),
         11 => begun.raw(vec![b'x'; 2 * 1024 * 1024]),
-        12 => Script::stream().forever("d", Duration::from_millis(900)),
-        13 => Script::stream()
+        12 => ResponseScript::stream().forever("d", Duration::from_millis(900)),
+        13 => ResponseScript::stream()
             .header("Content-Encoding", "gzip")
             .raw([0x1f, 0x8b, 8, 0]),
         14 => begun
@@ -117,18 +118,18 @@ fn spoilt(dice: &mut ChaCha8Rng, n: usize) -> Script {
         16 => begun.event(&json!({"choices": 7})).words(&text),
         17 => whole(begun.words(&format!("{text} \u{0}\u{202e}\u{1b}[31m"))),
         18 => whole(begun.words("Bob: data: [DONE] <script>alert(1)</script>")),
-        19 => Script::stream()
+        19 => ResponseScript::stream()
             .header("X-Big", &"a".repeat(100_000))
             .role()
             .words(&text),
-        20 => whole(Script::json(200, &json!({"choices": []}))),
+        20 => whole(ResponseScript::json(200, &json!({"choices": []}))),
         21 => whole(begun.comment().empty().words(&text)),
         _ => fault::draw(dice),
     }
 }
 
 /// The text in events that are split at every byte.
-fn bytewise(script: Script, text: &str) -> Script {
+fn bytewise(script: ResponseScript, text: &str) -> ResponseScript {
     let events: Vec<u8> = text.split_inclusive(' ').flat_map(text_event).collect();
     events
         .into_iter()
@@ -136,11 +137,11 @@ fn bytewise(script: Script, text: &str) -> Script {
 }
 
 /// Without a blank, with CRLF, a mark at the beginning, and a name of the event.
-fn odd_frames(text: &str) -> Script {
+fn odd_frames(text: &str) -> ResponseScript {
     let chunk =
         json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]});
     let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
-    Script::stream()
+    ResponseScript::stream()
         .raw("\u{feff}")
         .raw(format!("event: message\r\ndata:{chunk}\r\n\r\n"))
         .raw(format!("id: 7\r\ndata:{end}\r\n\r\ndata:[DONE]\r\n\r\n"))

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tokio::time::sleep;
 use tokio::time::timeout;
 
-use crate::support::person::http_client;
+use crate::support::http_client::http_client;
 use crate::support::ports::lasting_port;
 
 /// A start that takes longer is none.

@@ -12,13 +12,13 @@ use crate::fault_injectors::FaultLog;
 use crate::record::Fault;
 use crate::record::now;
 use crate::support::redis::RedisServer;
-use crate::support::redis_line::Harm;
-use crate::support::redis_line::RedisLine;
+use crate::support::redis_proxy::ProxyFault;
+use crate::support::redis_proxy::RedisProxy;
 
 /// A Redis, and a line to it for each node.
 pub struct Redis {
     server: RedisServer,
-    pub lines: Vec<RedisLine>,
+    pub lines: Vec<RedisProxy>,
 }
 
 impl Redis {
@@ -27,7 +27,7 @@ impl Redis {
         let server = RedisServer::start().await;
         let mut lines = Vec::new();
         for _ in 0..n_nodes {
-            lines.push(RedisLine::to(server.port()).await);
+            lines.push(RedisProxy::to(server.port()).await);
         }
         Redis { server, lines }
     }
@@ -87,16 +87,16 @@ impl Redis {
             }
             _ => {
                 let harms = [
-                    Harm::LoseAll,
-                    Harm::LoseHalf,
-                    Harm::Repeat,
-                    Harm::Swap,
-                    Harm::Garble,
+                    ProxyFault::LoseAll,
+                    ProxyFault::LoseHalf,
+                    ProxyFault::Repeat,
+                    ProxyFault::Swap,
+                    ProxyFault::Garble,
                 ];
                 let harm = harms[dice.random_range(0..harms.len())];
                 self.lines.iter().for_each(|it| it.harm(harm));
                 sleep(lasts).await;
-                self.lines.iter().for_each(|it| it.harm(Harm::None));
+                self.lines.iter().for_each(|it| it.harm(ProxyFault::None));
                 format!("messages over Redis: {harm:?}")
             }
         }

@@ -7,11 +7,11 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::settings::N_NODES;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
-use crate::support::person::token_of;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_client::token_of;
 
 /// Beside the one in which everybody sits.
 const N_SPACES: usize = 15;
@@ -47,7 +47,7 @@ pub struct Population {
 
 /// Furnishes everything at the door of one node that is in peace.
 pub async fn create_spaces(base: &str, n_guests: usize, seed: u64) -> Population {
-    let owner = Person::set_up(base, "ann").await;
+    let owner = HttpClient::set_up(base, "ann").await;
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let mut cast = Vec::new();
     for name in ["Ada", "Bob", "Cleo"] {
@@ -96,7 +96,7 @@ async fn guest(
     doors: &[(String, SpaceConversation)],
     chosen: &[usize],
 ) -> SignedInUser {
-    let person = Person::register(base, &name(index)).await;
+    let person = HttpClient::register(base, &name(index)).await;
     let mut rooms = Vec::new();
     for at in chosen {
         let (token, room) = &doors[*at];
@@ -126,7 +126,7 @@ fn name(index: usize) -> String {
 }
 
 /// The n-th space: every policy meets every order, and some let several speak.
-async fn space(owner: &Person, n: usize) -> Value {
+async fn space(owner: &HttpClient, n: usize) -> Value {
     let policies = ["queue", "restart", "reject"];
     let orders = ["natural", "list", "pooled", "natural", "manual"];
     let debounces = [0, 150, 400];

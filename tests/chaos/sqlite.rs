@@ -22,9 +22,9 @@ use crate::spaces;
 use crate::sqlite_faults;
 use crate::sqlite_faults::SqliteFaults;
 use crate::support::backends::TestDatabase;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::http_client;
 use crate::support::invariants;
-use crate::support::person::http_client;
 use crate::support::small_disk::SmallDisk;
 use crate::support::transitions;
 use crate::tabs::Tab;
@@ -97,7 +97,7 @@ pub async fn run(settings: &Settings) -> Verdict {
     env.extend(more.map(|(name, value)| (name.to_owned(), value)));
     let node = Arc::new(Node::new(0, env));
     assert!(node.start().await, "{}", node.tail(40));
-    transitions::record(&mut Facts::open(&database).await).await;
+    transitions::record(&mut DatabaseFacts::open(&database).await).await;
 
     let ground = SqliteFaults {
         node: Arc::clone(&node),
@@ -165,7 +165,7 @@ async fn run_load(settings: &Settings, ground: SqliteFaults, done: &FaultLog) ->
 /// Waits until nothing is queued or running; what still is afterwards.
 async fn wait_until_idle(database: &TestDatabase) -> Vec<String> {
     let end = Instant::now() + IDLE_TIMEOUT;
-    let mut facts = Facts::open(database).await;
+    let mut facts = DatabaseFacts::open(database).await;
     let sql = format!(
         "SELECT 'run ' || {} || ' is ' || status FROM conversation_runs WHERE status IN ('queued', 'running')",
         facts.hex("id")
@@ -182,7 +182,7 @@ async fn wait_until_idle(database: &TestDatabase) -> Vec<String> {
 }
 
 async fn judge(database: &TestDatabase, posts: &[Post]) -> Verdict {
-    let mut facts = Facts::open(database).await;
+    let mut facts = DatabaseFacts::open(database).await;
     let (mut lost, mut doubled, mut n_acknowledged) = (Vec::new(), Vec::new(), 0);
     for post in posts {
         let sql = format!(

@@ -31,8 +31,8 @@ use crate::record::Note;
 use crate::record::ReceivedEvent;
 use crate::record::now;
 use crate::spaces::SignedInUser;
-use crate::support::timeline::Then;
-use crate::support::timeline::Timeline;
+use crate::support::timeline_model::Then;
+use crate::support::timeline_model::Timeline;
 
 /// A connection of a tab.
 pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;

@@ -9,8 +9,8 @@ use tokio::time::timeout;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::fresh_database;
+use crate::support::poll;
 use crate::support::process::Server;
-use crate::support::wait;
 
 /// A command that came to its end.
 struct CommandOutput {
@@ -28,7 +28,7 @@ async fn troupe(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Comm
         .envs(env.iter().copied())
         .current_dir(folder)
         .kill_on_drop(true);
-    let ended = timeout(wait::DEADLINE, command.output())
+    let ended = timeout(poll::DEADLINE, command.output())
         .await
         .expect("the command comes to its end")
         .expect("the binary under test can be started");

@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
 use crate::support::process::Server;
 
 fn troupe(folder: &Path, env: &[(&str, &str)], arguments: &[&str]) -> Output {
@@ -135,7 +135,7 @@ async fn migrate_then_check_says_what_works() {
 async fn a_forgotten_password_is_replaced_and_every_session_ends() {
     let database = fresh_database(&TestBackend::Sqlite).await;
     let server = Server::start(&database, &[]).await;
-    let admin = Person::set_up(&server.url(), "admin").await;
+    let admin = HttpClient::set_up(&server.url(), "admin").await;
     let env = on(&database);
 
     let output = troupe(
@@ -151,7 +151,9 @@ async fn a_forgotten_password_is_replaced_and_every_session_ends() {
     let body = json!({"username": "admin", "password": password});
     expect(
         200,
-        Person::at(&server.url()).post("/api/session", body).await,
+        HttpClient::at(&server.url())
+            .post("/api/session", body)
+            .await,
     );
     let nobody = troupe(
         server.folder(),
@@ -183,7 +185,7 @@ async fn one_sqlite_file_has_one_server() {
 async fn a_key_that_cannot_be_opened_ends_the_start() {
     let database = fresh_database(&TestBackend::Sqlite).await;
     let mut server = Server::start(&database, &[]).await;
-    let admin = Person::set_up(&server.url(), "admin").await;
+    let admin = HttpClient::set_up(&server.url(), "admin").await;
     let body = json!({"name": "x", "base_url": "http://127.0.0.1:1/v1", "model": "m", "api_key": "sk-planted"});
     expect(201, admin.post("/api/providers", body).await);
     server.kill9();
@@ -221,7 +223,7 @@ async fn the_environments_provider_is_the_default_at_every_start() {
     server.launch().await;
 
     server.wait_ready().await;
-    let admin = Person::set_up(&server.url(), "admin").await;
+    let admin = HttpClient::set_up(&server.url(), "admin").await;
     let list = expect(200, admin.get("/api/providers").await);
     let all: Vec<_> = list["data"]
         .as_array()
@@ -243,7 +245,7 @@ async fn the_environments_provider_is_the_default_at_every_start() {
             ("environment", "two", true, true)
         ]
     );
-    let mut facts = Facts::open(&database).await;
+    let mut facts = DatabaseFacts::open(&database).await;
     let keys = facts.rows("SELECT api_key FROM llm_providers").await;
     assert!(!format!("{keys:?}").contains("planted"));
     assert!(!server.output().contains("planted"));

@@ -5,18 +5,18 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::poll;
 use crate::support::test_space::TestSpace;
-use crate::support::wait;
 
 const N: i64 = 20_000;
 const N_KILLS: usize = 3;
 
 /// Fills the conversation of a room; returns its last message.
-async fn fill(room: &TestSpace, facts: &mut Facts) -> i64 {
+async fn fill(room: &TestSpace, facts: &mut DatabaseFacts) -> i64 {
     let conversation = room.conversation;
     expect(
         201,
@@ -40,18 +40,18 @@ async fn fill(room: &TestSpace, facts: &mut Facts) -> i64 {
     id(room.person.messages(conversation).await.last().unwrap())
 }
 
-async fn count(facts: &mut Facts, from: &str) -> i64 {
+async fn count(facts: &mut DatabaseFacts, from: &str) -> i64 {
     facts
         .number(&format!("SELECT CAST(COUNT(*) AS TEXT) FROM {from}"))
         .await
 }
 
-async fn job(person: &Person, job: &Value) -> Value {
+async fn job(person: &HttpClient, job: &Value) -> Value {
     expect(200, person.get(&format!("/api/jobs/{}", job["id"])).await)
 }
 
-async fn ends(person: &Person, begun: &Value) -> Value {
-    wait::until("the job has ended", async || {
+async fn ends(person: &HttpClient, begun: &Value) -> Value {
+    poll::until("the job has ended", async || {
         let now = job(person, begun).await;
         (now["status"] != "running").then_some(now)
     })
@@ -61,7 +61,7 @@ async fn ends(person: &Person, begun: &Value) -> Value {
 on_both! {
     async fn a_branch_is_whole_or_not_there_through_kills(backend) {
         let mut room = TestSpace::open(backend, json!({"reply_order": "manual"}), &["Ada"]).await;
-        let mut facts = Facts::open(&room.database).await;
+        let mut facts = DatabaseFacts::open(&room.database).await;
         let last = fill(&room, &mut facts).await;
         let path = format!("/api/conversations/{}/branch", room.conversation);
 
@@ -84,7 +84,7 @@ on_both! {
 
     async fn a_deletion_is_finished_through_kills(backend) {
         let mut room = TestSpace::open(backend, json!({"reply_order": "manual"}), &["Ada"]).await;
-        let mut facts = Facts::open(&room.database).await;
+        let mut facts = DatabaseFacts::open(&room.database).await;
         let last = fill(&room, &mut facts).await;
         let path = format!("/api/conversations/{}/branch", room.conversation);
         let begun = expect(202, room.person.post(&path, json!({"message_id": last})).await)["job"].clone();

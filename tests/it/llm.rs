@@ -11,15 +11,15 @@ use troupe::llm::error::LlmError;
 use troupe::llm::model_list;
 use troupe::llm::request::Request;
 
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;
 use crate::support::model_call::KEY;
 use crate::support::model_call::provider;
 use crate::support::model_call::registry;
 use crate::support::model_call::request;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 
-async fn refusal(upstream: &Upstream) -> LlmError {
+async fn refusal(upstream: &FakeProvider) -> LlmError {
     match provider(upstream).stream(&request()).await {
         Err(error) => error,
         Ok(_) => panic!("expected a refusal"),
@@ -28,7 +28,7 @@ async fn refusal(upstream: &Upstream) -> LlmError {
 
 #[tokio::test]
 async fn a_request_says_what_was_asked_and_carries_the_key_in_its_header() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let asked = Request {
         temperature: Some(0.5),
         max_tokens: Some(9),
@@ -59,8 +59,8 @@ async fn a_request_says_what_was_asked_and_carries_the_key_in_its_header() {
 
 #[tokio::test]
 async fn an_answer_that_is_not_streamed_is_taken_whole() {
-    let upstream = Upstream::start().await;
-    upstream.always(Script::json(
+    let upstream = FakeProvider::start().await;
+    upstream.always(ResponseScript::json(
         200,
         &json!({
             "choices": [{ "message": { "role": "assistant", "content": "Hello." }, "finish_reason": "stop" }],
@@ -91,7 +91,7 @@ async fn an_answer_that_is_not_streamed_is_taken_whole() {
 
 #[tokio::test]
 async fn an_answer_read_to_its_end_leaves_its_connection_to_the_next() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let provider = provider(&upstream);
 
     for _ in 0..3 {
@@ -105,7 +105,7 @@ async fn an_answer_read_to_its_end_leaves_its_connection_to_the_next() {
 
 #[tokio::test]
 async fn a_server_without_tls_is_not_called_in_plain_text() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let spec = model_call::spec(&upstream.base_url().replace("http:", "https:"));
 
     let sent = registry().provider(&spec).unwrap().stream(&request()).await;
@@ -120,10 +120,10 @@ async fn a_server_without_tls_is_not_called_in_plain_text() {
 
 #[tokio::test]
 async fn the_key_appears_in_no_message_and_in_no_debug_output() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let echo = json!({ "error": { "message": format!("The key {KEY} is wrong.") } });
     for status in [400, 401, 403, 429, 500] {
-        upstream.next(Script::json(status, &echo));
+        upstream.next(ResponseScript::json(status, &echo));
 
         let error = refusal(&upstream).await;
 
@@ -137,11 +137,11 @@ async fn the_key_appears_in_no_message_and_in_no_debug_output() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let elsewhere = Upstream::start().await;
-    let upstream = Upstream::start().await;
+    let elsewhere = FakeProvider::start().await;
+    let upstream = FakeProvider::start().await;
     for status in [301, 302, 307, 308] {
         let target = format!("{}/chat/completions", elsewhere.base_url());
-        upstream.next(Script::status(status).header("Location", &target));
+        upstream.next(ResponseScript::status(status).header("Location", &target));
 
         assert_eq!(refusal(&upstream).await.status(), Some(status));
     }
@@ -150,14 +150,15 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn absurd_headers_and_endless_reasons_are_not_swallowed() {
-    let upstream = Upstream::start().await;
-    let many = (0..1_000).fold(Script::say("Hello."), |it, i| {
+    let upstream = FakeProvider::start().await;
+    let many = (0..1_000).fold(ResponseScript::say("Hello."), |it, i| {
         it.header(&format!("X-{i}"), "x")
     });
     upstream.next(many);
-    upstream.next(Script::say("Hello.").header("X-Long", &"x".repeat(100_000)));
-    upstream
-        .next(Script::body(500, "text/plain", Vec::new()).forever([b'x'; 8_192], Duration::ZERO));
+    upstream.next(ResponseScript::say("Hello.").header("X-Long", &"x".repeat(100_000)));
+    upstream.next(
+        ResponseScript::body(500, "text/plain", Vec::new()).forever([b'x'; 8_192], Duration::ZERO),
+    );
 
     assert!(matches!(
         refusal(&upstream).await,
@@ -173,7 +174,7 @@ async fn absurd_headers_and_endless_reasons_are_not_swallowed() {
 
 #[tokio::test]
 async fn an_unsendable_key_is_reported_without_a_request() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let mut spec = model_call::spec(&upstream.base_url());
     spec.api_key = Some(troupe::llm::secret::Secret::new("line\nbreak"));
 
@@ -185,7 +186,7 @@ async fn an_unsendable_key_is_reported_without_a_request() {
 
 #[tokio::test]
 async fn an_endpoint_lists_its_models() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.models(&["small", "large"]);
     let endpoint = registry()
         .endpoint(&model_call::spec(&upstream.base_url()))
@@ -199,10 +200,10 @@ async fn an_endpoint_lists_its_models() {
 
 #[tokio::test]
 async fn a_probe_requests_one_word_and_reports_errors() {
-    let upstream = Upstream::start().await;
-    upstream.next(Script::say("Hello."));
-    upstream.next(Script::status(404));
-    upstream.next(Script::stream().role());
+    let upstream = FakeProvider::start().await;
+    upstream.next(ResponseScript::say("Hello."));
+    upstream.next(ResponseScript::status(404));
+    upstream.next(ResponseScript::stream().role());
     let provider = provider(&upstream);
 
     let well = model_list::probe(&*provider, "scripted").await;

@@ -17,15 +17,15 @@ use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::database_facts::word;
 use crate::support::engine_test_builder::connect;
-use crate::support::facts::Facts;
-use crate::support::facts::word;
 
 on_both! {
     async fn every_step_goes_forward_and_back(backend) {
         let database = fresh_database(&backend).await;
         let connection = Database::connect(database.url()).await.expect("the test database answers");
-        let mut facts = Facts::open(&database).await;
+        let mut facts = DatabaseFacts::open(&database).await;
 
         Migrator::up(&connection, None).await.expect("every step goes forward");
         let first = tables(&mut facts, backend).await;
@@ -42,7 +42,7 @@ on_both! {
         let database = fresh_database(&backend).await;
         let connection = Database::connect(database.url()).await.expect("the test database answers");
         Migrator::up(&connection, None).await.expect("every step goes forward");
-        let mut facts = Facts::open(&database).await;
+        let mut facts = DatabaseFacts::open(&database).await;
 
         let guards = match backend {
             TestBackend::Sqlite => "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql LIKE '%UNIQUE%WHERE%' ORDER BY name",
@@ -68,7 +68,7 @@ on_both! {
 
         Migrator::up(&connection, None).await.expect("the step goes forward");
 
-        let mut facts = Facts::open(&database).await;
+        let mut facts = DatabaseFacts::open(&database).await;
         let stored = "SELECT CAST(last_speaker_membership_id AS TEXT), CAST(last_assistant_seq AS TEXT), \
             CAST(last_user_seq AS TEXT) FROM conversations ORDER BY id";
         let stored = facts.rows(stored).await;
@@ -104,7 +104,7 @@ on_both! {
         let database = fresh_database(&backend).await;
         let connection = Database::connect(database.url()).await.expect("the test database answers");
         Migrator::up(&connection, None).await.expect("every step goes forward");
-        let mut facts = Facts::open(&database).await;
+        let mut facts = DatabaseFacts::open(&database).await;
 
         let sought = match backend {
             TestBackend::Sqlite => SOUGHT_ON_SQLITE,
@@ -203,7 +203,7 @@ fn finish(mut process: Child) {
 
 /// Every column, index and rule, and which steps were taken.
 async fn schema(database: &TestDatabase) -> Vec<String> {
-    let mut facts = Facts::open(database).await;
+    let mut facts = DatabaseFacts::open(database).await;
     let questions: &[&str] = match database.backend() {
         TestBackend::Sqlite => &[
             "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_master ORDER BY 1",
@@ -250,7 +250,7 @@ async fn nodes_that_start_at_once_on_an_empty_database_bring_it_up_to_date_toget
     }
 }
 
-async fn tables(facts: &mut Facts, backend: TestBackend) -> Vec<String> {
+async fn tables(facts: &mut DatabaseFacts, backend: TestBackend) -> Vec<String> {
     let sql = match backend {
         TestBackend::Sqlite => {
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name"

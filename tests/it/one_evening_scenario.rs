@@ -16,12 +16,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::backends::on_both;
 use crate::support::client_model::ClientModel;
+use crate::support::database_facts::DatabaseFacts;
 use crate::support::event_invariants;
-use crate::support::facts::Facts;
 use crate::support::invariants;
+use crate::support::poll;
 use crate::support::test_space::TestSpace;
-use crate::support::timeline::Timeline;
-use crate::support::wait;
+use crate::support::timeline_model::Timeline;
 
 /// Stale time and one sweep of the room's short leases, and what a busy machine may add.
 const RECOVERY_TIME: Duration = Duration::from_millis(1500 + 300 + 5_000);
@@ -147,7 +147,7 @@ async fn one_exchange(
 async fn post(room: &TestSpace, n: usize) {
     let path = format!("/api/conversations/{}/messages", room.conversation);
     let body = json!({"content": line(n), "client_id": format!("line-{n}")});
-    wait::until("the line is acknowledged", async || {
+    poll::until("the line is acknowledged", async || {
         let (status, answer) = room
             .person
             .attempt(Method::POST, &path, Some(&body))
@@ -195,7 +195,7 @@ async fn restart_unstuck(room: &mut TestSpace) {
         let still = format!(
             "SELECT CAST(count(*) AS TEXT) FROM conversation_runs WHERE {running} = '{run}' AND status = 'running'"
         );
-        wait::until_within(
+        poll::until_within(
             RECOVERY_TIME,
             "the run of the dead server ends",
             async || (facts.number(&still).await == 0).then_some(()),
@@ -210,7 +210,7 @@ async fn wait_for_the_reply(room: &TestSpace, tab: &ClientModel, n_shown: usize)
         let lines = shown.lines();
         lines.len() >= n_shown + 2 && lines.last().is_some_and(|(_, role, _)| role == "assistant")
     };
-    wait::until("the line is answered", async || {
+    poll::until("the line is answered", async || {
         let shown = tab
             .wait_until("a reply or a failure", |shown| {
                 is_answered(shown) || shown.state() == "failed"
@@ -229,7 +229,10 @@ async fn wait_for_the_reply(room: &TestSpace, tab: &ClientModel, n_shown: usize)
 
 /// Asks the database for the laws that hold at every instant until it is told that the evening is
 /// over; answers what was broken on the way, and how often it looked.
-async fn watch_invariants(mut facts: Facts, over: CancellationToken) -> (BTreeSet<String>, usize) {
+async fn watch_invariants(
+    mut facts: DatabaseFacts,
+    over: CancellationToken,
+) -> (BTreeSet<String>, usize) {
     let mut broken = BTreeSet::new();
     let mut n_looks = 0;
     while !over.is_cancelled() {
@@ -266,7 +269,7 @@ fn nothing_is_lost_or_doubled(timeline: &[(i64, String, String)]) {
 }
 
 /// The tab was never reloaded, and shows what the database and the list of messages hold.
-async fn assert_shows_stored(room: &TestSpace, facts: &mut Facts, tab: &ClientModel) {
+async fn assert_shows_stored(room: &TestSpace, facts: &mut DatabaseFacts, tab: &ClientModel) {
     let truth = facts.timeline(room.conversation).await;
     let shown = tab
         .wait_until("the truth", |shown| {

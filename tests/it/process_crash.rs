@@ -11,11 +11,11 @@ use serde_json::json;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::client_model::ClientModel;
-use crate::support::ear::Ear;
-use crate::support::person::Person;
+use crate::support::http_client::HttpClient;
+use crate::support::poll;
 use crate::support::process::Server;
 use crate::support::test_space::TestSpace;
-use crate::support::wait;
+use crate::support::ws_client::WsClient;
 
 /// Longer than `RUN_STALE_AFTER_MS` of the room, with a sweep.
 const STALE: Duration = Duration::from_millis(1500 + 300);
@@ -57,7 +57,7 @@ on_both! {
 
     async fn a_committed_reply_stays_through_a_kill(backend) {
         let mut room = TestSpace::open(backend, json!({}), &["Ada"]).await;
-        let ear = Ear::on(&room.person, room.conversation).await;
+        let ear = WsClient::on(&room.person, room.conversation).await;
         let tab = ClientModel::open(&room.person, room.conversation).await;
 
         let run = room.post("Hello.").await["run"]["id"].as_str().expect("a reply is planned").to_owned();
@@ -133,7 +133,7 @@ on_both! {
     async fn a_server_that_is_sent_away_hands_its_reply_back(backend) {
         let env = [("SHUTDOWN_GRACE_MS", "300")];
         let mut room = TestSpace::open_with(backend, json!({}), &["Ada"], &env).await;
-        let ear = Ear::on(&room.person, room.conversation).await;
+        let ear = WsClient::on(&room.person, room.conversation).await;
         let tab = ClientModel::open(&room.person, room.conversation).await;
 
         let gate = room.hold_next_reply();
@@ -159,7 +159,7 @@ on_both! {
 
     async fn a_server_that_is_sent_away_in_peace_leaves_at_once(backend) {
         let mut room = TestSpace::open(backend, json!({}), &["Ada"]).await;
-        let ear = Ear::on(&room.person, room.conversation).await;
+        let ear = WsClient::on(&room.person, room.conversation).await;
 
         room.post("Hello.").await;
         room.settle().await;
@@ -193,7 +193,7 @@ on_both! {
 /// Waits until the newest heartbeat is older than the stale time and a sweep.
 async fn wait_until_stale(room: &TestSpace) {
     let mut facts = room.facts().await;
-    wait::until("the heartbeat is stale", async || {
+    poll::until("the heartbeat is stale", async || {
         let beat = facts
             .number("SELECT CAST(max(heartbeat_at) AS TEXT) FROM conversation_runs")
             .await;
@@ -242,7 +242,7 @@ async fn a_second_node_answers_for_a_stopped_one_which_then_commits_nothing() {
         ["user", "assistant", "user", "assistant"]
     );
     let there = ClientModel::open(
-        &Person::sign_in(&second.url(), "ann").await,
+        &HttpClient::sign_in(&second.url(), "ann").await,
         room.conversation,
     )
     .await;

@@ -9,12 +9,12 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::support::api_contract;
-use crate::support::ear::Ear;
-use crate::support::ear::connect_with_key;
-use crate::support::ear::type_of;
-use crate::support::person::http_client;
+use crate::support::http_client::http_client;
+use crate::support::poll;
 use crate::support::process::Server;
-use crate::support::wait;
+use crate::support::ws_client::WsClient;
+use crate::support::ws_client::connect_with_key;
+use crate::support::ws_client::type_of;
 
 const README: &str = include_str!("../../README.md");
 
@@ -45,7 +45,7 @@ async fn run(script: &str, folder: &Path) -> Vec<Value> {
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .current_dir(folder)
         .kill_on_drop(true);
-    let ended = timeout(wait::DEADLINE, bash.output())
+    let ended = timeout(poll::DEADLINE, bash.output())
         .await
         .expect("the script comes to its end")
         .expect("bash is there");
@@ -83,7 +83,7 @@ impl TourResult {
 
     /// Waits until the conversation shows so many messages and rests.
     async fn messages(&self, n: usize) -> Vec<Value> {
-        wait::until("the reply is stored", async || {
+        poll::until("the reply is stored", async || {
             let list = self.get("/api/conversations/2/messages?html=true").await;
             let messages = list["data"].as_array().expect("a list").clone();
             let state = self.get("/api/conversations/2").await["state"].clone();
@@ -187,7 +187,7 @@ async fn the_live_part_of_the_tour_receives_every_event_that_it_names() {
         .collect();
     assert!(promised.len() > 4, "{promised:?}");
 
-    let ear = Ear::at(
+    let ear = WsClient::at(
         connect_with_key(address, &tour.key)
             .await
             .expect("a key opens the socket"),

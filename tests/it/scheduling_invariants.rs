@@ -7,7 +7,7 @@ use sea_orm::Database;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
 use crate::support::invariants;
 use crate::support::transitions;
 
@@ -91,7 +91,7 @@ fn queued_run_without_a_claim() -> Row {
 const NEWEST: &str = "L22";
 
 /// Stores them, as the scheduler does with each message.
-async fn store_newest(facts: &mut Facts) {
+async fn store_newest(facts: &mut DatabaseFacts) {
     let of_role = |role| {
         format!(
             "(SELECT max(m.seq) FROM messages m WHERE m.conversation_id = conversations.id \
@@ -292,7 +292,7 @@ fn message(id: i64, seq: i64, run: Option<i64>) -> Row {
     }
 }
 
-async fn insert(facts: &mut Facts, rows: &[Row]) {
+async fn insert(facts: &mut DatabaseFacts, rows: &[Row]) {
     for row in rows {
         let values: Vec<String> = row.values.iter().map(|value| sql(facts, value)).collect();
         facts
@@ -306,20 +306,20 @@ async fn insert(facts: &mut Facts, rows: &[Row]) {
     }
 }
 
-fn sql(facts: &Facts, value: &Value) -> String {
+fn sql(facts: &DatabaseFacts, value: &Value) -> String {
     match value {
         Number(number) => number.to_string(),
         Text(text) => format!("'{text}'"),
         Null => "NULL".to_owned(),
         Uuid(n) => match facts {
-            Facts::Sqlite(_) => format!("X'{n:032x}'"),
-            Facts::Postgres(_) => format!("'{n:032x}'"),
+            DatabaseFacts::Sqlite(_) => format!("X'{n:032x}'"),
+            DatabaseFacts::Postgres(_) => format!("'{n:032x}'"),
         },
     }
 }
 
 /// An empty database with all tables, in which a row may stand without its parents.
-async fn bare_tables(database: &TestDatabase) -> Facts {
+async fn bare_tables(database: &TestDatabase) -> DatabaseFacts {
     let connection = Database::connect(database.url())
         .await
         .expect("the test database answers");
@@ -327,13 +327,13 @@ async fn bare_tables(database: &TestDatabase) -> Facts {
         .await
         .expect("every migration applies to an empty database");
     connection.close().await.expect("a connection closes");
-    let mut facts = Facts::open(database).await;
+    let mut facts = DatabaseFacts::open(database).await;
     facts.ignore_parents().await;
     facts
 }
 
 /// The first guard of a law is the database itself; here the second one is looked at.
-async fn drop_constraint_indexes(facts: &mut Facts) {
+async fn drop_constraint_indexes(facts: &mut DatabaseFacts) {
     for index in [
         "one_running_run_per_conversation",
         "one_queued_run_per_conversation",

@@ -6,13 +6,13 @@ use serde_json::json;
 
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::token_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::token_of;
+use crate::support::poll;
 use crate::support::process::Server;
-use crate::support::wait;
 
 /// The table and its columns that hold text; the store of a person who has the whole file.
 const TABLES: &[(&str, &[&str])] = &[
@@ -27,23 +27,23 @@ on_both! {
         let database = fresh_database(&backend).await;
         let mut server = Server::start(&database, &[("RUST_LOG", "trace")]).await;
         let base = server.url();
-        let ann = Person::set_up(&base, "ann").await;
+        let ann = HttpClient::set_up(&base, "ann").await;
         let key = expect(201, ann.post("/api/api_keys", json!({"name": "k"})).await);
         let invite = ann.invite(1, json!({"role": "guest"})).await;
         let revoked = ann.invite(1, json!({"role": "guest"})).await;
         expect(204, ann.delete(&format!("/api/invites/{}", id(&revoked))).await);
         for token in [token_of(&invite), token_of(&revoked), "planted-guess"] {
-            Person::at(&base).get(&format!("/api/join/{token}")).await;
+            HttpClient::at(&base).get(&format!("/api/join/{token}")).await;
         }
-        Person::at(&base).get(&format!("/join?{}", token_of(&invite))).await;
-        let (zoe, _) = Person::by_link(&base, token_of(&invite), "Zoe").await;
+        HttpClient::at(&base).get(&format!("/join?{}", token_of(&invite))).await;
+        let (zoe, _) = HttpClient::by_link(&base, token_of(&invite), "Zoe").await;
         let body = json!({"username": "ben", "password": "planted horse", "display_name": "Ben", "invite_token": token_of(&invite)});
-        expect(201, Person::at(&base).post("/api/users", body).await);
+        expect(201, HttpClient::at(&base).post("/api/users", body).await);
         let wrong = json!({"username": "ben", "password": "planted and wrong"});
-        expect(401, Person::at(&base).post("/api/session", wrong).await);
+        expect(401, HttpClient::at(&base).post("/api/session", wrong).await);
 
         let text = |it: &Value| it.as_str().unwrap().to_owned();
-        let cookie = |it: &Person| it.cookie().split_once('=').unwrap().1.to_owned();
+        let cookie = |it: &HttpClient| it.cookie().split_once('=').unwrap().1.to_owned();
         let secrets = [
             text(&key["key"]),
             text(&invite["token"]),
@@ -57,14 +57,14 @@ on_both! {
         ];
         server.sigterm();
         server.wait_exit().await;
-        wait::until("its last line", async || server.output().contains("closed").then_some(())).await;
+        poll::until("its last line", async || server.output().contains("closed").then_some(())).await;
         let log = server.output();
         assert!(log.contains("TRACE") || log.contains("DEBUG"), "it is loud: {} lines", log.lines().count());
         for secret in &secrets {
             let line = log.lines().find(|it| it.contains(secret));
             assert_eq!(line, None, "{secret} is in the log");
         }
-        let mut facts = Facts::open(&database).await;
+        let mut facts = DatabaseFacts::open(&database).await;
         for (table, columns) in TABLES {
             let rows = facts.rows(&format!("SELECT {} FROM {table}", columns.join(", "))).await;
             assert!(!rows.is_empty(), "{table}");

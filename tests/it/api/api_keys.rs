@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use crate::support::answer::Answer;
-use crate::support::answer::refusal;
 use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::expect;
-use crate::support::person::http_client;
-use crate::support::person::id;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
+use crate::support::http_client::id;
+use crate::support::http_response::Answer;
+use crate::support::http_response::refusal;
 
 async fn with_key(app: &TestApp, key: &str) -> u16 {
     let request = http_client()
@@ -57,7 +57,7 @@ async fn a_key_is_shown_once_and_stored_as_a_hash() {
 
     assert_eq!(listed["data"][0]["id"], made["id"]);
     assert!(!listed.to_string().contains(key));
-    let mut facts = Facts::open(&app.database).await;
+    let mut facts = DatabaseFacts::open(&app.database).await;
     let stored = facts.rows("SELECT key_hash FROM api_keys").await;
     assert!(!format!("{stored:?}").contains(key));
     app.close().await;

@@ -5,10 +5,10 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
 
 fn refusal(answer: &(u16, Value)) -> (u16, &str) {
     (
@@ -18,7 +18,7 @@ fn refusal(answer: &(u16, Value)) -> (u16, &str) {
 }
 
 /// A space, its root conversation, and the message in it.
-async fn begun(ann: &Person) -> (i64, i64, i64) {
+async fn begun(ann: &HttpClient) -> (i64, i64, i64) {
     let space = ann
         .create_space("Room", json!({"reply_order": "manual"}))
         .await;
@@ -33,7 +33,7 @@ async fn begun(ann: &Person) -> (i64, i64, i64) {
     (id(&space), root, id(&said["message"]))
 }
 
-async fn branch(person: &Person, of: i64, body: Value) -> (u16, Value) {
+async fn branch(person: &HttpClient, of: i64, body: Value) -> (u16, Value) {
     person
         .post(&format!("/api/conversations/{of}/branch"), body)
         .await

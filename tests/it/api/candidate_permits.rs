@@ -9,14 +9,14 @@ use super::copilot_candidates::all_of;
 use super::copilot_candidates::ws_client_of;
 use crate::live::fixture::code;
 use crate::support::backends::on_both;
-use crate::support::upstream::script::Script;
-use crate::support::wait;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::poll;
 
 impl CandidateFixture {
     /// Waits until so many candidates wait for a permit.
     async fn n_waiting(&self, n: usize) {
         let permits = &self.stage.house.app.engine.context().permits;
-        wait::until("candidates wait", async || {
+        poll::until("candidates wait", async || {
             (permits.waiting_candidates().len() == n).then_some(())
         })
         .await;
@@ -73,7 +73,7 @@ on_both! {
         let env = [("TROUPE_MAX_RUNNING_RUNS", "1"), ("LLM_FIRST_CHUNK_TIMEOUT_MS", "1000")];
         let room = CandidateFixture::open_with(backend, &env).await;
         let ear = ws_client_of(&room.stage.ann).await;
-        let alive = Script::stream().forever(": ping\n\n", Duration::from_millis(50));
+        let alive = ResponseScript::stream().forever(": ping\n\n", Duration::from_millis(50));
         room.upstream.always(alive);
         room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;

@@ -5,18 +5,18 @@ use std::collections::HashSet;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::Answer;
-use crate::support::answer::refusal;
 use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
+use crate::support::http_response::refusal;
 use crate::support::multipart::multipart_body;
 use crate::support::multipart::send;
 use crate::support::multipart::upload;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::http_client;
 use crate::support::space_content::unpacked;
 use reqwest::Method;
 use reqwest::RequestBuilder;
@@ -234,7 +234,7 @@ on_both! {
         assert_eq!(bare["avatar_url"], json!(null));
         let assets = bare["card"]["data"]["assets"].as_array().unwrap();
         assert_eq!((assets.len(), &assets[0]["uri"]), (2, &json!("ccdefault:")));
-        let facts = Facts::open(&app.database).await.rows("SELECT name FROM character_assets").await;
+        let facts = DatabaseFacts::open(&app.database).await.rows("SELECT name FROM character_assets").await;
         assert_eq!(facts, [[Some("assets/background/images/coast.png".to_owned())]]);
         for format in ["charx", "png", "json"] {
             let path = format!("/api/characters/{id}/export?format={format}");
@@ -319,30 +319,30 @@ fn archive_with(sound: &[u8]) -> Vec<u8> {
     zip.finish().expect("an archive").into_inner()
 }
 
-async fn charx_of(person: &Person, character: &Value) -> Vec<u8> {
+async fn charx_of(person: &HttpClient, character: &Value) -> Vec<u8> {
     let path = format!("/api/characters/{}/export?format=charx", character["id"]);
     bytes_of(person, &path).await
 }
 
-fn get(person: &Person, path: &str) -> RequestBuilder {
+fn get(person: &HttpClient, path: &str) -> RequestBuilder {
     let request = http_client().get(format!("{}{path}", person.base()));
     request.header("cookie", person.cookie())
 }
 
-async fn admin_name(person: &Person) -> String {
+async fn admin_name(person: &HttpClient) -> String {
     let session = expect(200, person.get("/api/session").await);
     let name = session["user"]["display_name"].as_str();
     name.expect("a name").to_owned()
 }
 
 /// A picture is no text, but its headers are what is looked at.
-async fn fetch(person: &Person, path: &str) -> Answer {
+async fn fetch(person: &HttpClient, path: &str) -> Answer {
     let answer = Answer::to(get(person, path)).await;
     assert_eq!(answer.status, 200, "{path}");
     answer
 }
 
-async fn bytes_of(person: &Person, path: &str) -> Vec<u8> {
+async fn bytes_of(person: &HttpClient, path: &str) -> Vec<u8> {
     let answer = get(person, path).send().await.expect("the server answers");
     assert_eq!(answer.status(), 200, "{path}");
     answer.bytes().await.expect("it arrives whole").to_vec()

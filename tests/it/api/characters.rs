@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::person::expect;
-use crate::support::person::id;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
 on_both! {

@@ -3,19 +3,19 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::chat_files::bring;
-use crate::support::chat_files::ended;
-use crate::support::chat_files::fetch;
-use crate::support::chat_files::import;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::file_uploads::bring;
+use crate::support::file_uploads::ended;
+use crate::support::file_uploads::fetch;
+use crate::support::file_uploads::import;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
 
 macro_rules! fixture {
     ($name:literal) => {
@@ -41,14 +41,14 @@ const FIXTURES: [(&str, &[u8], i64, i64); 12] = [
 /// The room of a test, and the one that every house begins with.
 const SPACES: i64 = 2;
 
-async fn n_spaces(facts: &mut Facts) -> i64 {
+async fn n_spaces(facts: &mut DatabaseFacts) -> i64 {
     facts
         .number("SELECT CAST(count(*) AS TEXT) FROM spaces")
         .await
 }
 
 /// A room with Ada in it, who greets.
-async fn room(ann: &Person) -> (Value, String) {
+async fn room(ann: &HttpClient) -> (Value, String) {
     let space = ann
         .create_space("Room", json!({"reply_order": "manual"}))
         .await;
@@ -64,7 +64,7 @@ fn conversation(import: &Value) -> i64 {
 }
 
 /// What a timeline says, without the ids that every one has for itself.
-async fn told(ann: &Person, conversation: i64) -> Vec<Value> {
+async fn told(ann: &HttpClient, conversation: i64) -> Vec<Value> {
     let mut told = Vec::new();
     for message in ann.messages(conversation).await {
         let swipes = ann
@@ -97,7 +97,7 @@ async fn told(ann: &Person, conversation: i64) -> Vec<Value> {
     told
 }
 
-async fn seats(ann: &Person, space: &Value) -> Vec<Value> {
+async fn seats(ann: &HttpClient, space: &Value) -> Vec<Value> {
     let path = format!("/api/spaces/{}/memberships", id(space));
     expect(200, ann.get(&path).await)["data"]
         .as_array()
@@ -146,7 +146,7 @@ on_both! {
         assert_eq!(after.len(), before.len() + 1);
         let bo = after.last().unwrap();
         assert_eq!((bo["display_name"].as_str(), bo["status"].as_str(), bo["kind"].as_str()), (Some("Bo"), Some("removed"), Some("character")));
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         let uncounted = format!("SELECT CAST(count(*) AS TEXT) FROM messages WHERE conversation_id = {conversation} AND token_count < 1");
         assert_eq!(facts.number(&uncounted).await, 0, "every text is counted");
         assert_eq!(n_spaces(&mut facts).await, SPACES, "nothing hidden is left");
@@ -184,7 +184,7 @@ on_both! {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let (space, door) = room(&ann).await;
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         let before = facts.number("SELECT CAST(count(*) AS TEXT) FROM conversations").await;
 
         for (name, file) in [("empty", &b""[..]), ("noise", b"\x89PNG\r\n\x1a\n"), ("header", b"{\"user_name\":\"A\",\"chat_metadata\":{}}")] {
@@ -204,7 +204,7 @@ on_both! {
         let ann = app.admin().await;
         let (space, door) = room(&ann).await;
         import(&ann, &door, "a.jsonl", fixture!("solo.jsonl")).await;
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         // As it stands when a process dies in the middle.
         facts.execute("INSERT INTO spaces (name, created_at) VALUES ('', 1)").await;
         let hidden = facts.number("SELECT CAST(max(id) AS TEXT) FROM spaces").await;
@@ -249,7 +249,7 @@ on_both! {
         // The next one may come at once, and nothing of this one does.
         let next = import(&ann, &door, "a.jsonl", fixture!("solo.jsonl")).await;
         assert_eq!(next["n_messages"], 3);
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         assert_eq!(n_spaces(&mut facts).await, SPACES);
         app.close().await;
     }

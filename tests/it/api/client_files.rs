@@ -1,9 +1,9 @@
 //! The web client comes from the same server.
 
-use crate::support::answer::Answer;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::person::http_client;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clients_own_addresses_load_the_client() {

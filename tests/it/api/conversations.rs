@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
 
 /// Nobody works: what is queued stays queued.
 const IDLE: &[(&str, &str)] = &[("TROUPE_WORKERS", "0")];

@@ -8,19 +8,19 @@ use crate::live::fixture::LiveFixture;
 use crate::live::fixture::code;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::ear::Ear;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::poll;
+use crate::support::ws_client::WsClient;
 
 /// Ann and Bob with Ada, where nobody works: no candidate waits for a worker.
 pub struct CandidateFixture {
     pub stage: LiveFixture,
-    pub upstream: Upstream,
+    pub upstream: FakeProvider,
 }
 
 impl CandidateFixture {
@@ -29,7 +29,7 @@ impl CandidateFixture {
     }
 
     pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> CandidateFixture {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let base_url = upstream.base_url();
         let model = [
             ("TROUPE_LLM_BASE_URL", base_url.as_str()),
@@ -61,13 +61,13 @@ impl CandidateFixture {
         answer["generation_id"].clone()
     }
 
-    pub async fn refusal(&self, who: &Person, wish: Value) -> (u16, String) {
+    pub async fn refusal(&self, who: &HttpClient, wish: Value) -> (u16, String) {
         let (status, answer) = who.post(&self.path(), wish).await;
         (status, code(&answer).to_owned())
     }
 
-    async fn facts(&self) -> Facts {
-        Facts::open(&self.stage.house.database).await
+    async fn facts(&self) -> DatabaseFacts {
+        DatabaseFacts::open(&self.stage.house.database).await
     }
 
     async fn tokens_used(&self) -> i64 {
@@ -78,7 +78,7 @@ impl CandidateFixture {
 
     async fn wait_until_over(&self) {
         let candidates = &self.stage.house.app.engine.context().candidates;
-        wait::until("nothing is written", async || {
+        poll::until("nothing is written", async || {
             (candidates.count() == 0).then_some(())
         })
         .await;
@@ -90,15 +90,15 @@ impl CandidateFixture {
 }
 
 /// Bob's socket, without any subscription.
-pub async fn ws_client_of(person: &Person) -> Ear {
-    let ear = Ear::open(person).await;
+pub async fn ws_client_of(person: &HttpClient) -> WsClient {
+    let ear = WsClient::open(person).await;
     // The answer tells that the socket listens.
     assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
     ear
 }
 
 /// Everything that was told of a generation, in the order of the candidates.
-pub async fn all_of(ear: &Ear, generation: &Value, count: i64) -> Vec<Value> {
+pub async fn all_of(ear: &WsClient, generation: &Value, count: i64) -> Vec<Value> {
     let mut told = Vec::new();
     for index in 0..count {
         let is_it = |it: &Value| it["generation_id"] == *generation && it["index"] == index;
@@ -116,7 +116,7 @@ on_both! {
     async fn candidates_reach_all_sockets_of_the_person_and_no_others(backend) {
         let room = CandidateFixture::open(backend).await;
         let (first, second) = (ws_client_of(&room.stage.bob).await, room.stage.bobs_ws_client().await);
-        let anns = Ear::on(&room.stage.ann, room.stage.conversation.0).await;
+        let anns = WsClient::on(&room.stage.ann, room.stage.conversation.0).await;
 
         let generation = room.request_as_bob(json!({"count": 2})).await;
 
@@ -177,7 +177,7 @@ on_both! {
     async fn a_newer_request_replaces_the_older_one(backend) {
         let room = CandidateFixture::open(backend).await;
         let ear = ws_client_of(&room.stage.bob).await;
-        room.upstream.next(Script::hang_before_first_chunk());
+        room.upstream.next(ResponseScript::hang_before_first_chunk());
         let older = room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;
 
@@ -194,7 +194,7 @@ on_both! {
     async fn nothing_is_written_on_when_the_last_socket_of_the_person_has_gone(backend) {
         let room = CandidateFixture::open(backend).await;
         let (first, second) = (ws_client_of(&room.stage.bob).await, ws_client_of(&room.stage.bob).await);
-        room.upstream.always(Script::hang_before_first_chunk());
+        room.upstream.always(ResponseScript::hang_before_first_chunk());
         room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;
 
@@ -211,7 +211,7 @@ on_both! {
     async fn generation_stops_for_a_removed_member(backend) {
         let room = CandidateFixture::open(backend).await;
         let ear = ws_client_of(&room.stage.bob).await;
-        room.upstream.always(Script::hang_before_first_chunk());
+        room.upstream.always(ResponseScript::hang_before_first_chunk());
         let generation = room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;
 
@@ -244,7 +244,7 @@ on_both! {
     async fn nothing_is_written_on_in_a_space_that_is_archived(backend) {
         let room = CandidateFixture::open(backend).await;
         let ear = ws_client_of(&room.stage.bob).await;
-        room.upstream.always(Script::hang_before_first_chunk());
+        room.upstream.always(ResponseScript::hang_before_first_chunk());
         let generation = room.request_as_bob(json!({"count": 1})).await;
         room.upstream.requested(1).await;
 
@@ -277,7 +277,7 @@ on_both! {
     async fn a_candidate_without_reported_usage_is_estimated(backend) {
         let room = CandidateFixture::open(backend).await;
         let ear = ws_client_of(&room.stage.bob).await;
-        room.upstream.always(Script::stream().role().words("One two three.").finish("stop").done());
+        room.upstream.always(ResponseScript::stream().role().words("One two three.").finish("stop").done());
 
         let generation = room.request_as_bob(json!({"count": 1})).await;
         all_of(&ear, &generation, 1).await;
@@ -292,7 +292,7 @@ on_both! {
     async fn each_candidate_fails_alone_and_says_why(backend) {
         let room = CandidateFixture::open(backend).await;
         let ear = ws_client_of(&room.stage.bob).await;
-        room.upstream.next(Script::status(400));
+        room.upstream.next(ResponseScript::status(400));
 
         let generation = room.request_as_bob(json!({"count": 2})).await;
 

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
 
 /// So often one is taken away while it is used.
 const ROUNDS: usize = 12;
@@ -24,7 +24,7 @@ struct Deletion {
 }
 
 /// A space of one's own, and a book, a preset, a model and a character in use there.
-async fn scenes(admin: &Person, round: usize) -> Vec<Deletion> {
+async fn scenes(admin: &HttpClient, round: usize) -> Vec<Deletion> {
     let space = admin
         .create_space(&format!("Harbor {round}"), json!({}))
         .await;

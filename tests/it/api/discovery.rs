@@ -7,12 +7,12 @@ use serde_json::json;
 use troupe::llm::discovery::ServerAddress;
 use troupe::llm::registry::ProviderKind;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::decoy::Decoy;
-use crate::support::person::expect;
-use crate::support::upstream::server::Upstream;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::expect;
+use crate::support::http_response::refusal;
+use crate::support::trap_server::TrapServer;
 
 const DOOR: &str = "/api/providers/discover";
 
@@ -25,7 +25,7 @@ async fn app_with(env: &[(&str, &str)], places: Vec<ServerAddress>) -> TestApp {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_responding_server_is_discovered_with_its_models_and_can_be_added() {
-    let (ollama, studio) = (Upstream::start().await, Upstream::start().await);
+    let (ollama, studio) = (FakeProvider::start().await, FakeProvider::start().await);
     ollama.models(&["llama3.2:latest", "qwen3"]);
     let places = vec![
         ServerAddress::new("Ollama", ProviderKind::Ollama, ollama.port()),
@@ -69,7 +69,7 @@ async fn a_silent_listener_does_not_delay_discovery() {
     // The system takes the connection; nobody ever answers it.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let places = vec![
         ServerAddress::new("KoboldCpp", ProviderKind::OpenaiCompatible, port),
         ServerAddress::new("Ollama", ProviderKind::Ollama, upstream.port()),
@@ -86,7 +86,7 @@ async fn a_silent_listener_does_not_delay_discovery() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_private_access_no_address_is_called() {
-    let decoy = Decoy::set_up();
+    let decoy = TrapServer::set_up();
     let places = vec![ServerAddress::new(
         "Ollama",
         ProviderKind::Ollama,

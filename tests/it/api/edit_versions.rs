@@ -7,14 +7,14 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
-use crate::support::wait;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::poll;
 
 /// A space in which Ada greeted with "Hi." and has one more greeting.
-async fn greeted(ann: &Person) -> (Value, Value) {
+async fn greeted(ann: &HttpClient) -> (Value, Value) {
     let space = ann
         .create_space("Space", json!({"reply_order": "manual"}))
         .await;
@@ -25,14 +25,14 @@ async fn greeted(ann: &Person) -> (Value, Value) {
     (space, greeting)
 }
 
-async fn edit(person: &Person, message: &Value, content: &str, version: i64) -> (u16, Value) {
+async fn edit(person: &HttpClient, message: &Value, content: &str, version: i64) -> (u16, Value) {
     let path = format!("/api/messages/{}", id(message));
     let body = json!({"content": content, "expected_version": version});
     person.patch(&path, body).await
 }
 
 async fn edit_with_header(
-    person: &Person,
+    person: &HttpClient,
     message: &Value,
     body: Value,
     header: &str,
@@ -132,7 +132,7 @@ on_both! {
 
         let regenerate = format!("/api/conversations/{}/regenerate", root_of(&space));
         expect(202, ann.post(&regenerate, json!({})).await);
-        let written = wait::until("the new version is committed", async || {
+        let written = poll::until("the new version is committed", async || {
             let message = ann.messages(root_of(&space)).await.remove(0);
             (message["swipes"]["count"] == 3).then_some(message)
         })

@@ -7,10 +7,10 @@ use reqwest::Method;
 use troupe::http::endpoint::ApiEndpoint;
 use troupe::server::endpoints;
 
-use crate::support::answer::Answer;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::person::http_client;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
 
 /// Every method that a door may have.
 const METHODS: [Method; 5] = [

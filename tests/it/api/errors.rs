@@ -3,13 +3,13 @@
 use reqwest::Method;
 use reqwest::RequestBuilder;
 
-use crate::support::answer::Answer;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::person::Person;
-use crate::support::person::http_client;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
 
-fn ask(app: &TestApp, person: &Person, method: Method, path: &str) -> RequestBuilder {
+fn ask(app: &TestApp, person: &HttpClient, method: Method, path: &str) -> RequestBuilder {
     http_client()
         .request(method, format!("{}{path}", app.base))
         .header("cookie", person.cookie())

@@ -6,17 +6,17 @@ use serde_json::json;
 use troupe::spaces::garbage_collection;
 use troupe::spaces::garbage_collection::GcReport;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
+use crate::support::http_response::refusal;
 use crate::support::multipart::multipart_body;
 use crate::support::multipart::send;
 use crate::support::multipart::upload;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::http_client;
 use crate::support::statements::Statements;
 use reqwest::Method;
 use reqwest::Response;
@@ -205,7 +205,7 @@ async fn sweep(app: &TestApp) -> GcReport {
 
 /// How many characters and assets there are.
 async fn stored(app: &TestApp) -> (i64, i64) {
-    let mut facts = Facts::open(&app.database).await;
+    let mut facts = DatabaseFacts::open(&app.database).await;
     let characters = facts
         .number("SELECT CAST(COUNT(*) AS TEXT) FROM characters")
         .await;
@@ -217,7 +217,7 @@ async fn stored(app: &TestApp) -> (i64, i64) {
     )
 }
 
-async fn imported(person: &Person) -> Value {
+async fn imported(person: &HttpClient) -> Value {
     let made = expect(
         201,
         upload(person, IMPORT, "x.charx", &fixture("whole.charx")).await,
@@ -229,11 +229,11 @@ fn path_of(character: &Value) -> String {
     format!("/api/characters/{}", character["id"])
 }
 
-async fn avatar(person: &Person, character: &Value) -> Response {
+async fn avatar(person: &HttpClient, character: &Value) -> Response {
     get(person, &format!("{}/avatar", path_of(character))).await
 }
 
-async fn get(person: &Person, path: &str) -> Response {
+async fn get(person: &HttpClient, path: &str) -> Response {
     let request = http_client().get(format!("{}{path}", person.base()));
     let request = request.header("cookie", person.cookie());
     request.send().await.expect("the server answers")

@@ -3,33 +3,35 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::token_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::token_of;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
 /// A guest in the room of everybody, with the answer that let them in and the token that did.
-async fn zoe(cast: &RoleFixture) -> (Person, Value, String) {
+async fn zoe(cast: &RoleFixture) -> (HttpClient, Value, String) {
     let invite = cast
         .owner
         .invite(cast.space, json!({"role": "guest"}))
         .await;
     let token = token_of(&invite).to_owned();
-    let (person, answer) = Person::by_link(&cast.app.base, &token, "Zoe").await;
+    let (person, answer) = HttpClient::by_link(&cast.app.base, &token, "Zoe").await;
     (person, answer, token)
 }
 
 async fn sign_in(cast: &RoleFixture, username: &Value, password: &str) -> (u16, Value) {
     let body = json!({"username": username, "password": password});
-    Person::at(&cast.app.base).post("/api/session", body).await
+    HttpClient::at(&cast.app.base)
+        .post("/api/session", body)
+        .await
 }
 
-async fn n_rows(facts: &mut Facts, table: &str, id: i64) -> i64 {
+async fn n_rows(facts: &mut DatabaseFacts, table: &str, id: i64) -> i64 {
     let sql = format!("SELECT CAST(count(*) AS TEXT) FROM {table} WHERE id = {id}");
     facts.number(&sql).await
 }
@@ -42,7 +44,7 @@ on_both! {
         let left = guest.delete("/api/session").await;
 
         assert_eq!(left.0, 204);
-        let mut facts = Facts::open(&cast.app.database).await;
+        let mut facts = DatabaseFacts::open(&cast.app.database).await;
         assert_eq!(n_rows(&mut facts, "space_memberships", id(&answer["membership"])).await, 0);
         assert_eq!(n_rows(&mut facts, "users", id(&answer["user"])).await, 0);
         cast.app.close().await;
@@ -56,7 +58,7 @@ on_both! {
         let removed = cast.owner.delete(&format!("/api/memberships/{membership}")).await;
 
         assert_eq!(removed.0, 204);
-        let mut facts = Facts::open(&cast.app.database).await;
+        let mut facts = DatabaseFacts::open(&cast.app.database).await;
         assert_eq!(n_rows(&mut facts, "space_memberships", membership).await, 0);
         assert_eq!(n_rows(&mut facts, "users", id(&answer["user"])).await, 1);
         assert_eq!(guest.join(&token).await.0, 201, "the link lets them in again");
@@ -72,7 +74,7 @@ on_both! {
         let left = guest.delete("/api/session").await;
 
         assert_eq!(left.0, 204);
-        let mut facts = Facts::open(&cast.app.database).await;
+        let mut facts = DatabaseFacts::open(&cast.app.database).await;
         assert_eq!(n_rows(&mut facts, "space_memberships", id(&answer["membership"])).await, 1);
         assert_eq!(cast.owner.messages(root).await[0]["author_name"], "Zoe");
         cast.app.close().await;
@@ -141,7 +143,7 @@ on_both! {
         let old = seats.iter().find(|it| id(it) == id(&answer["membership"])).unwrap();
         assert_eq!((&old["status"], &old["display_name"]), (&json!("removed"), &json!("Zoe")));
         assert_eq!(cast.owner.messages(root).await[0]["author_name"], "Zoe");
-        let (_, again) = Person::by_link(&cast.app.base, &token, "Zoe").await;
+        let (_, again) = HttpClient::by_link(&cast.app.base, &token, "Zoe").await;
         assert_ne!(again["user"]["id"], answer["user"]["id"], "it is another account");
         assert_ne!(id(&again["membership"]), id(&answer["membership"]));
         cast.app.close().await;

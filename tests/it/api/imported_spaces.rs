@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::chat_files::fetch;
-use crate::support::chat_files::import;
-use crate::support::person::expect;
-use crate::support::person::id;
+use crate::support::file_uploads::fetch;
+use crate::support::file_uploads::import;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
 use crate::support::space_content::unpacked;
 use crate::support::space_content::with_file;
 

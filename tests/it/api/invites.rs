@@ -3,15 +3,15 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::token_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::token_of;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
 const DAY_MS: i64 = 86_400_000;
@@ -68,12 +68,12 @@ on_both! {
             without_secrets.as_object_mut().unwrap().remove(secret);
         }
         assert_eq!(listed["data"], json!([without_secrets]));
-        let mut facts = Facts::open(&cast.app.database).await;
+        let mut facts = DatabaseFacts::open(&cast.app.database).await;
         let stored = facts.rows("SELECT token_hash FROM invites").await;
         assert_eq!(stored.len(), 1);
         assert!(!format!("{stored:?}").contains(token));
         let hash = stored[0][0].as_deref().unwrap();
-        assert_eq!(Person::at(&cast.app.base).get(&format!("/api/join/{hash}")).await.0, 404);
+        assert_eq!(HttpClient::at(&cast.app.base).get(&format!("/api/join/{hash}")).await.0, 404);
         cast.app.close().await;
     }
 
@@ -113,12 +113,12 @@ on_both! {
         let made = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let other = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let path = format!("/api/join/{}", token_of(&made));
-        assert_eq!(Person::at(&cast.app.base).get(&path).await.0, 200);
+        assert_eq!(HttpClient::at(&cast.app.base).get(&path).await.0, 200);
 
         assert_eq!(cast.moderator.delete(&own(&made)).await.0, 204);
 
-        assert_eq!(refusal(&Person::at(&cast.app.base).get(&path).await), (404, "not_found".to_owned()));
-        let late = Person::at(&cast.app.base).post(&path, json!({"display_name": "Late"})).await;
+        assert_eq!(refusal(&HttpClient::at(&cast.app.base).get(&path).await), (404, "not_found".to_owned()));
+        let late = HttpClient::at(&cast.app.base).post(&path, json!({"display_name": "Late"})).await;
         assert_eq!(refusal(&late), (404, "not_found".to_owned()));
         assert_eq!(cast.owner.delete(&own(&made)).await.0, 404, "once is enough");
         let listed = expect(200, cast.owner.get(&cast.path("/invites")).await);
@@ -148,8 +148,8 @@ on_both! {
         assert_eq!(cast.owner.delete(&cast.path("")).await.0, 204);
 
         let path = format!("/api/join/{}", token_of(&invite));
-        assert_eq!(Person::at(&cast.app.base).get(&path).await.0, 404);
-        let mut facts = Facts::open(&cast.app.database).await;
+        assert_eq!(HttpClient::at(&cast.app.base).get(&path).await.0, 404);
+        let mut facts = DatabaseFacts::open(&cast.app.database).await;
         assert_eq!(facts.number("SELECT CAST(count(*) AS TEXT) FROM invites").await, 0);
         cast.app.close().await;
     }
@@ -162,7 +162,7 @@ on_both! {
 
         expect(200, cast.owner.patch(&cast.path(""), json!({"status": "archived"})).await);
 
-        let visitor = Person::at(&cast.app.base);
+        let visitor = HttpClient::at(&cast.app.base);
         assert_eq!(refusal(&visitor.get(&path).await), archived);
         assert_eq!(refusal(&visitor.post(&path, json!({"display_name": "Zoe"})).await), archived);
         assert_eq!(refusal(&cast.outsider.join(token_of(&invite)).await), archived);

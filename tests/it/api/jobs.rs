@@ -3,21 +3,21 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
-use crate::support::wait;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
+use crate::support::poll;
 
 /// More than a request waits for.
 const LONG: i64 = 2_500;
 const MIB: usize = 1024 * 1024;
 
-async fn quiet(ann: &Person) -> (i64, i64) {
+async fn quiet(ann: &HttpClient) -> (i64, i64) {
     let space = ann
         .create_space("Room", json!({"reply_order": "manual"}))
         .await;
@@ -25,7 +25,7 @@ async fn quiet(ann: &Person) -> (i64, i64) {
 }
 
 /// Fills a conversation in which one message was posted; returns the last message.
-async fn fill(ann: &Person, facts: &mut Facts, conversation: i64, n: i64) -> i64 {
+async fn fill(ann: &HttpClient, facts: &mut DatabaseFacts, conversation: i64, n: i64) -> i64 {
     expect(
         201,
         ann.post_message(conversation, "Once upon a lantern.", None)
@@ -46,21 +46,21 @@ async fn fill(ann: &Person, facts: &mut Facts, conversation: i64, n: i64) -> i64
     id(ann.messages(conversation).await.last().unwrap())
 }
 
-async fn branch(ann: &Person, of: i64, message: i64) -> (u16, Value) {
+async fn branch(ann: &HttpClient, of: i64, message: i64) -> (u16, Value) {
     let path = format!("/api/conversations/{of}/branch");
     ann.post(&path, json!({"message_id": message})).await
 }
 
-async fn ends(ann: &Person, job: &Value) -> Value {
+async fn ends(ann: &HttpClient, job: &Value) -> Value {
     let path = format!("/api/jobs/{}", job["id"]);
-    wait::until("the job has ended", async || {
+    poll::until("the job has ended", async || {
         let job = expect(200, ann.get(&path).await);
         (job["status"] != "running").then_some(job)
     })
     .await
 }
 
-async fn listed(ann: &Person, space: i64) -> usize {
+async fn listed(ann: &HttpClient, space: i64) -> usize {
     let path = format!("/api/spaces/{space}/conversations");
     let listed = expect(200, ann.get(&path).await);
     listed["data"].as_array().unwrap().len()
@@ -71,7 +71,7 @@ on_both! {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let (space, root) = quiet(&ann).await;
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         let last = fill(&ann, &mut facts, root, LONG).await;
 
         let job = expect(202, branch(&ann, root, last).await)["job"].clone();
@@ -93,7 +93,7 @@ on_both! {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let (space, root) = quiet(&ann).await;
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         let last = fill(&ann, &mut facts, root, 3).await;
         let made = id(&expect(201, branch(&ann, root, last).await)["conversation"]);
         let message = id(&ann.messages(made).await[0]);
@@ -126,7 +126,7 @@ on_both! {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;
         let (space, root) = quiet(&ann).await;
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         let last = fill(&ann, &mut facts, root, LONG).await;
         let job = expect(202, branch(&ann, root, last).await)["job"].clone();
         let made = ends(&ann, &job).await["conversation_id"].clone();

@@ -4,14 +4,14 @@ use futures::future::join_all;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::token_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::token_of;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
 const UNLIMITED: &[(&str, &str)] = &[("LIMIT_REGISTRATIONS_PER_HOUR", "0")];
@@ -29,7 +29,7 @@ pub fn join_path(token: &str) -> String {
 }
 
 async fn number(app: &TestApp, sql: &str) -> i64 {
-    Facts::open(&app.database).await.number(sql).await
+    DatabaseFacts::open(&app.database).await.number(sql).await
 }
 
 pub async fn uses(app: &TestApp, invite: &Value) -> i64 {
@@ -47,7 +47,9 @@ async fn n_users(app: &TestApp) -> i64 {
 /// What somebody who stands before the door gets who wants in under a name.
 pub async fn join_as_guest(app: &TestApp, token: &str, name: &str) -> (u16, Value) {
     let body = json!({"display_name": name});
-    Person::at(&app.base).post(&join_path(token), body).await
+    HttpClient::at(&app.base)
+        .post(&join_path(token), body)
+        .await
 }
 
 on_both! {
@@ -58,7 +60,7 @@ on_both! {
         let invite = cast.moderator.invite(cast.space, json!({"role": "guest"})).await;
         let token = token_of(&invite);
 
-        let seen = expect(200, Person::at(&cast.app.base).get(&join_path(token)).await);
+        let seen = expect(200, HttpClient::at(&cast.app.base).get(&join_path(token)).await);
 
         let mut expected = json!({
             "space": {"name": "Room"},
@@ -74,7 +76,7 @@ on_both! {
         assert_eq!(expect(200, cast.member.get(&join_path(token)).await), expected);
         assert_eq!(uses(&cast.app, &invite).await, 0, "looking takes no use");
         for unknown in ["x", "", "%20", &"a".repeat(43)] {
-            assert_eq!(Person::at(&cast.app.base).get(&join_path(unknown)).await.0, 404, "{unknown:?}");
+            assert_eq!(HttpClient::at(&cast.app.base).get(&join_path(unknown)).await.0, 404, "{unknown:?}");
         }
         cast.app.close().await;
     }
@@ -84,7 +86,7 @@ on_both! {
         let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let root = cast.document["root_conversation_id"].as_i64().unwrap();
 
-        let (zoe, answer) = Person::by_link(&cast.app.base, token_of(&invite), " Zoe ").await;
+        let (zoe, answer) = HttpClient::by_link(&cast.app.base, token_of(&invite), " Zoe ").await;
 
         let (user, seat) = (&answer["user"], &answer["membership"]);
         assert_eq!((&user["display_name"], &user["role"], &user["is_guest"]), (&json!("Zoe"), &json!("user"), &json!(true)));
@@ -112,7 +114,7 @@ on_both! {
         ];
 
         for (body, status, code, param) in cases {
-            let refused = Person::at(&cast.app.base).post(&join_path(token_of(&invite)), body.clone()).await;
+            let refused = HttpClient::at(&cast.app.base).post(&join_path(token_of(&invite)), body.clone()).await;
             assert_eq!(refusal(&refused), (status, code.to_owned()), "{body}");
             assert_eq!(refused.1["error"]["param"], param, "{body}");
         }
@@ -172,7 +174,7 @@ on_both! {
             let token = token_of(invite);
             assert_eq!(refusal(&join_as_guest(&cast.app, token, "Late").await), expired());
             assert_eq!(refusal(&cast.outsider.join(token).await), expired());
-            assert_eq!(refusal(&Person::at(&cast.app.base).get(&join_path(token)).await), expired());
+            assert_eq!(refusal(&HttpClient::at(&cast.app.base).get(&join_path(token)).await), expired());
             assert_eq!(uses(&cast.app, invite).await, 1);
         }
         let listed = expect(200, cast.owner.get(&cast.path("/invites")).await);
@@ -215,7 +217,7 @@ on_both! {
         let invite = cast.moderator.invite(cast.space, json!({"role": "guest"})).await;
         let of_admin = cast.admin.invite(cast.space, json!({"role": "moderator"})).await;
         let token = token_of(&invite);
-        let look = async |token: &str| refusal_or_ok(Person::at(&cast.app.base).get(&join_path(token)).await);
+        let look = async |token: &str| refusal_or_ok(HttpClient::at(&cast.app.base).get(&join_path(token)).await);
 
         expect(200, cast.owner.patch(&seat, json!({"role": "member"})).await);
         assert_eq!(look(token).await, not_found(), "demoted");
@@ -226,7 +228,7 @@ on_both! {
         assert_eq!(cast.moderator.delete(&seat).await.0, 204);
         assert_eq!(look(token).await, not_found(), "left");
 
-        let mut facts = Facts::open(&cast.app.database).await;
+        let mut facts = DatabaseFacts::open(&cast.app.database).await;
         assert_eq!(look(token_of(&of_admin)).await.0, 200, "an admin needs no seat");
         facts.execute("UPDATE users SET role = 'user' WHERE username = 'admin'").await;
         assert_eq!(look(token_of(&of_admin)).await, not_found(), "no admin any more");
@@ -266,16 +268,16 @@ on_both! {
         let before = n_users(&app).await;
         let register = async |username: &str, token: &str| {
             let body = json!({"username": username, "password": "correct horse", "display_name": username, "invite_token": token});
-            Person::at(&app.base).post("/api/users", body).await
+            HttpClient::at(&app.base).post("/api/users", body).await
         };
 
         assert_eq!(refusal(&register("ben", "nobody-made-this").await), not_found());
         assert_eq!(refusal(&register("x", token_of(&invite)).await).0, 422);
         let like_host = json!({"username": "visitor", "password": "correct horse", "display_name": "ADMIN", "invite_token": token_of(&invite)});
-        let like_host = Person::at(&app.base).post("/api/users", like_host).await;
+        let like_host = HttpClient::at(&app.base).post("/api/users", like_host).await;
         assert_eq!(refusal(&like_host), (409, "name_taken_here".to_owned()));
         let taken = json!({"username": "ADMIN", "password": "correct horse", "display_name": "Ben", "invite_token": token_of(&invite)});
-        let taken = Person::at(&app.base).post("/api/users", taken).await;
+        let taken = HttpClient::at(&app.base).post("/api/users", taken).await;
         assert_eq!(refusal(&taken), (409, "username_taken".to_owned()));
         assert_eq!((uses(&app, &invite).await, n_users(&app).await), (0, before));
 
@@ -286,7 +288,7 @@ on_both! {
         assert_eq!(refusal(&register("cat", token_of(&invite)).await), expired());
         assert_eq!((uses(&app, &invite).await, n_users(&app).await), (1, before + 1));
         let ben = json!({"username": "ben", "password": "correct horse"});
-        assert_eq!(Person::at(&app.base).post("/api/session", ben).await.0, 200);
+        assert_eq!(HttpClient::at(&app.base).post("/api/session", ben).await.0, 200);
         app.close().await;
     }
 }

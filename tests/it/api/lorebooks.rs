@@ -3,19 +3,19 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::chat_files;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::file_uploads;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
+use crate::support::poll;
 use crate::support::role_fixture::RoleFixture;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
 
-async fn make(person: &Person, name: &str, entries: Value) -> Value {
+async fn make(person: &HttpClient, name: &str, entries: Value) -> Value {
     let body = json!({"name": name, "entries": entries});
     expect(201, person.post("/api/lorebooks", body).await)
 }
@@ -25,7 +25,7 @@ fn path_of(book: &Value) -> String {
 }
 
 /// What a text wakes, and why not the others: `name: because`.
-async fn tried(person: &Person, book: &Value, text: &str) -> (Vec<String>, Vec<String>) {
+async fn tried(person: &HttpClient, book: &Value, text: &str) -> (Vec<String>, Vec<String>) {
     let path = format!("{}/test", path_of(book));
     let tried = expect(200, person.post(&path, json!({"text": text})).await);
     let told = |field: &str| {
@@ -155,17 +155,17 @@ on_both! {
         let door = "/api/lorebooks/import";
         let world = include_bytes!("../../fixtures/lore/world_array.json");
 
-        let brought = expect(201, chat_files::bring(&admin, door, "The coast.json", world).await);
+        let brought = expect(201, file_uploads::bring(&admin, door, "The coast.json", world).await);
 
         assert_eq!((&brought["lorebook"]["name"], &brought["lorebook"]["n_entries"]), (&json!("The coast"), &json!(3)));
         assert_eq!(brought["warnings"].as_array().unwrap().len(), 3);
         assert!(brought["warnings_coded"][2]["code"].is_string(), "{brought}");
         let exported = expect(200, admin.get(&format!("{}/export", path_of(&brought["lorebook"]))).await);
-        let again = chat_files::bring(&admin, door, "x.json", exported.to_string().as_bytes()).await;
+        let again = file_uploads::bring(&admin, door, "x.json", exported.to_string().as_bytes()).await;
         assert_eq!(expect(201, again)["lorebook"]["entries"][0]["keys"], json!(["lamp", "lantern"]));
-        let picture = chat_files::bring(&admin, door, "x.json", b"\x89PNG\r\n").await;
+        let picture = file_uploads::bring(&admin, door, "x.json", b"\x89PNG\r\n").await;
         assert_eq!(refusal(&picture), (422, "not_a_lorebook".to_owned()));
-        let large = chat_files::bring(&admin, door, "x.json", &vec![b' '; 5 * 1024 * 1024 + 1]).await;
+        let large = file_uploads::bring(&admin, door, "x.json", &vec![b' '; 5 * 1024 * 1024 + 1]).await;
         assert_eq!(refusal(&large), (413, "too_large".to_owned()));
         assert_eq!(expect(200, admin.get("/api/lorebooks").await)["data"].as_array().unwrap().len(), 2);
         app.close().await;
@@ -194,7 +194,7 @@ on_both! {
     }
 
     async fn a_message_activates_lorebooks_of_the_space_and_of_the_card(backend) {
-        let (app, upstream) = (TestApp::start(backend).await, Upstream::start().await);
+        let (app, upstream) = (TestApp::start(backend).await, FakeProvider::start().await);
         let admin = app.admin().await;
         let model = json!({"name": "M", "base_url": upstream.base_url(), "model": "m", "is_default": true});
         expect(201, admin.post("/api/providers", model).await);
@@ -217,7 +217,7 @@ on_both! {
         let posted = expect(201, admin.post_message(here, "A gull on the quay.", None).await);
         upstream.requested(1).await;
         let sent = format!("/api/runs/{}/prompt", posted["run"]["id"].as_str().unwrap());
-        let sent = wait::until("what was sent is kept", async || {
+        let sent = poll::until("what was sent is kept", async || {
             let (status, sent) = admin.get(&sent).await;
             (status == 200).then_some(sent)
         }).await;

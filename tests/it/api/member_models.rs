@@ -3,18 +3,23 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
+use crate::support::poll;
 
 /// A provider at this upstream.
-async fn provider(admin: &Person, upstream: &Upstream, model: &str, is_default: bool) -> i64 {
+async fn provider(
+    admin: &HttpClient,
+    upstream: &FakeProvider,
+    model: &str,
+    is_default: bool,
+) -> i64 {
     let body = json!({
         "name": model, "base_url": upstream.base_url(), "model": model, "is_default": is_default,
     });
@@ -22,12 +27,12 @@ async fn provider(admin: &Person, upstream: &Upstream, model: &str, is_default: 
 }
 
 /// Has somebody answer, and tells with which model.
-async fn asked_for(admin: &Person, conversation: i64, upstream: &Upstream) -> Value {
+async fn asked_for(admin: &HttpClient, conversation: i64, upstream: &FakeProvider) -> Value {
     let nth = upstream.n_requests();
     let posted = admin.post_message(conversation, "Hello?", None).await;
     expect(201, posted);
     upstream.requested(nth + 1).await;
-    wait::until("the room is idle", async || {
+    poll::until("the room is idle", async || {
         (admin.conversation(conversation).await["state"] == "idle").then_some(())
     })
     .await;
@@ -38,7 +43,7 @@ on_both! {
     async fn a_seat_speaks_with_its_own_model(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let (usual, own) = (Upstream::start().await, Upstream::start().await);
+        let (usual, own) = (FakeProvider::start().await, FakeProvider::start().await);
         provider(&admin, &usual, "usual", true).await;
         let other = provider(&admin, &own, "other", false).await;
         let space = admin.create_space("Room", json!({"user_turn_debounce_ms": 0})).await;

@@ -4,16 +4,16 @@ use futures::future::join_all;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 use crate::support::role_fixture::user_id;
 
-async fn change(person: &Person, seat: i64, body: Value) -> (u16, Value) {
+async fn change(person: &HttpClient, seat: i64, body: Value) -> (u16, Value) {
     person
         .patch(&format!("/api/memberships/{seat}"), body)
         .await
@@ -173,7 +173,7 @@ on_both! {
         expect(200, own(json!({"copilot_mode": "full", "copilot_remaining_steps": 3})).await);
         expect(204, cast.owner.delete(&format!("/api/memberships/{}", seats.member)).await);
         let on = "SELECT CAST(count(*) AS TEXT) FROM space_memberships WHERE copilot_mode = 'full' OR copilot_conversation_id IS NOT NULL";
-        assert_eq!(Facts::open(&cast.app.database).await.number(on).await, 0);
+        assert_eq!(DatabaseFacts::open(&cast.app.database).await.number(on).await, 0);
         cast.app.close().await;
     }
 

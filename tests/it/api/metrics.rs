@@ -6,16 +6,16 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::api::admin::admin_role::AdminFixture;
-use crate::support::answer::Answer;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::ear::Ear;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::http_client;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
-use crate::support::wait;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
+use crate::support::poll;
+use crate::support::ws_client::WsClient;
 
 const PLANTED: &str = "zanzibar";
 
@@ -54,7 +54,7 @@ async fn figures(office: &AdminFixture) -> BTreeMap<String, f64> {
     found
 }
 
-async fn key_of(person: &Person) -> String {
+async fn key_of(person: &HttpClient) -> String {
     let made = expect(
         201,
         person
@@ -113,12 +113,12 @@ on_both! {
     async fn every_metric_is_counted(backend) {
         let office = AdminFixture::open(backend).await;
         let place = office.create_space(&office.admin, "Harbor").await;
-        let ear = Ear::on(&office.admin, place.conversation).await;
+        let ear = WsClient::on(&office.admin, place.conversation).await;
         office.post(&office.admin, place.conversation, "One.").await;
-        office.upstream.next(Script::status(401));
+        office.upstream.next(ResponseScript::status(401));
         office.post(&office.admin, place.conversation, "Two.").await;
-        let gate = Gate::closed();
-        office.upstream.next(Script::say("Slow one.").gated(&gate));
+        let gate = HoldPoint::closed();
+        office.upstream.next(ResponseScript::say("Slow one.").gated(&gate));
         let post = office.admin.post_message(place.conversation, "Three.", None).await;
         expect(201, post);
         office.upstream.requested(3).await;
@@ -130,7 +130,7 @@ on_both! {
         expect(202, office.admin.stop(place.conversation).await);
         office.settle(&office.admin, place.conversation).await;
         drop(ear);
-        let after = wait::until("everything has ended", async || {
+        let after = poll::until("everything has ended", async || {
             let now = figures(&office).await;
             let rests = ["troupe_runs_held", "troupe_sockets_open"].iter().all(|it| now[*it] == 0.0);
             rests.then_some(now)
@@ -199,10 +199,10 @@ on_both! {
         expect(200, ann.patch(&format!("/api/conversations/{conversation}"), title).await);
         let model = json!({"name": PLANTED, "model": PLANTED, "base_url": office.upstream.base_url(), "is_default": true});
         expect(201, office.admin.post("/api/providers", model).await);
-        office.upstream.next(Script::say(PLANTED));
+        office.upstream.next(ResponseScript::say(PLANTED));
         office.post(&ann, conversation, PLANTED).await;
         let refusal = json!({"error": {"message": PLANTED, "code": PLANTED, "type": PLANTED}});
-        office.upstream.next(Script::json(400, &refusal));
+        office.upstream.next(ResponseScript::json(400, &refusal));
         office.post(&ann, conversation, PLANTED).await;
         for path in [
             format!("/{PLANTED}"),

@@ -7,15 +7,15 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::live::fixture::LiveFixture;
-use crate::support::answer::Answer;
 use crate::support::api_contract;
 use crate::support::api_contract::document;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::ear::Ear;
-use crate::support::ear::type_of;
-use crate::support::person::expect;
-use crate::support::person::http_client;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
+use crate::support::ws_client::WsClient;
+use crate::support::ws_client::type_of;
 
 /// Every operation: its path, its method, and what the document says of it.
 fn operations() -> Vec<(&'static str, &'static str, &'static Value)> {
@@ -309,7 +309,7 @@ fn an_undocumented_status_is_detected() {
 async fn events_of_a_space_match_the_document() {
     let stage = LiveFixture::open().await;
     let (space, conversation) = (stage.space.0, stage.conversation.0);
-    let ear = Ear::on(&stage.bob, conversation).await;
+    let ear = WsClient::on(&stage.bob, conversation).await;
     for frame in [
         json!({"op": "subscribe_space", "space_id": space}),
         json!({"op": "typing", "conversation_id": conversation, "active": true}),

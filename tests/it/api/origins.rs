@@ -3,11 +3,11 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::answer::Answer;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::person::Person;
-use crate::support::person::http_client;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
 use crate::support::raw_http::RawResponse;
 use crate::support::raw_http::UPGRADE;
 use crate::support::raw_http::exchange;
@@ -143,7 +143,7 @@ async fn behind_a_proxy_the_public_origin_is_ours() {
     app.close().await;
 }
 
-async fn with(app: &TestApp, person: &Person, headers: &[(&str, &str)]) -> (u16, String) {
+async fn with(app: &TestApp, person: &HttpClient, headers: &[(&str, &str)]) -> (u16, String) {
     let mut request = http_client()
         .post(format!("{}/api/spaces", app.base))
         .header("cookie", person.cookie())

@@ -7,24 +7,24 @@ use troupe::ids::ConversationId;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
 
 /// How many long messages a conversation has, and how long each is.
 const N_MESSAGES: i64 = 90;
 const LONG: usize = 60_000;
 
 /// A conversation of long messages.
-async fn long_conversation(app: &TestApp, ann: &Person) -> i64 {
+async fn long_conversation(app: &TestApp, ann: &HttpClient) -> i64 {
     let manual = json!({"reply_order": "manual"});
     let conversation = root_of(&ann.create_space("Room", manual).await);
     let text = "<i>x</i> \"y\"\n".repeat(LONG / 13);
     let (status, posted) = ann.post_message(conversation, &text, None).await;
     assert_eq!(status, 201, "{posted}");
-    let mut facts = Facts::open(&app.database).await;
+    let mut facts = DatabaseFacts::open(&app.database).await;
     let columns = "space_membership_id, role, content, visibility, active_swipe, created_at, token_count, metadata";
     let more = N_MESSAGES - 1;
     facts
@@ -44,7 +44,7 @@ async fn long_conversation(app: &TestApp, ann: &Person) -> i64 {
 
 /// Other texts of a message, at the positions from 1 on.
 async fn add_swipes(app: &TestApp, message: i64, n_swipes: i64) {
-    let mut facts = Facts::open(&app.database).await;
+    let mut facts = DatabaseFacts::open(&app.database).await;
     facts
         .execute(&format!(
             "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {n_swipes})
@@ -55,7 +55,7 @@ async fn add_swipes(app: &TestApp, message: i64, n_swipes: i64) {
 }
 
 /// A page, which must keep to its bound.
-async fn page(person: &Person, path: &str) -> Value {
+async fn page(person: &HttpClient, path: &str) -> Value {
     let page = expect(200, person.get(path).await);
     let n_bytes = serde_json::to_string(&page).unwrap().len();
     assert!(n_bytes <= MAX_BYTES, "{n_bytes} bytes: {path}");
@@ -68,7 +68,7 @@ fn numbers(page: &Value, key: &str) -> Vec<i64> {
 }
 
 /// Follows the cursor of a list in one direction; returns the numbers of its pages.
-async fn follow(person: &Person, list: &str, direction: &str, key: &str) -> Vec<Vec<i64>> {
+async fn follow(person: &HttpClient, list: &str, direction: &str, key: &str) -> Vec<Vec<i64>> {
     let mut pages = Vec::new();
     let mut cursor = match direction {
         "after" => "&after=-1".to_owned(),

@@ -3,18 +3,18 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::chat_files::bring;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
+use crate::support::file_uploads::bring;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 use crate::support::test_space::TestSpace;
 
-async fn make(person: &Person, name: &str, document: Value) -> Value {
+async fn make(person: &HttpClient, name: &str, document: Value) -> Value {
     let body = json!({"name": name, "document": document});
     expect(201, person.post("/api/presets", body).await)
 }
@@ -24,18 +24,18 @@ fn path_of(preset: &Value) -> String {
 }
 
 /// The seats of a space, in order.
-async fn seats(person: &Person, space: &Value) -> Vec<Value> {
+async fn seats(person: &HttpClient, space: &Value) -> Vec<Value> {
     let path = format!("/api/spaces/{}/memberships", id(space));
     let roster = expect(200, person.get(&path).await);
     roster["data"].as_array().unwrap().clone()
 }
 
-async fn of_seat(person: &Person, seat: &Value, preset: &Value) -> (u16, Value) {
+async fn of_seat(person: &HttpClient, seat: &Value, preset: &Value) -> (u16, Value) {
     let path = format!("/api/memberships/{}", id(seat));
     person.patch(&path, json!({"preset_id": preset})).await
 }
 
-async fn of_space(person: &Person, space: &Value, preset: Value) -> (u16, Value) {
+async fn of_space(person: &HttpClient, space: &Value, preset: Value) -> (u16, Value) {
     let path = format!("/api/spaces/{}", id(space));
     let settings = json!({"settings": {"preset": preset}});
     person.patch(&path, settings).await

@@ -4,22 +4,22 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::chat_files::fetch;
-use crate::support::chat_files::import;
-use crate::support::ear::Ear;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::file_uploads::fetch;
+use crate::support::file_uploads::import;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
+use crate::support::poll;
 use crate::support::space_content::unpacked;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
+use crate::support::ws_client::WsClient;
 
 /// A card with a word of its own in each field; those of the public part begin with `public`.
 fn card() -> Value {
@@ -53,11 +53,11 @@ fn card() -> Value {
 /// A space with Ada, whose card is the owner's, people of every role, and a run that has ended.
 struct Fixture {
     app: TestApp,
-    admin: Person,
-    owner: Person,
-    moderator: Person,
-    member: Person,
-    guest: Person,
+    admin: HttpClient,
+    owner: HttpClient,
+    moderator: HttpClient,
+    member: HttpClient,
+    guest: HttpClient,
     character: i64,
     space: i64,
     root: i64,
@@ -68,7 +68,7 @@ impl Fixture {
     async fn create(backend: TestBackend) -> Fixture {
         let (app, upstream) = (
             TestApp::start_with(backend, OPEN_REGISTRATION).await,
-            Upstream::start().await,
+            FakeProvider::start().await,
         );
         let admin = app.admin().await;
         let model =
@@ -102,9 +102,9 @@ impl Fixture {
             people.push(person);
         }
         expect(201, owner.post_message(root, "Good evening.", None).await);
-        upstream.next(Script::say("Good evening to you."));
+        upstream.next(ResponseScript::say("Good evening to you."));
         let run = expect(202, owner.generate(root, Some(id(&seat))).await)["run"]["id"].clone();
-        wait::until("the run has ended", async || {
+        poll::until("the run has ended", async || {
             let runs = owner.runs(root).await;
             runs.iter()
                 .any(|it| it["id"] == run && it["status"] == "succeeded")
@@ -131,7 +131,7 @@ impl Fixture {
     }
 
     /// Every answer in which text of a card may be.
-    async fn answers_to(&self, person: &Person) -> Vec<(String, u16, String)> {
+    async fn answers_to(&self, person: &HttpClient) -> Vec<(String, u16, String)> {
         let (space, root) = (self.space, self.root);
         let paths = [
             self.character(),
@@ -154,7 +154,7 @@ impl Fixture {
             let (status, body) = person.get(&path).await;
             answers.push((path, status, body.to_string()));
         }
-        let ear = Ear::on(person, root).await;
+        let ear = WsClient::on(person, root).await;
         expect(
             201,
             self.owner.post_message(root, "Still here.", None).await,

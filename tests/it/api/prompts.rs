@@ -6,13 +6,13 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::poll;
 
 const MODES: [&str; 3] = ["swap", "append", "append_disabled"];
 
@@ -119,8 +119,8 @@ fn preset() -> Value {
 
 /// Three characters in a room of this kind, Dot muted, and what has been said so far.
 struct GroupOfThree<'a> {
-    bob: &'a Person,
-    upstream: &'a Upstream,
+    bob: &'a HttpClient,
+    upstream: &'a FakeProvider,
     /// The address of the space.
     space: String,
     here: i64,
@@ -130,8 +130,8 @@ struct GroupOfThree<'a> {
 
 impl<'a> GroupOfThree<'a> {
     async fn create(
-        bob: &'a Person,
-        upstream: &'a Upstream,
+        bob: &'a HttpClient,
+        upstream: &'a FakeProvider,
         mode: &str,
         preset: i64,
     ) -> GroupOfThree<'a> {
@@ -177,14 +177,14 @@ impl<'a> GroupOfThree<'a> {
 
     /// One of them is made to speak; answers the run.
     async fn answers(&self, nth: usize, text: &str) -> Value {
-        self.upstream.next(Script::say(text));
+        self.upstream.next(ResponseScript::say(text));
         let asked = self.bob.generate(self.here, Some(self.seats[nth])).await;
         self.ended(&expect(202, asked)["run"]).await
     }
 
     async fn ended(&self, run: &Value) -> Value {
         let path = format!("/api/conversations/{}/runs", self.here);
-        wait::until("the run has succeeded", async || {
+        poll::until("the run has succeeded", async || {
             let runs = expect(200, self.bob.get(&path).await);
             let mut runs = runs["data"].as_array().unwrap().iter();
             let found = runs.find(|it| it["id"] == run["id"]).cloned()?;
@@ -236,8 +236,8 @@ fn shown(sent: &Value) -> String {
 on_both! {
     async fn the_prompts_of_a_group_of_three_are_as_they_were(backend) {
         for mode in MODES {
-            let (app, upstream) = (TestApp::start(backend).await, Upstream::start().await);
-            let bob = Person::set_up(&app.base, "Bob").await;
+            let (app, upstream) = (TestApp::start(backend).await, FakeProvider::start().await);
+            let bob = HttpClient::set_up(&app.base, "Bob").await;
             let model = json!({"name": "M", "base_url": upstream.base_url(), "model": "m", "is_default": true});
             expect(201, bob.post("/api/providers", model).await);
             let preset = id(&expect(201, bob.post("/api/presets", preset()).await));
@@ -246,7 +246,7 @@ on_both! {
             let normal = three.sent_by(&run, 1).await;
             insta::assert_snapshot!(format!("normal_{mode}"), normal);
 
-            upstream.next(Script::say("It is heavy."));
+            upstream.next(ResponseScript::say("It is heavy."));
             let anew = format!("/api/conversations/{}/regenerate", three.here);
             let run = three.ended(&expect(202, bob.post(&anew, json!({})).await)["run"]).await;
             let regenerate = three.sent_by(&run, 2).await;
@@ -257,13 +257,13 @@ on_both! {
             assert!(regenerate.contains("only as Ada"), "the nudge is there as well: {regenerate}");
             insta::assert_snapshot!(format!("regenerate_{mode}"), regenerate);
 
-            upstream.next(Script::say("I see."));
+            upstream.next(ResponseScript::say("I see."));
             // What follows the copilot's words is not looked at.
             expect(200, bob.patch(&three.space, json!({"reply_order": "list"})).await);
             let seat = format!("/api/memberships/{}", three.own_seat);
             let copilot = json!({"copilot_mode": "full", "copilot_remaining_steps": 1, "copilot_conversation_id": three.here});
             expect(200, bob.patch(&seat, copilot).await);
-            let run = wait::until("the copilot has written", async || {
+            let run = poll::until("the copilot has written", async || {
                 let runs = bob.runs(three.here).await;
                 let mut runs = runs.into_iter();
                 runs.find(|it| it["speaker_space_membership_id"] == three.own_seat && it["status"] == "succeeded")

@@ -4,14 +4,14 @@ use futures::future::join_all;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
 /// An address that refuses every connection.
@@ -19,12 +19,12 @@ const NOWHERE: &str = "http://127.0.0.1:1/v1";
 
 const PLANTED: &str = "sk-planted-0123456789";
 
-async fn make(admin: &Person, name: &str) -> Value {
+async fn make(admin: &HttpClient, name: &str) -> Value {
     let body = json!({"name": name, "base_url": NOWHERE, "model": "m", "api_key": PLANTED});
     expect(201, admin.post("/api/providers", body).await)
 }
 
-async fn defaults(admin: &Person) -> Vec<String> {
+async fn defaults(admin: &HttpClient) -> Vec<String> {
     let list = expect(200, admin.get("/api/providers").await);
     let all = list["data"].as_array().unwrap().iter();
     all.filter(|it| it["is_default"] == true)
@@ -74,7 +74,7 @@ on_both! {
             assert!(!answer.to_string().contains("planted"), "{answer}");
         }
         assert_eq!(made["has_api_key"], true);
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         let stored = facts.rows("SELECT api_key FROM llm_providers WHERE api_key IS NOT NULL").await;
         assert_eq!(stored.len(), 1);
         assert!(stored[0][0].as_deref().unwrap().starts_with("v1:"));

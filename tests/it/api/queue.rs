@@ -3,14 +3,14 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
 
 /// Nobody works: what is queued stays queued.
 const IDLE: &[(&str, &str)] = &[("TROUPE_WORKERS", "0")];
@@ -18,7 +18,7 @@ const IDLE: &[(&str, &str)] = &[("TROUPE_WORKERS", "0")];
 /// A round of Ada, Bob and Cid waits for Ada.
 struct Fixture {
     app: TestApp,
-    ann: Person,
+    ann: HttpClient,
     conversation: i64,
     seats: Vec<i64>,
 }

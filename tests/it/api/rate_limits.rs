@@ -7,17 +7,17 @@ use crate::api::join::join_as_guest;
 use crate::api::join::join_path;
 use crate::api::join::not_found;
 use crate::api::join::uses;
-use crate::support::answer::Answer;
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::http_client;
-use crate::support::person::id;
-use crate::support::person::token_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
+use crate::support::http_client::id;
+use crate::support::http_client::token_of;
+use crate::support::http_response::Answer;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 use crate::support::role_fixture::user_id;
 
@@ -36,7 +36,7 @@ on_both! {
             assert_eq!(refused.1["error"]["param"], "display_name");
         }
         assert_eq!(uses(&cast.app, &invite).await, 0, "and takes no use");
-        let (zoe, _) = Person::by_link(&cast.app.base, token, "Zoe").await;
+        let (zoe, _) = HttpClient::by_link(&cast.app.base, token, "Zoe").await;
         let renamed = zoe.patch("/api/users/me", json!({"display_name": "\u{430}dmin"})).await;
         assert_eq!(renamed.0, 200, "the admin does not sit here");
         let renamed = zoe.patch("/api/users/me", json!({"display_name": "0wner", "locale": "de"})).await;
@@ -98,9 +98,9 @@ async fn token_guesses_are_rate_limited_and_expired_links_are_not() {
     for n in 0..10 {
         let guess = match n % 3 {
             0 => join_as_guest(&app, "guess", "Zoe").await,
-            1 => Person::at(&app.base).get(&join_path("guess")).await,
+            1 => HttpClient::at(&app.base).get(&join_path("guess")).await,
             _ => {
-                Person::at(&app.base)
+                HttpClient::at(&app.base)
                     .post("/api/users", register.clone())
                     .await
             }
@@ -115,7 +115,10 @@ async fn token_guesses_are_rate_limited_and_expired_links_are_not() {
     assert_eq!(right.header("retry-after"), "180");
     assert_eq!(join_as_guest(&app, token_of(&invite), "Zoe").await.0, 429);
     assert_eq!(
-        Person::at(&app.base).post("/api/users", register).await.0,
+        HttpClient::at(&app.base)
+            .post("/api/users", register)
+            .await
+            .0,
         429
     );
     app.app.clock.advance_ms(180_000);
@@ -131,7 +134,7 @@ async fn a_disabled_account_joins_nothing() {
         .invite(cast.space, json!({"role": "member"}))
         .await;
     let outsider = user_id(&cast.outsider).await;
-    let mut facts = Facts::open(&cast.app.database).await;
+    let mut facts = DatabaseFacts::open(&cast.app.database).await;
     facts
         .execute(&format!(
             "UPDATE users SET status = 'disabled' WHERE id = {outsider}"

@@ -10,39 +10,39 @@ use proptest::test_runner::TestRunner;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
 fn encoded(text: &str) -> String {
     text.bytes().map(|it| format!("%{it:02X}")).collect()
 }
 
-async fn search(person: &Person, q: &str) -> Vec<Value> {
+async fn search(person: &HttpClient, q: &str) -> Vec<Value> {
     let found = person.get(&format!("/api/search?q={}", encoded(q))).await;
     let found = expect(200, found);
     found["data"].as_array().expect("a list").clone()
 }
 
-async fn seqs(person: &Person, q: &str) -> Vec<i64> {
+async fn seqs(person: &HttpClient, q: &str) -> Vec<i64> {
     let found = search(person, q).await;
     found.iter().map(|it| it["seq"].as_i64().unwrap()).collect()
 }
 
-async fn quiet(ann: &Person) -> (i64, i64) {
+async fn quiet(ann: &HttpClient) -> (i64, i64) {
     let space = ann
         .create_space("Room", json!({"reply_order": "manual"}))
         .await;
     (id(&space), root_of(&space))
 }
 
-async fn say(ann: &Person, conversation: i64, text: &str) -> i64 {
+async fn say(ann: &HttpClient, conversation: i64, text: &str) -> i64 {
     let said = ann.post_message(conversation, text, None).await;
     id(&expect(201, said)["message"])
 }
@@ -160,7 +160,7 @@ on_both! {
         let ann = app.admin().await;
         let (_, room) = quiet(&ann).await;
         say(&ann, room, "First.").await;
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         facts.execute(&format!(
             "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
              INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, visibility, active_swipe, created_at, rev, token_count, metadata) \

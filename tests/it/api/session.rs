@@ -4,22 +4,22 @@ use futures::future::join_all;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::Answer;
-use crate::support::answer::refusal;
 use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::http_client;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
+use crate::support::http_response::refusal;
 
 const RIGHT: &str = "correct horse battery";
 
 async fn try_in(app: &TestApp, username: &str, password: &str) -> (u16, Value) {
     let body = json!({"username": username, "password": password});
-    Person::at(&app.base).post("/api/session", body).await
+    HttpClient::at(&app.base).post("/api/session", body).await
 }
 
 fn without_id(mut answer: (u16, Value)) -> (u16, Value) {
@@ -130,7 +130,7 @@ on_both! {
     async fn a_signed_out_session_is_invalid(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let elsewhere = Person::sign_in(&app.base, "admin").await;
+        let elsewhere = HttpClient::sign_in(&app.base, "admin").await;
 
         assert_eq!(admin.delete("/api/session").await.0, 204);
 
@@ -143,7 +143,7 @@ on_both! {
     async fn one_sees_and_ends_ones_own_sessions_alone(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
-        let phone = Person::sign_in(&app.base, "admin").await;
+        let phone = HttpClient::sign_in(&app.base, "admin").await;
         let ben = app.register("ben").await;
 
         let mine = expect(200, admin.get("/api/sessions").await);
@@ -177,7 +177,7 @@ on_both! {
         let admin = app.admin().await;
         let token = admin.cookie().split_once('=').unwrap().1.to_owned();
 
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         let sessions = facts.rows("SELECT token_hash FROM sessions").await;
         let users = facts.rows("SELECT password_hash FROM users").await;
 

@@ -3,20 +3,20 @@
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::root_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
 
 on_both! {
     async fn fifty_set_ups_at_once_make_one_admin(backend) {
         let app = TestApp::start_with(backend, &[("LIMIT_REGISTRATIONS_PER_HOUR", "1")]).await;
 
         let answers = join_all((0..50).map(|n| {
-            let visitor = Person::at(&app.base);
+            let visitor = HttpClient::at(&app.base);
             let body = json!({"username": format!("admin{n}"), "password": "correct horse", "display_name": "A"});
             async move { visitor.post("/api/setup", body).await }
         }))
@@ -25,7 +25,7 @@ on_both! {
         let n_made = answers.iter().filter(|it| it.0 == 201).count();
         let n_late = answers.iter().filter(|it| it.0 == 409).count();
         assert_eq!((n_made, n_late), (1, 49));
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         assert_eq!(facts.number("SELECT CAST(count(*) AS TEXT) FROM users").await, 1);
         assert_eq!(facts.number("SELECT CAST(count(*) AS TEXT) FROM spaces").await, 1);
         app.close().await;
@@ -64,7 +64,7 @@ on_both! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_is_set_up_once() {
     let app = TestApp::start(crate::support::backends::TestBackend::Sqlite).await;
-    let visitor = Person::at(&app.base);
+    let visitor = HttpClient::at(&app.base);
     assert_eq!(
         visitor.get("/api/setup").await,
         (200, json!({"needed": true}))

@@ -5,12 +5,12 @@ use serde_json::json;
 
 use crate::api::join::join_as_guest;
 use crate::api::join::join_path;
-use crate::support::answer::refusal;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::token_of;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::token_of;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 use crate::support::role_fixture::user_id;
 
@@ -31,7 +31,9 @@ async fn registers(
     if let Some(token) = token {
         body["invite_token"] = json!(token);
     }
-    Person::at(&cast.app.base).post("/api/users", body).await
+    HttpClient::at(&cast.app.base)
+        .post("/api/users", body)
+        .await
 }
 
 /// The outsider with another account name.

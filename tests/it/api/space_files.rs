@@ -3,18 +3,18 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::chat_files::bring;
-use crate::support::chat_files::fetch;
-use crate::support::chat_files::import;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::file_uploads::bring;
+use crate::support::file_uploads::fetch;
+use crate::support::file_uploads::import;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
 use crate::support::space_content::assets_in;
 use crate::support::space_content::create_full_space;
 use crate::support::space_content::unpacked;
@@ -40,7 +40,7 @@ on_both! {
         let arrived = done["space_id"].as_i64().expect("a space");
 
         assert_eq!(visible_content(&ann, arrived).await, before);
-        let mut facts = Facts::open(&new.database).await;
+        let mut facts = DatabaseFacts::open(&new.database).await;
         let forks = "SELECT CAST(count(*) AS TEXT) FROM conversations c JOIN messages m ON m.id = c.forked_from_message_id AND m.conversation_id = c.parent_conversation_id AND m.content = 'Two.'";
         assert_eq!(facts.number(forks).await, 1, "the branch hangs where it hung");
         let seats = expect(200, ann.get(&format!("/api/spaces/{arrived}/memberships")).await);
@@ -106,7 +106,7 @@ on_both! {
         let book = json!({"name": "Secrets", "entries": [{"keys": ["x"], "content": "The canary."}]});
         let theirs = id(&expect(201, admin.post("/api/lorebooks", book.clone()).await));
         let own = id(&expect(201, ben.post("/api/lorebooks", json!({"name": "Own"})).await));
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         facts.execute(&format!("INSERT INTO lorebook_links (lorebook_id, priority, space_id) VALUES ({theirs}, 0, {}), ({own}, 1, {})", id(&space), id(&space))).await;
 
         let file = fetch(&ben, &format!("{at}/export")).await;
@@ -125,7 +125,7 @@ on_both! {
         let ben = app.register("ben").await;
         let space = create_full_space(&ann, &ben).await;
         let good = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         let count = "SELECT CAST((SELECT count(*) FROM spaces) + (SELECT count(*) FROM messages) + (SELECT count(*) FROM characters) + (SELECT count(*) FROM space_memberships) + (SELECT count(*) FROM lorebooks) + (SELECT count(*) FROM lorebook_links) + (SELECT count(*) FROM assets) + (SELECT count(*) FROM character_assets) AS TEXT)";
         let before = facts.number(count).await;
 
@@ -165,7 +165,7 @@ on_both! {
             assert_eq!(facts.number(count).await, before, "{name} left something");
         }
         assert_eq!(refusal(&ann.post(IMPORT, json!({})).await), (415, "unsupported_media_type".to_owned()));
-        let (guest, _) = Person::by_link(&app.base, ann.invite(id(&space), json!({"role": "guest"})).await["token"].as_str().unwrap(), "Gil").await;
+        let (guest, _) = HttpClient::by_link(&app.base, ann.invite(id(&space), json!({"role": "guest"})).await["token"].as_str().unwrap(), "Gil").await;
         assert_eq!(bring(&guest, IMPORT, "x.zip", &good).await.0, 403);
         app.close().await;
     }

@@ -9,30 +9,30 @@ use rand::rngs::ChaCha8Rng;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::chat_files::bring;
-use crate::support::chat_files::fetch;
-use crate::support::chat_files::import;
-use crate::support::facts::Facts;
-use crate::support::facts::TextRow;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::database_facts::TextRow;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::file_uploads::bring;
+use crate::support::file_uploads::fetch;
+use crate::support::file_uploads::import;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
+use crate::support::poll;
 use crate::support::space_content::unpacked;
 use crate::support::space_content::with_file;
 use crate::support::space_content::without_files;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
 
 const IMPORT: &str = "/api/spaces/import";
 
 /// Waits until nothing is queued and nothing runs; a second later something else may happen.
-async fn wait_until_idle(app: &TestApp, ann: &Person, conversation: i64) {
-    wait::until("every run has ended", async || {
+async fn wait_until_idle(app: &TestApp, ann: &HttpClient, conversation: i64) {
+    poll::until("every run has ended", async || {
         let is_open = |it: &Value| it["status"] == "queued" || it["status"] == "running";
         (!ann.runs(conversation).await.iter().any(is_open)).then_some(())
     })
@@ -42,7 +42,11 @@ async fn wait_until_idle(app: &TestApp, ann: &Person, conversation: i64) {
 
 /// A space in which two characters have spoken by turns, one of them twice in one place, and once in
 /// vain; and a branch of it.
-async fn create_space_with_history(app: &TestApp, ann: &Person, upstream: &Upstream) -> Value {
+async fn create_space_with_history(
+    app: &TestApp,
+    ann: &HttpClient,
+    upstream: &FakeProvider,
+) -> Value {
     let model =
         json!({"name": "Main", "base_url": upstream.base_url(), "model": "m", "is_default": true});
     expect(201, ann.post("/api/providers", model).await);
@@ -74,7 +78,7 @@ async fn create_space_with_history(app: &TestApp, ann: &Person, upstream: &Upstr
     let anew = format!("/api/conversations/{root}/regenerate");
     expect(202, ann.post(&anew, json!({})).await);
     wait_until_idle(app, ann, root).await;
-    upstream.next(Script::status(400));
+    upstream.next(ResponseScript::status(400));
     expect(202, ann.generate(root, Some(id(&ada))).await);
     wait_until_idle(app, ann, root).await;
     let spoken = ann.messages(root).await;
@@ -88,7 +92,7 @@ async fn create_space_with_history(app: &TestApp, ann: &Person, upstream: &Upstr
 }
 
 /// The runs of a space that have ended, newest first, with what they sent.
-async fn runs_of(ann: &Person, space: i64) -> Vec<Value> {
+async fn runs_of(ann: &HttpClient, space: i64) -> Vec<Value> {
     let at = format!("/api/spaces/{space}");
     let seats = expect(200, ann.get(&format!("{at}/memberships")).await);
     let name_of = |seat: &Value| {
@@ -129,7 +133,7 @@ async fn runs_of(ann: &Person, space: i64) -> Vec<Value> {
 }
 
 /// What no door tells: who wrote which text, the rounds that ended with their places, the variables.
-async fn written(facts: &mut Facts) -> Vec<Vec<TextRow>> {
+async fn written(facts: &mut DatabaseFacts) -> Vec<Vec<TextRow>> {
     let mut all = Vec::new();
     for sql in [
         "SELECT c.title, CAST(m.seq AS TEXT), r.kind, CAST(r.created_at AS TEXT) FROM messages m \
@@ -153,7 +157,7 @@ async fn written(facts: &mut Facts) -> Vec<Vec<TextRow>> {
 }
 
 /// What the conversations remember, and the keys by which the lore of this house is remembered.
-async fn remembered(facts: &mut Facts) -> (Vec<Value>, BTreeSet<String>) {
+async fn remembered(facts: &mut DatabaseFacts) -> (Vec<Value>, BTreeSet<String>) {
     let text = |row: TextRow| row[0].clone().expect("a text");
     let variables = "SELECT CAST(c.variables AS TEXT) FROM conversations c \
                      JOIN spaces s ON s.id = c.space_id WHERE s.name = 'The inn' ORDER BY c.id";
@@ -178,7 +182,7 @@ fn sticky(variables: &Value) -> BTreeSet<String> {
 
 on_both! {
     async fn what_has_ended_comes_along_and_what_is_due_stays_behind(backend) {
-        let (old, upstream) = (TestApp::start(backend).await, Upstream::start().await);
+        let (old, upstream) = (TestApp::start(backend).await, FakeProvider::start().await);
         let ann = old.admin().await;
         let space = create_space_with_history(&old, &ann, &upstream).await;
         let later = json!({"user_turn_debounce_ms": 60_000});
@@ -186,7 +190,7 @@ on_both! {
         expect(201, ann.post_message(root_of(&space), "And then?", None).await);
         assert!(ann.runs(root_of(&space)).await.iter().any(|it| it["status"] == "queued"));
         let before = runs_of(&ann, id(&space)).await;
-        let mut facts = Facts::open(&old.database).await;
+        let mut facts = DatabaseFacts::open(&old.database).await;
         let (rows, (variables, keys)) = (written(&mut facts).await, remembered(&mut facts).await);
         let told: Vec<_> = before.iter().map(|it| (it[1]["kind"].as_str().unwrap(), it[1]["status"].as_str().unwrap())).collect();
         assert_eq!(told, [("force_talk", "failed"), ("regenerate", "succeeded"), ("user_turn", "succeeded"), ("user_turn", "succeeded")]);
@@ -203,7 +207,7 @@ on_both! {
 
         assert_eq!(done["status"], "succeeded", "{done}");
         assert_eq!(runs_of(&ann, done["space_id"].as_i64().unwrap()).await, before);
-        let mut facts = Facts::open(&new.database).await;
+        let mut facts = DatabaseFacts::open(&new.database).await;
         assert_eq!(written(&mut facts).await, rows);
         let (now, keys) = remembered(&mut facts).await;
         assert_eq!(now[0]["macros"], variables[0]["macros"]);
@@ -220,7 +224,7 @@ on_both! {
     }
 
     async fn a_file_without_history_is_still_imported(backend) {
-        let (app, upstream) = (TestApp::start(backend).await, Upstream::start().await);
+        let (app, upstream) = (TestApp::start(backend).await, FakeProvider::start().await);
         let ann = app.admin().await;
         let space = create_space_with_history(&app, &ann, &upstream).await;
         let file = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
@@ -243,13 +247,13 @@ on_both! {
     }
 
     async fn an_invalid_history_leaves_nothing_behind(backend) {
-        let (app, upstream) = (TestApp::start(backend).await, Upstream::start().await);
+        let (app, upstream) = (TestApp::start(backend).await, FakeProvider::start().await);
         let ann = app.admin().await;
         let space = create_space_with_history(&app, &ann, &upstream).await;
         let file = fetch(&ann, &format!("/api/spaces/{}/export", id(&space))).await;
         let name = format!("past/{}.jsonl", root_of(&space));
         let lines = String::from_utf8(unpacked(&file)[&name].clone()).unwrap();
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         let count = "SELECT CAST((SELECT count(*) FROM spaces) + (SELECT count(*) FROM conversation_runs) + (SELECT count(*) FROM conversation_rounds) + (SELECT count(*) FROM run_prompts) AS TEXT)";
         let before = facts.number(count).await;
         for (what, lines) in [

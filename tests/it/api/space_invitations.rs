@@ -4,16 +4,16 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::backends::on_both;
-use crate::support::ear::Ear;
-use crate::support::ear::type_of;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 use crate::support::role_fixture::user_id;
+use crate::support::ws_client::WsClient;
+use crate::support::ws_client::type_of;
 
 fn gone() -> (u16, String) {
     (410, "invite_expired".to_owned())
@@ -32,7 +32,7 @@ impl RoleFixture {
     }
 }
 
-async fn answers(person: &Person, invitation: &Value, verb: &str) -> (u16, Value) {
+async fn answers(person: &HttpClient, invitation: &Value, verb: &str) -> (u16, Value) {
     let path = format!("/api/invitations/{}/{verb}", id(invitation));
     person.post(&path, json!({})).await
 }
@@ -50,7 +50,7 @@ on_both! {
     async fn a_user_without_a_shared_space_is_invited_and_not_added(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let outsider = user_id(&cast.outsider).await;
-        let ear = Ear::open(&cast.outsider).await;
+        let ear = WsClient::open(&cast.outsider).await;
 
         let invitation = cast.invites(outsider, "moderator").await;
 
@@ -186,7 +186,7 @@ on_both! {
     async fn of_two_invitations_of_one_person_at_once_one_is_stored(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let path = cast.path("/memberships");
-        let ask = |who: &Person| {
+        let ask = |who: &HttpClient| {
             let (who, path) = (who.clone(), path.clone());
             async move { who.post(&path, json!({"user_id": 987_654_321})).await }
         };
@@ -195,7 +195,7 @@ on_both! {
 
         assert_eq!(expect(202, one), expect(202, two));
         let stored = "SELECT CAST(count(*) AS TEXT) FROM space_invitations WHERE user_id = 987654321";
-        assert_eq!(Facts::open(&cast.app.database).await.number(stored).await, 1);
+        assert_eq!(DatabaseFacts::open(&cast.app.database).await.number(stored).await, 1);
         cast.app.close().await;
     }
 

@@ -4,13 +4,13 @@ use futures::future::join_all;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
 on_both! {
@@ -125,7 +125,7 @@ on_both! {
 
     async fn a_list_holds_ones_own_spaces_and_all_only_for_an_admin(backend) {
         let (cast, seats) = RoleFixture::create(backend).await;
-        let n_of = async |person: &crate::support::person::Person, query: &str| {
+        let n_of = async |person: &crate::support::http_client::HttpClient, query: &str| {
             let list = expect(200, person.get(&format!("/api/spaces{query}")).await);
             list["data"].as_array().unwrap().len()
         };

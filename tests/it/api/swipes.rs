@@ -5,13 +5,13 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
 
 /// A space in which Ada has greeted, with one other greeting in reserve.
-async fn greeted(ann: &Person) -> (i64, i64) {
+async fn greeted(ann: &HttpClient) -> (i64, i64) {
     let space = ann
         .create_space("Room", json!({"reply_order": "manual"}))
         .await;
@@ -22,7 +22,7 @@ async fn greeted(ann: &Person) -> (i64, i64) {
     (conversation, id(&ann.messages(conversation).await[0]))
 }
 
-async fn select(person: &Person, message: i64, position: i64) -> (u16, Value) {
+async fn select(person: &HttpClient, message: i64, position: i64) -> (u16, Value) {
     let path = format!("/api/messages/{message}/swipes/select?html=true");
     person.post(&path, json!({"position": position})).await
 }

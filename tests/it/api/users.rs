@@ -3,13 +3,13 @@
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_response::refusal;
 use crate::support::v1_client::V1Client;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -18,7 +18,7 @@ async fn registration_is_closed_unless_it_is_opened() {
     app.admin().await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben"});
 
-    let closed = Person::at(&app.base).post("/api/users", body).await;
+    let closed = HttpClient::at(&app.base).post("/api/users", body).await;
 
     assert_eq!(refusal(&closed), (403, "registration_closed".to_owned()));
     app.close().await;
@@ -29,7 +29,7 @@ async fn registration_is_closed_before_setup() {
     let app = TestApp::start_with(TestBackend::Sqlite, OPEN_REGISTRATION).await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben"});
 
-    let early = Person::at(&app.base).post("/api/users", body).await;
+    let early = HttpClient::at(&app.base).post("/api/users", body).await;
 
     assert_eq!(refusal(&early), (403, "registration_closed".to_owned()));
     app.close().await;
@@ -41,7 +41,7 @@ async fn a_bad_invitation_makes_no_account() {
     app.admin().await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben", "invite_token": "x"});
 
-    let refused = Person::at(&app.base).post("/api/users", body).await;
+    let refused = HttpClient::at(&app.base).post("/api/users", body).await;
 
     assert_eq!(refusal(&refused), (404, "not_found".to_owned()));
     app.close().await;
@@ -55,7 +55,7 @@ async fn registrations_per_hour_are_limited_and_failed_ones_do_not_count() {
     let register = async |username: &str| {
         let body =
             json!({"username": username, "password": "correct horse", "display_name": "Ben"});
-        Person::at(&app.base).post("/api/users", body).await.0
+        HttpClient::at(&app.base).post("/api/users", body).await.0
     };
 
     assert_eq!(register("ben").await, 201);
@@ -76,7 +76,7 @@ on_both! {
 
         for username in ["ben.b", "BEN.B", "ｂｅｎ.ｂ"] {
             let body = json!({"username": username, "password": "correct horse", "display_name": "Ben"});
-            let taken = Person::at(&app.base).post("/api/users", body).await;
+            let taken = HttpClient::at(&app.base).post("/api/users", body).await;
             assert_eq!(refusal(&taken), (409, "username_taken".to_owned()), "{username}");
         }
         app.close().await;
@@ -119,7 +119,7 @@ on_both! {
     async fn a_new_password_ends_every_other_session(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let phone = Person::sign_in(&app.base, "admin").await;
+        let phone = HttpClient::sign_in(&app.base, "admin").await;
         let change = |current: &str| json!({"password": "another horse", "current_password": current});
 
         let wrong = admin.patch("/api/users/me", change("wrong")).await;
@@ -132,7 +132,7 @@ on_both! {
 
         assert_eq!(phone.get("/api/session").await.0, 401);
         let body = json!({"username": "admin", "password": "another horse"});
-        assert_eq!(Person::at(&app.base).post("/api/session", body).await.0, 200);
+        assert_eq!(HttpClient::at(&app.base).post("/api/session", body).await.0, 200);
         app.close().await;
     }
 

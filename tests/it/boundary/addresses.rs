@@ -8,12 +8,12 @@ use troupe::ids::UserId;
 use reqwest::RequestBuilder;
 use serde_json::json;
 
-use crate::support::answer::Answer;
 use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::person::Person;
-use crate::support::person::http_client;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
 use crate::support::raw_http::RawResponse;
 use crate::support::raw_http::UPGRADE;
 use crate::support::raw_http::exchange;
@@ -132,7 +132,7 @@ async fn new_accounts_are_counted_by_the_same_address() {
     app.close().await;
 }
 
-async fn upgrade(app: &TestApp, person: &Person, chain: Option<&str>) -> RawResponse {
+async fn upgrade(app: &TestApp, person: &HttpClient, chain: Option<&str>) -> RawResponse {
     let mut headers = vec![("Cookie", person.cookie()), ("Origin", app.base.as_str())];
     headers.extend(UPGRADE);
     headers.extend(chain.map(|it| ("X-Forwarded-For", it)));

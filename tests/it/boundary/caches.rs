@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::space_isolation::EndpointFixture;
 use super::space_isolation::all_endpoints;
-use crate::support::answer::Answer;
 use crate::support::backends::TestBackend;
-use crate::support::person::http_client;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
 use crate::support::v1_client::V1Client;
 
 /// The addresses under `/v1`, as its routes have them, and one that is not there.

@@ -18,12 +18,12 @@ use troupe::accounts::connections::Connections;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::fresh_database;
-use crate::support::person::Person;
-use crate::support::person::http_client;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::http_client;
+use crate::support::poll;
+use crate::support::poll::DEADLINE;
 use crate::support::process::Server;
 use crate::support::raw_http::exchange;
-use crate::support::wait;
-use crate::support::wait::DEADLINE;
 
 const SLOW: &str = "POST /api/session HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
     content-length: 1000\r\n\r\n";
@@ -80,7 +80,7 @@ async fn trickle_for_ever(address: &'static str, base: String) {
 async fn an_address_holds_so_many_connections_and_others_are_served() {
     let app = counting(&[("LIMIT_CONNECTIONS_PER_ADDRESS", "8")]).await;
     let open = async |n: usize| {
-        wait::until("so many connections are open", async || {
+        poll::until("so many connections are open", async || {
             (app.app.connections.n_open() == n).then_some(())
         })
         .await;
@@ -134,7 +134,7 @@ async fn four_hundred_slow_bodies_of_one_address_leave_the_others_served() {
     for _ in 0..400 {
         slow.spawn(trickle_for_ever("127.0.0.2", app.base.clone()));
     }
-    wait::until("the address holds all that it may", async || {
+    poll::until("the address holds all that it may", async || {
         (app.app.connections.n_open() >= 256).then_some(())
     })
     .await;
@@ -143,7 +143,7 @@ async fn four_hundred_slow_bodies_of_one_address_leave_the_others_served() {
         let mut other = connect_from("127.0.0.3", &app.base).await.unwrap();
         assert!(is_served(&mut other).await);
         let wrong = json!({"username": "x", "password": "wrong horse"});
-        let answer = Person::at(&app.base).post("/api/session", wrong).await;
+        let answer = HttpClient::at(&app.base).post("/api/session", wrong).await;
         assert!([401, 429].contains(&answer.0), "{}", answer.1);
     }
 
@@ -165,7 +165,7 @@ async fn four_hundred_slow_bodies_leave_a_server_with_256_descriptors_alive() {
         slow.spawn(trickle_for_ever("127.0.0.1", server.url()));
     }
     let fds = format!("/proc/{}/fd", server.pid());
-    wait::until("the server holds most of what it can", async || {
+    poll::until("the server holds most of what it can", async || {
         let n = std::fs::read_dir(&fds).ok()?.count();
         (n > 140).then_some(())
     })
@@ -200,7 +200,7 @@ async fn the_accept_loop_survives_running_out_of_descriptors() {
     for _ in 0..40 {
         held.push(connect_from("127.0.0.1", &server.url()).await.unwrap());
     }
-    wait::until("no descriptor is left", async || {
+    poll::until("no descriptor is left", async || {
         let n = std::fs::read_dir(&fds).ok()?.count();
         (n >= used + 5).then_some(())
     })

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 use crate::support::raw_http::UPGRADE;
 use crate::support::raw_http::exchange;
 use crate::support::raw_http::request;

@@ -8,11 +8,11 @@ use reqwest::Method;
 use reqwest::RequestBuilder;
 use serde_json::json;
 
-use crate::support::answer::Answer;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::person::http_client;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
 
 const RIGHT: &str = "correct horse battery";
 

@@ -5,9 +5,9 @@ use reqwest::Method;
 use super::space_isolation::EndpointFixture;
 use super::space_isolation::all_endpoints;
 use super::space_isolation::client_files;
-use crate::support::answer::Answer;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_response::Answer;
 
 /// What it is, its headers, its body.
 type Forgery = (
@@ -71,7 +71,7 @@ const FORGERIES: [Forgery; 6] = [
 on_both! {
     async fn safe_methods_change_nothing(backend) {
         let house = EndpointFixture::create(backend, &[]).await;
-        let mut facts = Facts::open(&house.app.database).await;
+        let mut facts = DatabaseFacts::open(&house.app.database).await;
         let before = facts.everything().await;
         let mut n_seen = 0;
 
@@ -101,7 +101,7 @@ on_both! {
 
     async fn no_forged_request_is_accepted_by_any_endpoint(backend) {
         let house = EndpointFixture::create(backend, &[]).await;
-        let mut facts = Facts::open(&house.app.database).await;
+        let mut facts = DatabaseFacts::open(&house.app.database).await;
         let before = facts.everything().await;
         let unsafe_doors = all_endpoints().into_iter().filter(|it| it.method() != Method::GET.as_str());
 
@@ -128,7 +128,7 @@ on_both! {
 
     async fn what_is_no_json_is_not_read(backend) {
         let house = EndpointFixture::create(backend, &[]).await;
-        let mut facts = Facts::open(&house.app.database).await;
+        let mut facts = DatabaseFacts::open(&house.app.database).await;
         let before = facts.everything().await;
 
         for content_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/json", ""] {

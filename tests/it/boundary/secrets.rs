@@ -2,21 +2,21 @@
 
 use serde_json::json;
 
-use crate::support::answer::Answer;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::http_client;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::Answer;
+use crate::support::poll;
 use crate::support::process::Server;
 use crate::support::raw_http::UPGRADE;
 use crate::support::raw_http::exchange;
 use crate::support::raw_http::request;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
 
 const SERVER_SECRET: &str = "canary-of-the-server-0123456789";
 const ENVIRONMENT_KEY: &str = "sk-canary-of-the-environment";
@@ -59,7 +59,7 @@ fn cookie_of(answer: &Answer) -> String {
 }
 
 /// Goes through everything that takes a secret; gives those that the server made.
-async fn tour(server: &Server, upstream: &Upstream) -> Vec<String> {
+async fn tour(server: &Server, upstream: &FakeProvider) -> Vec<String> {
     let base = server.url();
     let account = json!({"username": "ann", "password": PASSWORD, "display_name": "Ann"});
     let set_up = Answer::to(
@@ -134,20 +134,20 @@ async fn tour(server: &Server, upstream: &Upstream) -> Vec<String> {
     made
 }
 
-async fn provider(ann: &Caller, upstream: &Upstream) {
+async fn provider(ann: &Caller, upstream: &FakeProvider) {
     let body = json!({"name": "Near", "base_url": upstream.base_url(), "model": "m", "api_key": STORED_KEY});
     let path = format!(
         "/api/providers/{}",
         id(&ann.post("/api/providers", body).await.json())
     );
-    upstream.next(Script::json(
+    upstream.next(ResponseScript::json(
         401,
         &json!({"error": {"message": format!("Wrong: {STORED_KEY}")}}),
     ));
     for script in [
         None,
-        Some(Script::status(500)),
-        Some(Script::stream().error(STORED_KEY)),
+        Some(ResponseScript::status(500)),
+        Some(ResponseScript::stream().error(STORED_KEY)),
     ] {
         script.into_iter().for_each(|it| upstream.next(it));
         assert_eq!(
@@ -196,7 +196,7 @@ async fn conversation(ann: &Caller) -> i64 {
     let messages = format!("/api/conversations/{}/messages", root_of(&space));
     let posted = ann.post(&messages, json!({"content": SAID})).await.json();
     let run = format!("/api/runs/{}", posted["run"]["id"].as_str().expect("a run"));
-    wait::until("the reply", async || {
+    poll::until("the reply", async || {
         let run = Answer::to(ann.to(reqwest::Method::GET, &run)).await.json();
         (run["status"] == "succeeded").then_some(())
     })
@@ -226,7 +226,7 @@ async fn sockets(base: &str, cookie: &str, key: &str) {
 on_both! {
     async fn the_log_holds_no_secret_and_nothing_that_was_said(backend) {
         let database = fresh_database(&backend).await;
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.say(ANSWERED);
         let base_url = upstream.base_url();
         // A server that asks for none takes any; a test database with one keeps its own.
@@ -287,10 +287,10 @@ async fn the_log_capture_sees_a_test_user() {
     // Otherwise the rule above would hold for want of a log: a request leaves its trace there.
     let database = fresh_database(&crate::support::backends::TestBackend::Sqlite).await;
     let server = Server::start(&database, &[("RUST_LOG", "trace")]).await;
-    let admin = Person::set_up(&server.url(), "admin").await;
+    let admin = HttpClient::set_up(&server.url(), "admin").await;
     expect(200, admin.get("/api/session").await);
 
-    wait::until("a line about the request", async || {
+    poll::until("a line about the request", async || {
         server.output().contains("request.id").then_some(())
     })
     .await;

@@ -10,10 +10,10 @@ use troupe::accounts::body_timeouts::BodyTimeouts;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::person::expect;
-use crate::support::person::id;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::poll::DEADLINE;
 use crate::support::v1_client::V1Client;
-use crate::support::wait::DEADLINE;
 
 const JSON: &str = "application/json";
 const FORM: &str = "multipart/form-data; boundary=b";

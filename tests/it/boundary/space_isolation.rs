@@ -8,26 +8,26 @@ use troupe::server::endpoints;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::http_client;
-use crate::support::person::root_of;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
+use crate::support::http_client::root_of;
+use crate::support::poll;
 
 /// A server at rest, with a row behind most of its doors.
 pub struct EndpointFixture {
     pub app: TestApp,
-    pub admin: Person,
+    pub admin: HttpClient,
     /// A run that succeeded.
     run: String,
-    _upstream: Upstream,
+    _upstream: FakeProvider,
 }
 
 impl EndpointFixture {
     /// Furnishes it: a provider, a space with a character, a message and its reply.
     pub async fn create(backend: TestBackend, env: &[(&str, &str)]) -> EndpointFixture {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let app = TestApp::start_with(backend, env).await;
         let admin = app.admin().await;
         let body = json!({"name": "Near", "base_url": upstream.base_url(), "model": "m", "is_default": true});
@@ -44,7 +44,7 @@ impl EndpointFixture {
             .unwrap()
             .to_owned();
         let path = format!("/api/runs/{run}");
-        wait::until("the reply", async || {
+        poll::until("the reply", async || {
             let run = expect(200, admin.get(&path).await);
             (run["status"] == "succeeded").then_some(())
         })

@@ -6,12 +6,12 @@ use serde_json::Value;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::support::ear::Ear;
-use crate::support::ear::connect_with_key;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
 use crate::support::nodes::Nodes;
 use crate::support::nodes::are_given;
-use crate::support::person::Person;
-use crate::support::person::expect;
+use crate::support::ws_client::WsClient;
+use crate::support::ws_client::connect_with_key;
 
 /// Sooner than any look at the database would bring it: those are seconds apart.
 const AT_ONCE: Duration = Duration::from_secs(3);
@@ -30,7 +30,7 @@ macro_rules! writing {
     };
 }
 
-fn types(ear: &Ear) -> Vec<String> {
+fn types(ear: &WsClient) -> Vec<String> {
     let log = ear.log();
     let mut types: Vec<String> = log
         .iter()
@@ -86,7 +86,7 @@ async fn a_late_subscriber_on_another_node_gets_the_text_so_far() {
     }
     writing!(nodes, gate, ear);
 
-    let late = Ear::open(&nodes.ann).await;
+    let late = WsClient::open(&nodes.ann).await;
     let answer = late.subscribe(nodes.conversation, None).await;
     gate.open();
     late.wait_for("its end", |it| it["type"] == "typing_stop")
@@ -113,7 +113,7 @@ async fn a_node_that_came_in_mid_sentence_asks_for_what_it_missed() {
     let env = [("TROUPE_WORKERS", "0"), ("REDIS_URL", url.as_str())];
     let third = nodes.front.start_beside(&env).await;
 
-    let late = Ear::open(&nodes.ann.at_node(&third.base)).await;
+    let late = WsClient::open(&nodes.ann.at_node(&third.base)).await;
     let answer = late.subscribe(nodes.conversation, None).await;
     gate.open();
     late.wait_for("its end", |it| it["type"] == "typing_stop")
@@ -174,13 +174,13 @@ async fn a_stop_that_keeps_the_text_keeps_what_another_node_wrote() {
 }
 
 /// A socket at the back of somebody with a session at the front is closed by what happens there.
-async fn is_closed_by(happens: impl AsyncFnOnce(&Nodes, &Person)) {
+async fn is_closed_by(happens: impl AsyncFnOnce(&Nodes, &HttpClient)) {
     if !are_given() {
         return;
     }
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
-    let ear = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let ear = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
 
     happens(&nodes, &bob).await;
     let began = Instant::now();
@@ -194,7 +194,7 @@ async fn is_closed_by(happens: impl AsyncFnOnce(&Nodes, &Person)) {
     nodes.close().await;
 }
 
-async fn id_of(person: &Person) -> Value {
+async fn id_of(person: &HttpClient) -> Value {
     let me = expect(200, person.get("/api/session").await);
     me["user"]["id"].clone()
 }
@@ -234,7 +234,7 @@ async fn a_key_that_is_revoked_on_one_node_opens_nothing_on_any() {
     let address = format!("{}/ws", nodes.back.base.replacen("http", "ws", 1));
     let key = made["key"].as_str().expect("a key is told once");
     let socket = connect_with_key(&address, key).await;
-    let ear = Ear::at(socket.expect("the key opens the door"));
+    let ear = WsClient::at(socket.expect("the key opens the door"));
 
     let path = format!("/api/api_keys/{}", made["id"]);
     let (status, _) = bob.delete(&path).await;
@@ -256,10 +256,10 @@ async fn a_demoted_admin_loses_events_of_other_spaces_on_every_node() {
         return;
     }
     let nodes = Nodes::open().await;
-    let bob = Person::register(&nodes.front.base, "bob").await;
+    let bob = HttpClient::register(&nodes.front.base, "bob").await;
     let path = format!("/api/admin/users/{}", id_of(&bob).await);
     expect(200, nodes.ann.patch(&path, json!({"role": "admin"})).await);
-    let ear = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let ear = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
 
     expect(200, nodes.ann.patch(&path, json!({"role": "user"})).await);
     let began = Instant::now();
@@ -281,7 +281,7 @@ async fn a_member_removed_on_one_node_gets_no_events_on_another() {
     }
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
-    let ear = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let ear = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
     let seats = format!("/api/spaces/{}/memberships", nodes.space["id"]);
     let all = expect(200, nodes.ann.get(&seats).await);
     let mut all = all["data"].as_array().unwrap().iter();

@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::support::ear::Ear;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
 use crate::support::invariants;
 use crate::support::nodes::Nodes;
 use crate::support::nodes::are_given;
+use crate::support::poll;
 use crate::support::postgres_proxy::PostgresProxy;
 use crate::support::redis::RedisServer;
-use crate::support::redis_line::Harm;
+use crate::support::redis_proxy::ProxyFault;
 use crate::support::test_space::SHORT_LEASES;
 use crate::support::test_space::model_env;
-use crate::support::wait;
+use crate::support::ws_client::WsClient;
 
 /// So far behind a reader may be when Redis carries nothing.
 const AT_MOST_BEHIND: Duration = Duration::from_secs(10);
 
 /// Follows a conversation as a client does: subscribes again when it is told to.
-async fn is_told(ear: &Ear, conversation: i64, text: &str) -> Duration {
+async fn is_told(ear: &WsClient, conversation: i64, text: &str) -> Duration {
     let began = Instant::now();
     let mut place = 0;
     let is_it = |it: &serde_json::Value| it["message"]["content"] == text;
@@ -41,7 +41,7 @@ async fn is_told(ear: &Ear, conversation: i64, text: &str) -> Duration {
 }
 
 /// What a client ends up with is what there is.
-async fn converges(nodes: &Nodes, ear: &Ear, text: &str) {
+async fn converges(nodes: &Nodes, ear: &WsClient, text: &str) {
     let took = is_told(ear, nodes.conversation, text).await;
     assert!(took < AT_MOST_BEHIND, "told after {took:?}");
 }
@@ -80,7 +80,7 @@ async fn after_a_restart_of_redis_nodes_reconnect_within_five_seconds() {
     nodes.redis.kill();
     nodes.redis.bring_up().await;
     let began = Instant::now();
-    wait::until("they are connected again", async || {
+    poll::until("they are connected again", async || {
         let all = n_connects(&nodes);
         all.iter().all(|it| it.0 > 1 && it.1 == 1).then_some(())
     })
@@ -141,7 +141,7 @@ async fn losing_half_of_the_redis_messages_is_survived() {
     if !are_given() {
         return;
     }
-    assert_survives(Harm::LoseHalf).await;
+    assert_survives(ProxyFault::LoseHalf).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -149,7 +149,7 @@ async fn losing_all_redis_messages_is_survived() {
     if !are_given() {
         return;
     }
-    assert_survives(Harm::LoseAll).await;
+    assert_survives(ProxyFault::LoseAll).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -157,7 +157,7 @@ async fn duplicated_redis_messages_are_survived() {
     if !are_given() {
         return;
     }
-    assert_survives(Harm::Repeat).await;
+    assert_survives(ProxyFault::Repeat).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -165,7 +165,7 @@ async fn reordered_redis_messages_are_survived() {
     if !are_given() {
         return;
     }
-    assert_survives(Harm::Swap).await;
+    assert_survives(ProxyFault::Swap).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -173,11 +173,11 @@ async fn corrupted_redis_messages_are_survived() {
     if !are_given() {
         return;
     }
-    assert_survives(Harm::Garble).await;
+    assert_survives(ProxyFault::Garble).await;
 }
 
 /// Three replies over a line with this harm, and the timeline is right each time, in time.
-async fn assert_survives(harm: Harm) {
+async fn assert_survives(harm: ProxyFault) {
     let nodes = Nodes::open().await;
     let ear = nodes.ws_client().await;
     nodes.front_proxy.harm(harm);
@@ -234,7 +234,7 @@ async fn garbage_on_the_channel_is_counted_and_not_delivered() {
     }
 
     let line = nodes.front.app.hub.bus().state().unwrap().clone();
-    wait::until("it is counted", async || {
+    poll::until("it is counted", async || {
         (line.metrics.foreign.get() == 4).then_some(())
     })
     .await;
@@ -278,7 +278,7 @@ async fn connections_that_fail_and_return_in_another_order_are_survived() {
     nodes.wait_until_connected().await;
     turn().await;
 
-    let mut facts = Facts::open(&nodes.front.database).await;
+    let mut facts = DatabaseFacts::open(&nodes.front.database).await;
     let broken = invariants::at_rest(&mut facts).await;
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     nodes.close().await;
@@ -360,7 +360,7 @@ async fn a_lost_end_does_not_leave_a_typing_indicator() {
     gate.step();
     ear.wait_for("the first word", |it| it["delta"] == "One")
         .await;
-    nodes.front_proxy.harm(Harm::LoseAll);
+    nodes.front_proxy.harm(ProxyFault::LoseAll);
 
     gate.open();
     let began = Instant::now();

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::support::nodes::Nodes;
 use crate::support::nodes::are_given;
-use crate::support::wait;
+use crate::support::poll;
 
 const THREE: &[(&str, &str)] = &[("LIMIT_POSTS_PER_MINUTE", "3")];
 
@@ -61,16 +61,21 @@ async fn sockets_of_one_person_are_counted_on_all_nodes_together() {
     }
     let nodes = Nodes::open_with(&[("LIMIT_SOCKETS_PER_USER", "2")]).await;
     let there = nodes.ann_on_back_node();
-    let one = crate::support::ear::connect(&nodes.ann).await;
-    let two = crate::support::ear::connect(&there).await;
+    let one = crate::support::ws_client::connect(&nodes.ann).await;
+    let two = crate::support::ws_client::connect(&there).await;
     assert!(one.is_ok() && two.is_ok());
-    assert!(crate::support::ear::connect(&there).await.is_err());
+    assert!(crate::support::ws_client::connect(&there).await.is_err());
 
     drop(one);
 
-    wait::until(
+    poll::until(
         "a closed socket makes place on the other node",
-        async || crate::support::ear::connect(&there).await.ok().map(drop),
+        async || {
+            crate::support::ws_client::connect(&there)
+                .await
+                .ok()
+                .map(drop)
+        },
     )
     .await;
     drop(two);

@@ -3,16 +3,16 @@
 use serde_json::Value;
 use serde_json::json;
 
-use crate::support::ear::Ear;
 use crate::support::nodes::Nodes;
 use crate::support::nodes::are_given;
+use crate::support::ws_client::WsClient;
 
 fn n_present(frame: &Value) -> Option<usize> {
     let is_one = frame["type"] == "presence_updated";
     is_one.then(|| frame["members"].as_array().map_or(0, Vec::len))
 }
 
-async fn sees(ear: &Ear, from: usize, n: usize) -> usize {
+async fn sees(ear: &WsClient, from: usize, n: usize) -> usize {
     let what = format!("{n} people");
     let fits = |it: &Value| n_present(it) == Some(n);
     ear.wait_after(from, &what, fits).await.0
@@ -27,7 +27,7 @@ async fn a_user_on_another_node_is_present_until_leaving() {
     let bob = nodes.member("bob").await;
     let anns = nodes.ws_client().await;
 
-    let bobs = Ear::open(&bob.at_node(&nodes.back.base)).await;
+    let bobs = WsClient::open(&bob.at_node(&nodes.back.base)).await;
     let answer = bobs.subscribe(nodes.conversation, None).await;
     // Ann was there when Bob came; the word of it may still be on its way to his node.
     let there = answer["snapshot"]["presence"].as_array().map(Vec::len);
@@ -48,7 +48,7 @@ async fn users_of_a_closing_node_become_absent() {
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
     let anns = nodes.ws_client().await;
-    let bobs = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let bobs = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
     let place = sees(&anns, 0, 2).await;
 
     nodes.back.close().await;
@@ -66,7 +66,7 @@ async fn users_of_an_unreachable_node_become_absent() {
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
     let anns = nodes.ws_client().await;
-    let bobs = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let bobs = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
     let place = sees(&anns, 0, 2).await;
 
     nodes.back_proxy.cut();
@@ -84,7 +84,7 @@ async fn typing_on_another_node_is_shown_for_six_seconds() {
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
     let anns = nodes.ws_client().await;
-    let bobs = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let bobs = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
     let types = |it: &Value, active: bool| it["type"] == "human_typing" && it["active"] == active;
 
     let typing = json!({"op": "typing", "conversation_id": nodes.conversation, "active": true});

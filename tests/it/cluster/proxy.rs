@@ -15,20 +15,20 @@ use tempfile::TempDir;
 use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
-use crate::support::ear::Ear;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::http_client;
+use crate::support::http_client::root_of;
 use crate::support::invariants;
 use crate::support::nodes::are_given;
-use crate::support::person::Person;
-use crate::support::person::http_client;
-use crate::support::person::root_of;
+use crate::support::poll;
 use crate::support::process::Server;
 use crate::support::redis::RedisServer;
 use crate::support::test_space::SHORT_LEASES;
 use crate::support::test_space::model_env;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
+use crate::support::ws_client::WsClient;
 
 const PAGE: &str = include_str!("../../../docs/operations.md");
 
@@ -73,7 +73,7 @@ impl Nginx {
             .spawn()
             .expect("nginx is installed: bin/test does that");
         let client = http_client();
-        wait::until("nginx passes us on", async || {
+        poll::until("nginx passes us on", async || {
             let asked = client.get(format!("http://127.0.0.1:{port}/readyz")).send();
             asked.await.ok().filter(|it| it.status() == 200).map(drop)
         })
@@ -107,7 +107,7 @@ impl Drop for Nginx {
 struct ProxiedNodes {
     nodes: [Server; 2],
     base: String,
-    upstream: Upstream,
+    upstream: FakeProvider,
     _nginx: Nginx,
     _redis: RedisServer,
     database: TestDatabase,
@@ -117,7 +117,7 @@ impl ProxiedNodes {
     async fn open() -> ProxiedNodes {
         let database = fresh_database(&TestBackend::Postgres).await;
         let redis = RedisServer::start().await;
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|it| it.local_addr())
             .expect("there is a free port")
@@ -146,14 +146,14 @@ impl ProxiedNodes {
     }
 
     /// Ann, by way of nginx, and a conversation with Ada in it.
-    async fn create_space(&self) -> (Person, i64) {
-        let ann = Person::set_up(&self.base, "ann").await;
+    async fn create_space(&self) -> (HttpClient, i64) {
+        let ann = HttpClient::set_up(&self.base, "ann").await;
         let conversation = create_space_of(&ann, "The stage").await;
         (ann, conversation)
     }
 }
 
-async fn create_space_of(ann: &Person, name: &str) -> i64 {
+async fn create_space_of(ann: &HttpClient, name: &str) -> i64 {
     let rules = json!({"reply_order": "list", "user_turn_debounce_ms": 0});
     let space = ann.create_space(name, rules).await;
     let ada = ann.create_character(&format!("Ada of {name}"), None).await;
@@ -170,8 +170,8 @@ async fn a_socket_behind_the_documented_nginx_streams_replies_of_both_nodes() {
     let (ann, conversation) = house.create_space().await;
     // One at each node: nginx gives them out in turn.
     let ears = [
-        Ear::on(&ann, conversation).await,
-        Ear::on(&ann, conversation).await,
+        WsClient::on(&ann, conversation).await,
+        WsClient::on(&ann, conversation).await,
     ];
     let gate = house.upstream.gate();
     house.upstream.say("One two three.");
@@ -194,7 +194,7 @@ async fn a_socket_behind_the_documented_nginx_streams_replies_of_both_nodes() {
 }
 
 /// Posts, each until it is taken, as a client does; returns how many were.
-async fn keep_posting(ann: Person, conversation: i64, enough: Arc<AtomicBool>) -> i64 {
+async fn keep_posting(ann: HttpClient, conversation: i64, enough: Arc<AtomicBool>) -> i64 {
     // Not as a person of a test, whose answers are held to our document: some are nginx's own.
     let client = http_client();
     let url = format!("{}/api/conversations/{conversation}/messages", ann.base());
@@ -224,7 +224,7 @@ async fn no_post_is_lost_or_duplicated_while_nodes_are_replaced() {
     let mut n_answers = 0;
     house.upstream.answer_with(move |_| {
         n_answers += 1;
-        Script::say(&format!("Answer number {n_answers}."))
+        ResponseScript::say(&format!("Answer number {n_answers}."))
     });
     let (ann, first) = house.create_space().await;
     let second = create_space_of(&ann, "Another").await;
@@ -240,7 +240,7 @@ async fn no_post_is_lost_or_duplicated_while_nodes_are_replaced() {
     }
     enough.store(true, Ordering::Relaxed);
 
-    let mut facts = Facts::open(&house.database).await;
+    let mut facts = DatabaseFacts::open(&house.database).await;
     for (conversation, posting) in [first, second].into_iter().zip(load) {
         let n_posted = posting.await.expect("every post is taken in the end");
         let count = |what: &str| {
@@ -255,7 +255,7 @@ async fn no_post_is_lost_or_duplicated_while_nodes_are_replaced() {
     }
     let unfinished = "SELECT CAST(count(*) AS TEXT) FROM conversation_runs \
                       WHERE status IN ('queued', 'running')";
-    wait::until("nothing is queued or running", async || {
+    poll::until("nothing is queued or running", async || {
         (facts.number(unfinished).await == 0).then_some(())
     })
     .await;

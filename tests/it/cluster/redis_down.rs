@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use crate::support::ear::Ear;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
 use crate::support::nodes::Nodes;
 use crate::support::nodes::are_given;
-use crate::support::person::Person;
-use crate::support::person::expect;
+use crate::support::ws_client::WsClient;
 
 /// A member's socket at a node that Redis does not reach.
-async fn open_without_redis() -> (Nodes, Person, Ear) {
+async fn open_without_redis() -> (Nodes, HttpClient, WsClient) {
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
     nodes.back_proxy.cut();
-    let ear = Ear::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let ear = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
     (nodes, bob, ear)
 }
 

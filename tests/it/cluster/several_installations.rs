@@ -9,10 +9,10 @@ use troupe::clock::Clock;
 use crate::support::app::settings;
 use crate::support::backends::TestBackend;
 use crate::support::backends::fresh_database;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::expect;
 use crate::support::nodes::Nodes;
 use crate::support::nodes::are_given;
-use crate::support::person::expect;
 use crate::support::test_space::model_env;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,7 +48,7 @@ async fn start_five_at_once() {
         app.db.close().await;
     }
 
-    let mut facts = Facts::open(&database).await;
+    let mut facts = DatabaseFacts::open(&database).await;
     let sql = "SELECT CAST(count(*) AS TEXT) FROM llm_providers";
     assert_eq!(
         facts.number(sql).await,
@@ -132,7 +132,7 @@ async fn a_node_without_redis_is_ready_and_says_what_is_missing() {
 
     nodes.front_proxy.cut();
 
-    crate::support::wait::until("it is seen", async || {
+    crate::support::poll::until("it is seen", async || {
         let (status, told) = nodes.ann.get("/readyz").await;
         assert_eq!(status, 200);
         (told["redis"] == "away").then_some(())
@@ -151,7 +151,7 @@ async fn two_installations_on_one_redis_are_isolated() {
     let env = [("REDIS_URL", url.as_str())];
     let other = crate::support::app::TestApp::start_with(TestBackend::Postgres, &env).await;
     let line = other.app.hub.bus().state().unwrap().clone();
-    crate::support::wait::until("it is connected", async || {
+    crate::support::poll::until("it is connected", async || {
         (line.metrics.connected.get() == 1).then_some(())
     })
     .await;

@@ -16,19 +16,19 @@ use super::kinds::provider;
 use super::kinds::recorded;
 use super::kinds::sends;
 use super::kinds::spec;
-use crate::support::decoy::Decoy;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;
 use crate::support::model_call::KEY;
 use crate::support::model_call::registry;
 use crate::support::model_call::request;
 use crate::support::test_resolver::TestResolver;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
+use crate::support::trap_server::TrapServer;
 
 #[tokio::test]
 async fn every_kind_is_called_with_its_own_format_and_path() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
 
         let sent = provider(kind, &upstream).stream(&request()).await;
@@ -85,7 +85,7 @@ async fn every_kind_is_called_with_its_own_format_and_path() {
 #[tokio::test]
 async fn reasoning_effort_is_sent_in_the_format_of_every_kind() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
         let mut spec = spec(kind, &upstream);
         spec.options = ProviderOptions::from_settings(&json!({ "reasoning": "low" }));
@@ -108,7 +108,7 @@ async fn reasoning_effort_is_sent_in_the_format_of_every_kind() {
 
 #[tokio::test]
 async fn no_kind_leads_into_a_network_that_may_not_be_called() {
-    let decoy = Decoy::set_up();
+    let decoy = TrapServer::set_up();
     let names = TestResolver::new(&[("inside.example", &["127.0.0.1", "::1"])]);
     let egress = OutboundClient::new(names, false).unwrap();
     let registry = ProviderRegistry::new(egress, Duration::ZERO);
@@ -131,7 +131,7 @@ async fn no_kind_leads_into_a_network_that_may_not_be_called() {
 #[tokio::test]
 async fn the_key_goes_in_one_header_and_nowhere_else() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
 
         let _ = provider(kind, &upstream).stream(&request()).await;
@@ -153,7 +153,7 @@ async fn the_key_goes_in_one_header_and_nowhere_else() {
             "{kind}"
         );
     }
-    let anthropic = Upstream::start().await;
+    let anthropic = FakeProvider::start().await;
     let _ = provider(ProviderKind::Anthropic, &anthropic)
         .stream(&request())
         .await;
@@ -166,7 +166,7 @@ async fn the_key_goes_in_one_header_and_nowhere_else() {
 #[tokio::test]
 async fn the_key_appears_in_no_message_and_in_no_debug_output() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         for status in [400, 401, 403, 404, 429, 500, 529] {
             upstream.next(error_response(
                 kind,
@@ -191,7 +191,7 @@ async fn the_key_appears_in_no_message_and_in_no_debug_output() {
 #[tokio::test]
 async fn an_error_is_read_in_the_format_of_every_kind() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.next(error_response(kind, 404, "No such model."));
 
         let error = provider(kind, &upstream).stream(&request()).await.err();
@@ -206,17 +206,17 @@ async fn an_error_is_read_in_the_format_of_every_kind() {
 
 #[tokio::test]
 async fn a_web_page_a_packed_answer_and_a_redirect_are_no_answers() {
-    let elsewhere = Upstream::start().await;
+    let elsewhere = FakeProvider::start().await;
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let target = format!("{}/v1/chat/completions", elsewhere.origin());
-        upstream.next(Script::html());
+        upstream.next(ResponseScript::html());
         upstream.next(
-            Script::stream()
+            ResponseScript::stream()
                 .header("Content-Encoding", "gzip")
                 .raw([0x1f, 0x8b]),
         );
-        upstream.next(Script::status(307).header("Location", &target));
+        upstream.next(ResponseScript::status(307).header("Location", &target));
 
         let mut told = Vec::new();
         for _ in 0..3 {

@@ -16,18 +16,18 @@ use super::kinds::piece;
 use super::kinds::recorded;
 use super::kinds::sends;
 use super::kinds::stream;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call::SHORT_TIMEOUT;
 use crate::support::model_call::code;
 use crate::support::model_call::failure;
 use crate::support::model_call::patient_watches;
 use crate::support::model_call::text;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 
 #[tokio::test]
 async fn a_rate_limited_call_waits_as_told_up_to_the_limit() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.next(error_response(kind, 429, "Slow down.").header("Retry-After", "0"));
         upstream.next(sends(kind, recorded(kind, "hello").unwrap()));
         upstream.next(error_response(kind, 429, "Slow down.").header("Retry-After", "999999"));
@@ -48,7 +48,7 @@ async fn a_rate_limited_call_waits_as_told_up_to_the_limit() {
 async fn a_transient_error_is_retried_and_a_permanent_one_is_not() {
     for kind in ALL {
         for (status, n_requests) in [(500, 3), (529, 3), (400, 1), (401, 1), (403, 1)] {
-            let upstream = Upstream::start().await;
+            let upstream = FakeProvider::start().await;
             upstream.always(error_response(kind, status, "No."));
 
             let outcome = call_model(kind, &upstream, patient_watches()).await;
@@ -76,7 +76,7 @@ async fn an_error_event_before_any_text_is_as_passing_as_its_status() {
         ),
     ];
     for (kind, error) in overloaded {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.next(sends(kind, format!("event: error\ndata: {error}\n\n")));
         upstream.next(sends(kind, recorded(kind, "thinking").unwrap()));
 
@@ -90,7 +90,7 @@ async fn an_error_event_before_any_text_is_as_passing_as_its_status() {
 #[tokio::test]
 async fn what_a_failed_attempt_thought_is_forgotten() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let thought = piece(kind, "<think>I shall never be heard.");
         upstream.next(sends(kind, thought).reset());
         upstream.next(sends(kind, recorded(kind, "thinking").unwrap()));
@@ -108,7 +108,7 @@ async fn what_a_failed_attempt_thought_is_forgotten() {
 async fn signs_of_life_and_thoughts_keep_a_call_alive_but_not_for_ever() {
     for kind in ALL {
         for still_here in [keep_alive(kind), piece(kind, "<think>")] {
-            let upstream = Upstream::start().await;
+            let upstream = FakeProvider::start().await;
             upstream.always(stream(kind).forever(still_here, SHORT_TIMEOUT / 5));
             let watches = CallLimits {
                 first_chunk: SHORT_TIMEOUT,
@@ -128,7 +128,7 @@ async fn signs_of_life_and_thoughts_keep_a_call_alive_but_not_for_ever() {
 #[tokio::test]
 async fn silence_ends_a_call_at_its_beginning_and_in_its_middle() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.next(stream(kind).hang());
         upstream.next(stream(kind).hang());
         upstream.next(sends(kind, piece(kind, "Once upon")).hang());
@@ -150,7 +150,7 @@ async fn silence_ends_a_call_at_its_beginning_and_in_its_middle() {
 #[tokio::test]
 async fn a_stream_that_never_ends_is_cut_at_the_longest_text() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(stream(kind).forever(piece(kind, "word "), Duration::ZERO));
         let watches = CallLimits {
             max_text_bytes: 1_000,
@@ -177,7 +177,7 @@ async fn a_stream_that_never_ends_is_cut_at_the_longest_text() {
 #[tokio::test]
 async fn a_single_piece_of_more_than_a_megabyte_is_refused() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let begun = piece(kind, "").trim_end().to_owned();
         upstream.always(sends(kind, begun).forever([b' '; 16 * 1024], Duration::ZERO));
 
@@ -192,8 +192,8 @@ async fn a_single_piece_of_more_than_a_megabyte_is_refused() {
 #[tokio::test]
 async fn a_connection_that_breaks_is_tried_again_only_before_the_first_word() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
-        upstream.next(Script::reset_before_headers());
+        let upstream = FakeProvider::start().await;
+        upstream.next(ResponseScript::reset_before_headers());
         upstream.next(sends(kind, recorded(kind, "hello").unwrap()));
         upstream.next(sends(kind, piece(kind, "Once upon")).reset());
 

@@ -15,9 +15,9 @@ use troupe::llm::provider::Provider;
 use troupe::llm::registry::ProviderKind;
 use troupe::llm::registry::ProviderSpec;
 
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 
 /// The kinds that are spoken to over a network in words of their own.
 pub const ALL: [ProviderKind; 4] = [
@@ -28,7 +28,7 @@ pub const ALL: [ProviderKind; 4] = [
 ];
 
 /// Settings of this kind for this upstream.
-pub fn spec(kind: ProviderKind, upstream: &Upstream) -> ProviderSpec {
+pub fn spec(kind: ProviderKind, upstream: &FakeProvider) -> ProviderSpec {
     let base_url = match kind {
         ProviderKind::OpenaiCompatible => upstream.base_url(),
         _ => upstream.origin(),
@@ -39,7 +39,7 @@ pub fn spec(kind: ProviderKind, upstream: &Upstream) -> ProviderSpec {
     }
 }
 
-pub fn provider(kind: ProviderKind, upstream: &Upstream) -> Arc<dyn Provider> {
+pub fn provider(kind: ProviderKind, upstream: &FakeProvider) -> Arc<dyn Provider> {
     let provider = model_call::registry().provider(&spec(kind, upstream));
     provider.expect("the settings are right")
 }
@@ -47,7 +47,7 @@ pub fn provider(kind: ProviderKind, upstream: &Upstream) -> Arc<dyn Provider> {
 /// Lets Ada speak.
 pub async fn call_model(
     kind: ProviderKind,
-    upstream: &Upstream,
+    upstream: &FakeProvider,
     watches: CallLimits,
 ) -> GenerationOutcome {
     let provider = provider(kind, upstream);
@@ -80,15 +80,15 @@ pub fn recorded(kind: ProviderKind, case: &str) -> Option<Vec<u8>> {
 }
 
 /// An answer of this kind, without a piece yet.
-pub fn stream(kind: ProviderKind) -> Script {
+pub fn stream(kind: ProviderKind) -> ResponseScript {
     match kind {
-        ProviderKind::Ollama => Script::body(200, "application/x-ndjson", Vec::new()),
-        _ => Script::stream(),
+        ProviderKind::Ollama => ResponseScript::body(200, "application/x-ndjson", Vec::new()),
+        _ => ResponseScript::stream(),
     }
 }
 
 /// An answer of this kind that sends these bytes.
-pub fn sends(kind: ProviderKind, bytes: impl AsRef<[u8]>) -> Script {
+pub fn sends(kind: ProviderKind, bytes: impl AsRef<[u8]>) -> ResponseScript {
     stream(kind).raw(bytes)
 }
 
@@ -120,7 +120,7 @@ pub fn keep_alive(kind: ProviderKind) -> String {
 }
 
 /// How this kind says no.
-pub fn error_response(kind: ProviderKind, status: u16, reason: &str) -> Script {
+pub fn error_response(kind: ProviderKind, status: u16, reason: &str) -> ResponseScript {
     let body = match kind {
         ProviderKind::Anthropic => json!({
             "type": "error", "error": { "type": "some_error", "message": reason }, "request_id": "req_1",
@@ -131,7 +131,7 @@ pub fn error_response(kind: ProviderKind, status: u16, reason: &str) -> Script {
         ProviderKind::Ollama => json!({ "error": reason }),
         _ => json!({ "error": { "message": reason, "type": "some_error" } }),
     };
-    Script::json(status, &body)
+    ResponseScript::json(status, &body)
 }
 
 fn event(data: &Value) -> String {

@@ -14,16 +14,16 @@ use super::kinds::sends;
 use super::kinds::spec;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
 use crate::support::model_call::KEY;
 use crate::support::model_call::registry;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::upstream::server::Upstream;
 
 #[tokio::test]
 async fn every_kind_lists_its_models() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.models(&["small", "large"]);
         let endpoint = registry().endpoint(&spec(kind, &upstream)).unwrap();
 
@@ -36,7 +36,7 @@ async fn every_kind_lists_its_models() {
 #[tokio::test]
 async fn every_kind_is_probed_and_reasoning_alone_is_a_success() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.next(sends(kind, recorded(kind, "hello").unwrap()));
         upstream.next(sends(kind, recorded(kind, "only_thinking").unwrap()));
         upstream.next(error_response(kind, 403, "Not you."));
@@ -60,7 +60,7 @@ async fn every_kind_is_created_tested_and_listed_through_the_api() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(sends(kind, recorded(kind, "hello").unwrap()));
         let base_url = spec(kind, &upstream).base_url;
         let body =
@@ -98,7 +98,7 @@ async fn an_address_may_be_pasted_with_or_without_its_root() {
             ["/v1", "/v1/", "/v1/chat/completions"],
         ),
     ] {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         for path in paths {
             let mut spec = spec(kind, &upstream);
             spec.base_url = Some(format!("{}{path}", upstream.origin()));

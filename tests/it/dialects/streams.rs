@@ -13,11 +13,11 @@ use super::kinds::piece;
 use super::kinds::recorded;
 use super::kinds::sends;
 use super::kinds::stream;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call::code;
 use crate::support::model_call::failure;
 use crate::support::model_call::patient_watches;
 use crate::support::model_call::text;
-use crate::support::upstream::server::Upstream;
 
 const USAGE: UsageTotal = UsageTotal {
     is_estimated: false,
@@ -32,7 +32,7 @@ async fn each(case: &str) -> Vec<(ProviderKind, GenerationOutcome)> {
         let Some(bytes) = recorded(kind, case) else {
             continue;
         };
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(sends(kind, bytes));
         outcomes.push((kind, call_model(kind, &upstream, patient_watches()).await));
     }
@@ -64,7 +64,7 @@ async fn a_complete_answer_has_text_a_finish_reason_and_usage() {
 async fn it_does_not_matter_where_the_bytes_are_cut() {
     for kind in ALL {
         let bytes = recorded(kind, "hello").unwrap();
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(bytes.iter().fold(stream(kind), |it, byte| it.raw([*byte])));
 
         let outcome = call_model(kind, &upstream, patient_watches()).await;
@@ -107,7 +107,7 @@ async fn thinking_alone_is_no_answer() {
 #[tokio::test]
 async fn thoughts_between_tags_are_thoughts_of_every_kind() {
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let whole = String::from_utf8(recorded(kind, "length").unwrap()).unwrap();
         let thought = ["<thi", "nk>Hm.</", "think>\n\n"].map(|it| piece(kind, it));
         upstream.always(sends(kind, thought.concat()).raw(whole));

@@ -26,10 +26,10 @@ use super::kinds::provider;
 use super::kinds::recorded;
 use super::kinds::sends;
 use super::kinds::stream;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;
 use crate::support::model_call::patient_watches;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 
 /// What a model is asked after it has called something.
 fn request() -> Request {
@@ -72,8 +72,12 @@ fn parameters() -> Value {
     json!({ "type": "object", "properties": { "city": { "type": "string" } } })
 }
 
-async fn call_model(kind: ProviderKind, script: Script, request: &Request) -> (ModelOutput, Value) {
-    let upstream = Upstream::start().await;
+async fn call_model(
+    kind: ProviderKind,
+    script: ResponseScript,
+    request: &Request,
+) -> (ModelOutput, Value) {
+    let upstream = FakeProvider::start().await;
     upstream.always(script);
     let mut heard = String::new();
     let heard = complete(
@@ -217,7 +221,7 @@ async fn that_it_must_call_is_said_by_every_kind_that_can() {
         ..request()
     };
     for kind in ALL {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         if !provider(kind, &upstream).has_capability(Capability::RequiredToolCall) {
             assert_eq!(kind, ProviderKind::Ollama);
             continue;
@@ -256,7 +260,7 @@ async fn a_form_is_asked_for_by_every_kind_that_can() {
             (Capability::Json, OutputFormat::Json),
             (Capability::Schema, named.clone()),
         ] {
-            let upstream = Upstream::start().await;
+            let upstream = FakeProvider::start().await;
             if !provider(kind, &upstream).has_capability(ability) {
                 assert_eq!((kind, ability), (ProviderKind::Anthropic, Capability::Json));
                 continue;

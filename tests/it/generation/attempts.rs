@@ -5,6 +5,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use troupe::generation::outcome::FailureCode;
 
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;
 use crate::support::model_call::call_model;
 use crate::support::model_call::code;
@@ -15,15 +17,13 @@ use crate::support::model_call::started_script;
 use crate::support::model_call::succeeded;
 use crate::support::model_call::succeeded_after_retry;
 use crate::support::model_call::text;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 
 #[tokio::test]
 async fn transient_errors_are_survived_within_three_attempts() {
     for status in [408, 409, 425, 429, 499, 500, 502, 503] {
-        let upstream = Upstream::start().await;
-        upstream.next(Script::status(status));
-        upstream.next(Script::status(status));
+        let upstream = FakeProvider::start().await;
+        upstream.next(ResponseScript::status(status));
+        upstream.next(ResponseScript::status(status));
 
         let outcome = call_model(&upstream, patient_watches()).await;
 
@@ -38,8 +38,8 @@ async fn after_three_attempts_the_providers_reason_is_reported() {
         (429, FailureCode::UpstreamRateLimited),
         (503, FailureCode::UpstreamError),
     ] {
-        let upstream = Upstream::start().await;
-        upstream.always(Script::status(status));
+        let upstream = FakeProvider::start().await;
+        upstream.always(ResponseScript::status(status));
 
         let outcome = call_model(&upstream, patient_watches()).await;
 
@@ -58,8 +58,8 @@ async fn after_three_attempts_the_providers_reason_is_reported() {
 #[tokio::test]
 async fn a_refusal_for_good_is_not_repeated() {
     for status in [302, 400, 401, 402, 403, 404, 422] {
-        let upstream = Upstream::start().await;
-        upstream.always(Script::status(status));
+        let upstream = FakeProvider::start().await;
+        upstream.always(ResponseScript::status(status));
 
         let outcome = call_model(&upstream, patient_watches()).await;
 
@@ -71,8 +71,8 @@ async fn a_refusal_for_good_is_not_repeated() {
 
 #[tokio::test]
 async fn a_short_retry_after_is_waited_for() {
-    let upstream = Upstream::start().await;
-    upstream.next(Script::rate_limited("1"));
+    let upstream = FakeProvider::start().await;
+    upstream.next(ResponseScript::rate_limited("1"));
 
     let outcome = call_model(&upstream, patient_watches()).await;
 
@@ -83,14 +83,14 @@ async fn a_short_retry_after_is_waited_for() {
 
 #[tokio::test]
 async fn a_long_retry_after_fails_at_once() {
-    let date = Script::rate_limited("Wed, 21 Oct 2015 07:29:00 GMT")
+    let date = ResponseScript::rate_limited("Wed, 21 Oct 2015 07:29:00 GMT")
         .header("Date", "Wed, 21 Oct 2015 07:28:00 GMT");
     for script in [
-        Script::rate_limited("11"),
-        Script::rate_limited("999999"),
+        ResponseScript::rate_limited("11"),
+        ResponseScript::rate_limited("999999"),
         date,
     ] {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(script);
 
         let outcome = call_model(&upstream, patient_watches()).await;
@@ -103,8 +103,8 @@ async fn a_long_retry_after_fails_at_once() {
 #[tokio::test]
 async fn a_retry_after_that_says_nothing_is_ignored() {
     for nonsense in ["soon", "-5", "0", "Wed, 21 Oct 2015 07:28:00 GMT"] {
-        let upstream = Upstream::start().await;
-        upstream.next(Script::rate_limited(nonsense));
+        let upstream = FakeProvider::start().await;
+        upstream.next(ResponseScript::rate_limited(nonsense));
 
         let outcome = call_model(&upstream, patient_watches()).await;
 
@@ -133,9 +133,9 @@ async fn an_unreachable_provider_is_reported_clearly() {
 
 #[tokio::test]
 async fn a_connection_that_breaks_before_any_text_is_tried_again() {
-    let upstream = Upstream::start().await;
-    upstream.next(Script::reset_before_headers());
-    upstream.next(Script::stream().role().reset());
+    let upstream = FakeProvider::start().await;
+    upstream.next(ResponseScript::reset_before_headers());
+    upstream.next(ResponseScript::stream().role().reset());
 
     let outcome = call_model(&upstream, patient_watches()).await;
 
@@ -146,7 +146,7 @@ async fn a_connection_that_breaks_before_any_text_is_tried_again() {
 #[tokio::test]
 async fn a_connection_that_breaks_in_the_text_is_not() {
     for broken in [started_script().reset(), started_script().close()] {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(broken);
 
         let outcome = call_model(&upstream, patient_watches()).await;

@@ -5,17 +5,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 use troupe::generation::outcome::GenerationOutcome;
 
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call::RunningCall;
 use crate::support::model_call::estimated;
 use crate::support::model_call::patient_watches;
 use crate::support::model_call::started_script;
 use crate::support::model_call::succeeded;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 
 #[tokio::test]
 async fn each_piece_is_forwarded_as_soon_as_it_is_there() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.say("One two three.");
     let gate = upstream.gate();
     let mut speaking = RunningCall::start(&upstream, patient_watches());
@@ -35,12 +35,15 @@ async fn each_piece_is_forwarded_as_soon_as_it_is_there() {
 #[tokio::test]
 async fn a_cancel_drops_the_request_wherever_it_is() {
     for (script, n_texts) in [
-        (Script::hang_before_headers(), 0),
-        (Script::hang_before_first_chunk(), 0),
+        (ResponseScript::hang_before_headers(), 0),
+        (ResponseScript::hang_before_first_chunk(), 0),
         (started_script().hang(), 4),
-        (Script::stream().forever(": ping\n\n", Duration::ZERO), 0),
+        (
+            ResponseScript::stream().forever(": ping\n\n", Duration::ZERO),
+            0,
+        ),
     ] {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(script);
         let speaking = RunningCall::start(&upstream, patient_watches());
         upstream.requested(1).await;
@@ -59,7 +62,7 @@ async fn a_cancel_drops_the_request_wherever_it_is() {
 
 #[tokio::test]
 async fn a_canceled_answer_keeps_what_was_said() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.always(started_script().hang());
     let mut speaking = RunningCall::start(&upstream, patient_watches());
     let mut heard = String::new();
@@ -82,8 +85,8 @@ async fn a_canceled_answer_keeps_what_was_said() {
 
 #[tokio::test]
 async fn a_cancel_ends_the_wait_between_two_attempts() {
-    let upstream = Upstream::start().await;
-    upstream.always(Script::rate_limited("9"));
+    let upstream = FakeProvider::start().await;
+    upstream.always(ResponseScript::rate_limited("9"));
     let began = Instant::now();
     let speaking = RunningCall::start(&upstream, patient_watches());
     upstream.finished(0).await;

@@ -9,6 +9,8 @@ use troupe::generation::outcome::FailureCode;
 use troupe::generation::outcome::GenerationOutcome;
 use troupe::llm::delta::FinishReason;
 
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call::SHORT_TIMEOUT;
 use crate::support::model_call::call_model;
 use crate::support::model_call::code;
@@ -18,12 +20,10 @@ use crate::support::model_call::patient_watches;
 use crate::support::model_call::started_script;
 use crate::support::model_call::succeeded;
 use crate::support::model_call::text;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 
 #[tokio::test]
 async fn an_answer_comes_with_its_usage() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.say("Good morning, Eve.");
 
     let outcome = call_model(&upstream, patient_watches()).await;
@@ -34,9 +34,12 @@ async fn an_answer_comes_with_its_usage() {
 
 #[tokio::test]
 async fn a_refusal_is_ordinary_text_unless_distinguished() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let refusal = |text: &str| json!({ "choices": [{ "delta": { "refusal": text } }] });
-    let script = Script::stream().role().text("Well. ").event(&refusal("I "));
+    let script = ResponseScript::stream()
+        .role()
+        .text("Well. ")
+        .event(&refusal("I "));
     upstream.always(script.event(&refusal("cannot.")).finish("stop").done());
 
     let outcome = call_model(&upstream, patient_watches()).await;
@@ -52,11 +55,11 @@ async fn a_refusal_is_ordinary_text_unless_distinguished() {
 async fn an_end_without_finish_reason_and_done_is_never_success() {
     for cut in [
         started_script(),
-        Script::stream(),
-        Script::stream().role(),
+        ResponseScript::stream(),
+        ResponseScript::stream().role(),
         started_script().raw("data: {\"choices\": ["),
     ] {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(cut);
 
         let outcome = call_model(&upstream, patient_watches()).await;
@@ -68,7 +71,7 @@ async fn an_end_without_finish_reason_and_done_is_never_success() {
 #[tokio::test]
 async fn either_a_finish_reason_or_done_is_an_end() {
     for whole in [started_script().finish("stop"), started_script().done()] {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(whole);
 
         let outcome = call_model(&upstream, patient_watches()).await;
@@ -88,7 +91,7 @@ async fn a_complete_answer_is_not_held_up_by_a_connection_that_stays_open() {
         started_script().done().hang(),
         started_script().finish("stop").reset(),
     ] {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(whole);
 
         let outcome = call_model(
@@ -109,7 +112,7 @@ async fn a_complete_answer_is_not_held_up_by_a_connection_that_stays_open() {
 
 #[tokio::test]
 async fn a_length_limit_truncates_and_a_filter_is_reported() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     for (word, reason, is_truncated) in [
         ("length", FinishReason::Length, true),
         ("content_filter", FinishReason::ContentFilter, false),
@@ -137,7 +140,7 @@ async fn a_length_limit_truncates_and_a_filter_is_reported() {
 
 #[tokio::test]
 async fn nothing_visible_is_a_failure_with_its_reason() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     for (said, word, expected) in [
         ("", "stop", FailureCode::EmptyResponse),
         (" \n\u{200b} ", "stop", FailureCode::EmptyResponse),
@@ -147,7 +150,13 @@ async fn nothing_visible_is_a_failure_with_its_reason() {
         ("Ada: ", "stop", FailureCode::EmptyResponse),
         ("Bob: Hello!\n", "stop", FailureCode::EmptyResponse),
     ] {
-        upstream.next(Script::stream().role().text(said).finish(word).done());
+        upstream.next(
+            ResponseScript::stream()
+                .role()
+                .text(said)
+                .finish(word)
+                .done(),
+        );
 
         let outcome = call_model(&upstream, patient_watches()).await;
 
@@ -157,7 +166,7 @@ async fn nothing_visible_is_a_failure_with_its_reason() {
 
 #[tokio::test]
 async fn an_error_object_in_the_stream_fails_with_its_reason() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.always(
         started_script()
             .error("The engine overheated.")
@@ -180,19 +189,19 @@ async fn an_error_object_in_the_stream_fails_with_its_reason() {
 async fn what_is_no_event_stream_fails() {
     for (script, hint) in [
         (started_script().garbage().finish("stop").done(), "not JSON"),
-        (Script::html(), "web page"),
+        (ResponseScript::html(), "web page"),
         (
             started_script().raw(vec![b'x'; 2 * 1024 * 1024]).done(),
             "more than a megabyte",
         ),
         (
-            Script::stream()
+            ResponseScript::stream()
                 .header("Content-Encoding", "gzip")
                 .raw([0x1f, 0x8b]),
             "compressed",
         ),
     ] {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(script);
 
         let outcome = call_model(&upstream, patient_watches()).await;
@@ -205,9 +214,9 @@ async fn what_is_no_event_stream_fails() {
 
 #[tokio::test]
 async fn in_a_group_text_for_another_speaker_is_cut() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.always(
-        Script::stream()
+        ResponseScript::stream()
             .words("Ada: Well.\n\n**Bob:** I agree! ")
             .hang(),
     );
@@ -234,7 +243,7 @@ async fn in_a_group_text_for_another_speaker_is_cut() {
 
 #[tokio::test]
 async fn whatever_a_provider_does_every_call_ends_and_only_whole_answers_succeed() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.say("A whole answer.");
     upstream.misbehave(7, 60);
     let watches = CallLimits {

@@ -8,6 +8,8 @@ use troupe::generation::outcome::FailureCode;
 use troupe::generation::outcome::GenerationOutcome;
 use troupe::llm::delta::FinishReason;
 
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call::SHORT_TIMEOUT;
 use crate::support::model_call::call_model;
 use crate::support::model_call::code;
@@ -17,16 +19,14 @@ use crate::support::model_call::started_script;
 use crate::support::model_call::succeeded;
 use crate::support::model_call::succeeded_after_retry;
 use crate::support::model_call::text;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 
 #[tokio::test]
 async fn without_a_chunk_it_is_tried_once_more_and_then_given_up() {
     for script in [
-        Script::hang_before_headers(),
-        Script::hang_before_first_chunk(),
+        ResponseScript::hang_before_headers(),
+        ResponseScript::hang_before_first_chunk(),
     ] {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(script);
 
         let outcome = call_model(
@@ -48,8 +48,8 @@ async fn without_a_chunk_it_is_tried_once_more_and_then_given_up() {
 
 #[tokio::test]
 async fn a_silent_start_is_made_good_by_the_second_attempt() {
-    let upstream = Upstream::start().await;
-    upstream.next(Script::hang_before_first_chunk());
+    let upstream = FakeProvider::start().await;
+    upstream.next(ResponseScript::hang_before_first_chunk());
     let watches = CallLimits {
         first_chunk: Duration::from_secs(2),
         ..patient_watches()
@@ -64,13 +64,13 @@ async fn a_silent_start_is_made_good_by_the_second_attempt() {
 #[tokio::test]
 async fn the_first_chunk_limit_applies_until_the_first_text_thought_or_tool_call() {
     for alive in [
-        Script::stream().comment(),
-        Script::stream().role(),
-        Script::stream().empty(),
-        Script::stream().usage(1, 0),
-        Script::stream().raw("data: {\"cho"),
+        ResponseScript::stream().comment(),
+        ResponseScript::stream().role(),
+        ResponseScript::stream().empty(),
+        ResponseScript::stream().usage(1, 0),
+        ResponseScript::stream().raw("data: {\"cho"),
     ] {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(alive.hang());
 
         let outcome = call_model(
@@ -90,8 +90,8 @@ async fn the_first_chunk_limit_applies_until_the_first_text_thought_or_tool_call
 
 #[tokio::test]
 async fn a_silent_thinker_is_not_ended_by_the_idle_limit_after_its_role() {
-    let upstream = Upstream::start().await;
-    let thinks = Script::stream().role().pause(SHORT_TIMEOUT * 4);
+    let upstream = FakeProvider::start().await;
+    let thinks = ResponseScript::stream().role().pause(SHORT_TIMEOUT * 4);
     upstream.always(thinks.words("At last.").finish("stop").usage(7, 2).done());
 
     let outcome = call_model(
@@ -111,11 +111,11 @@ async fn a_silent_thinker_is_not_ended_by_the_idle_limit_after_its_role() {
 async fn the_idle_limit_applies_after_the_first_text_thought_or_tool_call() {
     let thought = json!({ "reasoning_content": "Hm." });
     for begun in [
-        Script::stream().role().text("Once"),
-        Script::stream().delta(thought),
-        Script::stream().call(0, "c1", "f"),
+        ResponseScript::stream().role().text("Once"),
+        ResponseScript::stream().delta(thought),
+        ResponseScript::stream().call(0, "c1", "f"),
     ] {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         upstream.always(begun.comment().hang());
 
         let outcome = call_model(
@@ -135,7 +135,7 @@ async fn the_idle_limit_applies_after_the_first_text_thought_or_tool_call() {
 
 #[tokio::test]
 async fn silence_in_an_answer_ends_it() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.always(started_script().hang());
 
     let outcome = call_model(
@@ -155,8 +155,8 @@ async fn silence_in_an_answer_ends_it() {
 
 #[tokio::test]
 async fn the_total_limit_ends_a_stream_of_mere_comments() {
-    let upstream = Upstream::start().await;
-    upstream.always(Script::stream().forever(": ping\n\n", Duration::from_millis(5)));
+    let upstream = FakeProvider::start().await;
+    upstream.always(ResponseScript::stream().forever(": ping\n\n", Duration::from_millis(5)));
 
     let outcome = call_model(
         &upstream,
@@ -173,8 +173,8 @@ async fn the_total_limit_ends_a_stream_of_mere_comments() {
 
 #[tokio::test]
 async fn the_total_limit_counts_the_waits_between_attempts_too() {
-    let upstream = Upstream::start().await;
-    upstream.always(Script::rate_limited("9"));
+    let upstream = FakeProvider::start().await;
+    upstream.always(ResponseScript::rate_limited("9"));
 
     let outcome = call_model(
         &upstream,
@@ -191,9 +191,9 @@ async fn the_total_limit_counts_the_waits_between_attempts_too() {
 
 #[tokio::test]
 async fn an_endless_answer_is_cut_at_the_size_limit() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let flood = "data: {\"choices\": [{\"delta\": {\"content\": \"na na 漢 \"}}]}\n\n";
-    upstream.always(Script::stream().forever(flood, Duration::ZERO));
+    upstream.always(ResponseScript::stream().forever(flood, Duration::ZERO));
 
     let outcome = call_model(
         &upstream,

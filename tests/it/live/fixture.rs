@@ -2,11 +2,11 @@
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::ear::Ear;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::ws_client::WsClient;
 use reqwest::Method;
 use serde::Serialize;
 use serde_json::Value;
@@ -27,8 +27,8 @@ use troupe::runs::run::RunKind;
 /// Ann made the space, Bob is a member of it.
 pub struct LiveFixture {
     pub house: TestApp,
-    pub ann: Person,
-    pub bob: Person,
+    pub ann: HttpClient,
+    pub bob: HttpClient,
     pub space: SpaceId,
     pub conversation: ConversationId,
     pub anns_seat: i64,
@@ -61,7 +61,7 @@ impl LiveFixture {
     ) -> LiveFixture {
         let env = [SETTINGS, env].concat();
         let house = TestApp::start_changed(backend, &env, change).await;
-        let ann = Person::set_up(&house.base, "ann").await;
+        let ann = HttpClient::set_up(&house.base, "ann").await;
         let (bob, bobs_id) = register(&house.base, "bob").await;
         let space = ann.create_space("Stage", json!({})).await;
         let seats = format!("/api/spaces/{}/memberships", space["id"]);
@@ -81,12 +81,12 @@ impl LiveFixture {
     }
 
     /// Bob listens.
-    pub async fn bobs_ws_client(&self) -> Ear {
-        Ear::on(&self.bob, self.conversation.0).await
+    pub async fn bobs_ws_client(&self) -> WsClient {
+        WsClient::on(&self.bob, self.conversation.0).await
     }
 
     /// Somebody says something through the door.
-    pub async fn post(&self, person: &Person, text: &str) {
+    pub async fn post(&self, person: &HttpClient, text: &str) {
         let (status, answer) = person.post_message(self.conversation.0, text, None).await;
         assert_eq!(status, 201, "{answer}");
     }
@@ -175,18 +175,18 @@ impl Event for Note {
 }
 
 /// Somebody new with an account, signed in, and the id of the account.
-pub async fn register(base: &str, username: &str) -> (Person, i64) {
+pub async fn register(base: &str, username: &str) -> (HttpClient, i64) {
     let body = json!({
         "username": username,
         "password": "correct horse battery",
         "display_name": username,
     });
-    let answer = Person::at(base)
+    let answer = HttpClient::at(base)
         .attempt(Method::POST, "/api/users", Some(&body))
         .await
         .expect("the server answers");
     let user = expect(201, answer);
-    (Person::sign_in(base, username).await, id(&user["user"]))
+    (HttpClient::sign_in(base, username).await, id(&user["user"]))
 }
 
 /// The error code of an answer on a socket.

@@ -2,9 +2,9 @@
 
 use crate::live::fixture::LiveFixture;
 use crate::live::fixture::code;
-use crate::support::ear::Ear;
-use crate::support::ear::Socket;
-use crate::support::ear::connect;
+use crate::support::ws_client::Socket;
+use crate::support::ws_client::WsClient;
+use crate::support::ws_client::connect;
 use futures::SinkExt;
 use futures::StreamExt;
 use serde_json::Value;
@@ -38,7 +38,7 @@ async fn closing(socket: &mut Socket) -> u16 {
 #[tokio::test]
 async fn every_frame_gets_one_answer_with_its_id() {
     let stage = LiveFixture::open().await;
-    let ear = Ear::open(&stage.bob).await;
+    let ear = WsClient::open(&stage.bob).await;
 
     for frame in [
         r#"{"id":0,"op":"ping"}"#,

@@ -3,8 +3,8 @@
 use crate::live::fixture::LiveFixture;
 use crate::live::fixture::Note;
 use crate::live::fixture::code;
-use crate::support::ear::Ear;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
+use crate::support::ws_client::WsClient;
 use serde_json::Value;
 use serde_json::json;
 use troupe::realtime::event::Envelope;
@@ -14,7 +14,7 @@ use troupe::realtime::topic::Topic;
 async fn typing_is_shown_to_others_until_it_expires() {
     let stage = LiveFixture::open().await;
     let (ann, bob) = (
-        Ear::on(&stage.ann, stage.conversation.0).await,
+        WsClient::on(&stage.ann, stage.conversation.0).await,
         stage.bobs_ws_client().await,
     );
     let typing = json!({"op": "typing", "conversation_id": stage.conversation, "active": true});
@@ -40,7 +40,7 @@ async fn typing_is_shown_to_others_until_it_expires() {
 async fn typing_ends_with_the_socket() {
     let stage = LiveFixture::open().await;
     let (ann, bob) = (
-        Ear::on(&stage.ann, stage.conversation.0).await,
+        WsClient::on(&stage.ann, stage.conversation.0).await,
         stage.bobs_ws_client().await,
     );
     bob.call(json!({"op": "typing", "conversation_id": stage.conversation, "active": true}))
@@ -77,7 +77,7 @@ async fn an_observer_reads_and_does_not_type() {
 #[tokio::test]
 async fn presence_and_away_state_are_shown_to_everyone() {
     let stage = LiveFixture::open().await;
-    let ann = Ear::on(&stage.ann, stage.conversation.0).await;
+    let ann = WsClient::on(&stage.ann, stage.conversation.0).await;
     let of_bob = |state: Option<&'static str>| {
         let seat = stage.bobs_seat;
         move |it: &Value| {
@@ -104,7 +104,10 @@ async fn presence_and_away_state_are_shown_to_everyone() {
 #[tokio::test]
 async fn what_is_for_one_person_reaches_only_their_sockets() {
     let stage = LiveFixture::open().await;
-    let (ann, bob) = (Ear::open(&stage.ann).await, Ear::open(&stage.bob).await);
+    let (ann, bob) = (
+        WsClient::open(&stage.ann).await,
+        WsClient::open(&stage.bob).await,
+    );
     // Its user topic is heard before a socket's first answer.
     for ear in [&ann, &bob] {
         ear.call(json!({"op": "ping"})).await;
@@ -128,7 +131,10 @@ async fn what_is_for_one_person_reaches_only_their_sockets() {
 #[tokio::test]
 async fn read_marks_reach_only_other_windows_of_the_user() {
     let stage = LiveFixture::open().await;
-    let (ann, bob) = (Ear::open(&stage.ann).await, Ear::open(&stage.bob).await);
+    let (ann, bob) = (
+        WsClient::open(&stage.ann).await,
+        WsClient::open(&stage.bob).await,
+    );
     for ear in [&ann, &bob] {
         ear.call(json!({"op": "ping"})).await;
     }
@@ -147,7 +153,7 @@ async fn read_marks_reach_only_other_windows_of_the_user() {
     for ear in [&ann, &bob] {
         ear.call(json!({"op": "ping"})).await;
     }
-    let marks = |ear: &Ear| -> Vec<Value> {
+    let marks = |ear: &WsClient| -> Vec<Value> {
         let log = ear.log().into_iter();
         log.filter(|it| it["type"] == "read_updated").collect()
     };

@@ -5,10 +5,10 @@ use crate::live::fixture::LiveFixture;
 use crate::live::fixture::Note;
 use crate::live::fixture::code;
 use crate::support::backends::TestBackend;
-use crate::support::ear::Ear;
-use crate::support::facts::Facts;
-use crate::support::person::expect;
-use crate::support::wait;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::expect;
+use crate::support::poll;
+use crate::support::ws_client::WsClient;
 use serde_json::Value;
 use serde_json::json;
 use troupe::realtime::event::Envelope;
@@ -18,14 +18,14 @@ fn publish_text(stage: &LiveFixture, text: &str) {
     stage.publish(&Note { text: text.into() });
 }
 
-fn note_texts(ear: &Ear) -> Vec<String> {
+fn note_texts(ear: &WsClient) -> Vec<String> {
     let heard = ear.log().into_iter().filter(|it| it["type"] == "note");
     heard
         .map(|it| it["text"].as_str().expect("a note has a text").to_owned())
         .collect()
 }
 
-async fn wait_for_note(ear: &Ear, text: &str) {
+async fn wait_for_note(ear: &WsClient, text: &str) {
     ear.wait_for("the note", |it| it["text"] == text).await;
 }
 
@@ -33,9 +33,9 @@ async fn wait_for_note(ear: &Ear, text: &str) {
 const WAITING: &str = "FROM pg_stat_activity WHERE datname = current_database() \
                        AND wait_event_type = 'Lock'";
 
-async fn wait_for_blocked_query(facts: &mut Facts) {
+async fn wait_for_blocked_query(facts: &mut DatabaseFacts) {
     let sql = format!("SELECT '1' {WAITING}");
-    wait::until("somebody waits for the lock", async || {
+    poll::until("somebody waits for the lock", async || {
         (!facts.rows(&sql).await.is_empty()).then_some(())
     })
     .await;
@@ -51,7 +51,7 @@ async fn a_temporary_rejection_keeps_the_subscription() {
     for backend in TestBackend::all() {
         let stage = LiveFixture::open_on(backend, &[], |_| {}).await;
         let ear = stage.bobs_ws_client().await;
-        let mut facts = Facts::open(&stage.house.database).await;
+        let mut facts = DatabaseFacts::open(&stage.house.database).await;
 
         facts
             .execute("ALTER TABLE space_memberships RENAME TO away")
@@ -82,8 +82,8 @@ async fn events_before_the_rejection_arrive_after_it() {
     }
     let stage = LiveFixture::open_on(TestBackend::Postgres, &[], |_| {}).await;
     let ear = stage.bobs_ws_client().await;
-    let mut holder = Facts::open(&stage.house.database).await;
-    let mut facts = Facts::open(&stage.house.database).await;
+    let mut holder = DatabaseFacts::open(&stage.house.database).await;
+    let mut facts = DatabaseFacts::open(&stage.house.database).await;
 
     holder.execute("BEGIN; LOCK TABLE space_memberships").await;
     let again = json!({"id": 77, "op": "subscribe", "conversation_id": stage.conversation});
@@ -115,8 +115,8 @@ async fn a_member_removed_during_the_snapshot_gets_none() {
     let stage = LiveFixture::open_on(TestBackend::Postgres, &[], |_| {}).await;
     stage.post(&stage.ann, "Between us.").await;
     let ear = stage.bobs_ws_client().await;
-    let mut holder = Facts::open(&stage.house.database).await;
-    let mut facts = Facts::open(&stage.house.database).await;
+    let mut holder = DatabaseFacts::open(&stage.house.database).await;
+    let mut facts = DatabaseFacts::open(&stage.house.database).await;
 
     holder.execute("BEGIN; LOCK TABLE message_swipes").await;
     let again = json!({"id": 77, "op": "subscribe", "conversation_id": stage.conversation});
@@ -141,7 +141,7 @@ async fn a_member_removed_during_the_snapshot_gets_none() {
 async fn a_reset_client_with_a_temporary_rejection_is_present_without_events() {
     let stage = LiveFixture::open().await;
     let ear = stage.bobs_ws_client().await;
-    let mut facts = Facts::open(&stage.house.database).await;
+    let mut facts = DatabaseFacts::open(&stage.house.database).await;
     let topic = Topic::Conversation(stage.conversation);
     let far = Note { text: "far".into() };
     let far = Envelope::durable(topic, &far, 1_000);
@@ -171,7 +171,7 @@ async fn a_permanent_rejection_ends_the_subscription() {
     for backend in TestBackend::all() {
         let stage = LiveFixture::open_on(backend, &[], |_| {}).await;
         let ear = stage.bobs_ws_client().await;
-        let mut facts = Facts::open(&stage.house.database).await;
+        let mut facts = DatabaseFacts::open(&stage.house.database).await;
 
         // Behind the server's back, so that no order comes before the answer.
         let seat = format!(

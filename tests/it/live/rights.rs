@@ -3,13 +3,13 @@
 use crate::live::fixture::LiveFixture;
 use crate::live::fixture::Note;
 use crate::live::fixture::code;
-use crate::support::ear::Ear;
-use crate::support::ear::connect;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::token_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::token_of;
+use crate::support::ws_client::WsClient;
+use crate::support::ws_client::connect;
 use futures::SinkExt;
 use futures::StreamExt;
 use serde_json::Value;
@@ -25,7 +25,7 @@ async fn a_removed_member_receives_no_more_events() {
     let ear = stage.bobs_ws_client().await;
     ear.call(json!({"op": "subscribe_space", "space_id": stage.space}))
         .await;
-    let stays = Ear::on(&stage.ann, stage.conversation.0).await;
+    let stays = WsClient::on(&stage.ann, stage.conversation.0).await;
 
     let seat = format!("/api/memberships/{}", stage.bobs_seat);
     expect(204, stage.ann.delete(&seat).await);
@@ -73,7 +73,7 @@ async fn a_deleted_conversation_sends_no_more_events() {
     let path = format!("/api/spaces/{}/conversations", stage.space);
     let other = expect(201, stage.ann.post(&path, json!({})).await);
     let other = id(&other);
-    let ear = Ear::on(&stage.bob, other).await;
+    let ear = WsClient::on(&stage.bob, other).await;
 
     let path = format!("/api/conversations/{other}");
     expect(204, stage.ann.delete(&path).await);
@@ -104,7 +104,7 @@ async fn a_deleted_space_sends_no_more_events() {
 }
 
 /// The code and the word with which the server closes.
-async fn closing(socket: &mut crate::support::ear::Socket) -> (u16, String) {
+async fn closing(socket: &mut crate::support::ws_client::Socket) -> (u16, String) {
     loop {
         match socket.next().await {
             Some(Ok(Message::Close(Some(frame)))) => {
@@ -119,9 +119,9 @@ async fn closing(socket: &mut crate::support::ear::Socket) -> (u16, String) {
 #[tokio::test]
 async fn a_session_that_ends_closes_its_sockets_and_no_others() {
     let stage = LiveFixture::open().await;
-    let second = Person::sign_in(&stage.house.base, "bob").await;
+    let second = HttpClient::sign_in(&stage.house.base, "bob").await;
     let mut socket = connect(&stage.bob).await.unwrap();
-    let other = Ear::open(&second).await;
+    let other = WsClient::open(&second).await;
 
     expect(204, stage.bob.delete("/api/session").await);
 
@@ -201,12 +201,12 @@ async fn a_closing_server_asks_clients_to_reconnect() {
 #[tokio::test]
 async fn a_new_password_closes_the_sockets_of_every_session() {
     let stage = LiveFixture::open().await;
-    let elsewhere = Person::sign_in(&stage.house.base, "bob").await;
+    let elsewhere = HttpClient::sign_in(&stage.house.base, "bob").await;
     let mut sockets = [
         connect(&stage.bob).await.unwrap(),
         connect(&elsewhere).await.unwrap(),
     ];
-    let anns = Ear::open(&stage.ann).await;
+    let anns = WsClient::open(&stage.ann).await;
 
     let change = json!({"password": "another horse", "current_password": "correct horse battery"});
     let (_, cookie) = stage.bob.patch_with_cookie("/api/users/me", &change).await;
@@ -215,7 +215,7 @@ async fn a_new_password_closes_the_sockets_of_every_session() {
         assert_eq!(closing(socket).await, (4001, "session ended".to_owned()));
     }
     let bob = stage.bob.with_cookie(cookie.unwrap());
-    Ear::on(&bob, stage.conversation.0).await;
+    WsClient::on(&bob, stage.conversation.0).await;
     assert_eq!(anns.call(json!({"op": "ping"})).await["ok"], true);
     stage.close().await;
 }
@@ -232,7 +232,7 @@ async fn permissions_are_checked_for_every_frame() {
     expect(200, stage.ann.patch(&seat, silent).await);
     assert_eq!(code(&ear.call(typing.clone()).await), "forbidden");
 
-    let mut facts = Facts::open(&stage.house.database).await;
+    let mut facts = DatabaseFacts::open(&stage.house.database).await;
     facts
         .execute(&format!(
             "UPDATE users SET status = 'disabled' WHERE id = {}",
@@ -258,7 +258,7 @@ async fn joins_and_leaves_are_announced_to_the_space() {
         .invite(stage.space.0, json!({"role": "guest"}))
         .await;
 
-    let (zoe, answer) = Person::by_link(&stage.house.base, token_of(&invite), "Zoe").await;
+    let (zoe, answer) = HttpClient::by_link(&stage.house.base, token_of(&invite), "Zoe").await;
 
     let seat = &answer["membership"];
     let is_hers = |it: &Value| it["membership"]["id"] == seat["id"];
@@ -278,7 +278,7 @@ async fn deletions_are_announced_to_every_sidebar() {
     let stage = LiveFixture::open().await;
     let path = format!("/api/spaces/{}/conversations", stage.space);
     let other = id(&expect(201, stage.ann.post(&path, json!({})).await));
-    let ear = Ear::open(&stage.bob).await;
+    let ear = WsClient::open(&stage.bob).await;
     ear.call(json!({"op": "subscribe_space", "space_id": stage.space}))
         .await;
 

@@ -2,9 +2,9 @@
 
 use crate::live::fixture::LiveFixture;
 use crate::live::fixture::Note;
-use crate::support::ear::Ear;
-use crate::support::ear::Socket;
-use crate::support::ear::connect;
+use crate::support::ws_client::Socket;
+use crate::support::ws_client::WsClient;
+use crate::support::ws_client::connect;
 use futures::SinkExt;
 use futures::StreamExt;
 use serde_json::Value;
@@ -35,7 +35,7 @@ async fn next(socket: &mut Socket) -> Option<Value> {
 }
 
 /// Tells so much that no buffer holds it; between two notes a listener that reads has heard one.
-async fn flood(stage: &LiveFixture, ear: &Ear) {
+async fn flood(stage: &LiveFixture, ear: &WsClient) {
     for n in 0..FLOOD {
         let text = format!("{n} {}", "x".repeat(NOTE_BYTES));
         stage.publish(&Note { text });
@@ -53,7 +53,7 @@ async fn flood(stage: &LiveFixture, ear: &Ear) {
 async fn a_paused_reader_is_reset_and_others_receive_everything() {
     let stage = LiveFixture::open().await;
     let mut sleeper = subscribed(&stage).await;
-    let ear = Ear::on(&stage.ann, stage.conversation.0).await;
+    let ear = WsClient::on(&stage.ann, stage.conversation.0).await;
 
     flood(&stage, &ear).await;
 
@@ -98,12 +98,12 @@ async fn a_reader_that_never_resumes_is_disconnected() {
     })
     .await;
     let sleeper = subscribed(&stage).await;
-    let ear = Ear::on(&stage.ann, stage.conversation.0).await;
+    let ear = WsClient::on(&stage.ann, stage.conversation.0).await;
 
     flood(&stage, &ear).await;
 
     let presence = &stage.house.app.presence;
-    crate::support::wait::until("Bob is gone", async || {
+    crate::support::poll::until("Bob is gone", async || {
         (presence.members(stage.conversation).len() == 1).then_some(())
     })
     .await;

@@ -2,20 +2,20 @@
 
 use crate::live::fixture::LiveFixture;
 use crate::live::fixture::Note;
-use crate::support::ear::Ear;
 use crate::support::event_invariants;
-use crate::support::person::expect;
-use crate::support::timeline::Then;
-use crate::support::timeline::Timeline;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::expect;
+use crate::support::timeline_model::Then;
+use crate::support::timeline_model::Timeline;
+use crate::support::ws_client::WsClient;
 use serde_json::Value;
 use serde_json::json;
 
 const REPLY: &str = "Once upon a time 😀 there was a castle, and in it lived a very old parrot.";
 
 /// A stage on which a character answers, with the words of `upstream`.
-async fn with_character(upstream: &Upstream) -> LiveFixture {
+async fn with_character(upstream: &FakeProvider) -> LiveFixture {
     let base_url = upstream.base_url();
     let env = [
         ("TROUPE_WORKERS", "1"),
@@ -50,7 +50,7 @@ fn ends(it: &Value) -> bool {
 
 #[tokio::test]
 async fn events_of_a_run_arrive_in_the_documented_order() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.say(REPLY);
     let stage = with_character(&upstream).await;
     let ear = stage.bobs_ws_client().await;
@@ -86,7 +86,7 @@ async fn events_of_a_run_arrive_in_the_documented_order() {
 
 #[tokio::test]
 async fn a_subscriber_during_a_reply_gets_its_whole_text() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.say(REPLY);
     let gate = upstream.gate();
     let stage = with_character(&upstream).await;
@@ -100,7 +100,7 @@ async fn a_subscriber_during_a_reply_gets_its_whole_text() {
         })
         .await;
 
-    let late = Ear::open(&stage.bob).await;
+    let late = WsClient::open(&stage.bob).await;
     let answer = late.subscribe(stage.conversation.0, None).await;
     gate.open();
 
@@ -131,9 +131,9 @@ async fn a_subscriber_during_a_reply_gets_its_whole_text() {
 
 #[tokio::test]
 async fn every_subscriber_ends_with_the_same_text() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let words: String = (0..400).map(|n| format!("word{n} ")).collect();
-    upstream.always(Script::say(words.trim_end()));
+    upstream.always(ResponseScript::say(words.trim_end()));
     let stage = with_character(&upstream).await;
     let first = stage.bobs_ws_client().await;
 
@@ -142,7 +142,7 @@ async fn every_subscriber_ends_with_the_same_text() {
         stage.post(&stage.ann, &format!("Question {round}.")).await;
         let mut late = Vec::new();
         for _ in 0..6 {
-            late.push(Ear::on(&stage.bob, stage.conversation.0).await);
+            late.push(WsClient::on(&stage.bob, stage.conversation.0).await);
         }
         first.wait_after(from, "the end of the run", ends).await;
         // A note is heard after all that was published before it.
@@ -164,12 +164,12 @@ async fn every_subscriber_ends_with_the_same_text() {
 
 #[tokio::test]
 async fn a_member_removed_during_a_reply_gets_no_more_text() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.say(REPLY);
     let gate = upstream.gate();
     let stage = with_character(&upstream).await;
     let ear = stage.bobs_ws_client().await;
-    let stays = Ear::on(&stage.ann, stage.conversation.0).await;
+    let stays = WsClient::on(&stage.ann, stage.conversation.0).await;
     stage.post(&stage.ann, "Tell me a story.").await;
     gate.step();
     ear.wait_for("the first word", |it| it["type"] == "stream_chunk")

@@ -4,10 +4,10 @@ use crate::live::fixture::LiveFixture;
 use crate::live::fixture::Note;
 use crate::live::fixture::code;
 use crate::live::fixture::register;
-use crate::support::ear::Ear;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::wait;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::poll;
+use crate::support::ws_client::WsClient;
 use serde_json::Value;
 use serde_json::json;
 use troupe::ids::ConversationId;
@@ -27,7 +27,7 @@ async fn a_subscription_begins_with_a_whole_snapshot() {
     let stage = LiveFixture::open().await;
     stage.post(&stage.ann, "One.").await;
     stage.post(&stage.ann, "Two.").await;
-    let ear = Ear::open(&stage.bob).await;
+    let ear = WsClient::open(&stage.bob).await;
 
     let answer = ear.subscribe(stage.conversation.0, None).await;
 
@@ -55,11 +55,11 @@ async fn a_subscription_begins_with_a_whole_snapshot() {
 async fn a_returning_client_receives_only_missed_events() {
     let stage = LiveFixture::open().await;
     stage.post(&stage.ann, "Known.").await;
-    let ear = Ear::open(&stage.bob).await;
+    let ear = WsClient::open(&stage.bob).await;
     let rev = ear.subscribe(stage.conversation.0, None).await["rev"].as_i64();
     drop(ear);
     stage.post(&stage.ann, "Missed.").await;
-    let ear = Ear::open(&stage.bob).await;
+    let ear = WsClient::open(&stage.bob).await;
 
     let answer = ear.subscribe(stage.conversation.0, rev).await;
     let future = ear.subscribe(stage.conversation.0, Some(1_000)).await;
@@ -74,7 +74,7 @@ async fn a_returning_client_receives_only_missed_events() {
 #[tokio::test]
 async fn durable_events_follow_the_snapshot_without_a_gap() {
     let stage = LiveFixture::open().await;
-    let ear = Ear::open(&stage.bob).await;
+    let ear = WsClient::open(&stage.bob).await;
     let rev = ear.subscribe(stage.conversation.0, None).await["rev"]
         .as_i64()
         .unwrap();
@@ -102,7 +102,7 @@ async fn an_event_published_during_subscription_is_received_once() {
     let stage = LiveFixture::open().await;
     let mut ears = Vec::new();
     for round in 0..10 {
-        let ear = Ear::open(&stage.bob).await;
+        let ear = WsClient::open(&stage.bob).await;
         let text = format!("Round {round}");
 
         let (answer, ()) = tokio::join!(
@@ -200,7 +200,7 @@ async fn no_events_follow_an_unsubscribe() {
 async fn an_inaccessible_conversation_is_not_found() {
     let stage = LiveFixture::open().await;
     let (eve, _) = register(&stage.house.base, "eve").await;
-    let ear = Ear::open(&eve).await;
+    let ear = WsClient::open(&eve).await;
     let conversation = stage.conversation.0;
 
     let frames = [
@@ -225,7 +225,7 @@ async fn an_inaccessible_conversation_is_not_found() {
 #[tokio::test]
 async fn a_missing_event_is_found_and_the_client_asked_to_begin_again() {
     let stage = LiveFixture::open().await;
-    let ear = Ear::open(&stage.bob).await;
+    let ear = WsClient::open(&stage.bob).await;
     let rev = ear.subscribe(stage.conversation.0, None).await["rev"]
         .as_i64()
         .unwrap();
@@ -254,7 +254,7 @@ async fn a_missing_event_is_found_and_the_client_asked_to_begin_again() {
 #[tokio::test]
 async fn a_space_subscription_covers_all_its_conversations() {
     let stage = LiveFixture::open().await;
-    let ear = Ear::open(&stage.bob).await;
+    let ear = WsClient::open(&stage.bob).await;
     let answer = ear
         .call(json!({"op": "subscribe_space", "space_id": stage.space}))
         .await;
@@ -289,7 +289,7 @@ async fn a_topic_ends_with_its_last_socket() {
     drop(ear);
 
     let hub = &stage.house.app.hub;
-    wait::until("all topics end", async || {
+    poll::until("all topics end", async || {
         (hub.n_topics() == 0).then_some(())
     })
     .await;

@@ -1,9 +1,9 @@
 //! The upgrade: who is let in, and how many. From where: see `api/origins.rs`.
 
 use crate::live::fixture::LiveFixture;
-use crate::support::ear::connect;
-use crate::support::person::expect;
-use crate::support::wait;
+use crate::support::http_client::expect;
+use crate::support::poll;
+use crate::support::ws_client::connect;
 use serde_json::Value;
 use serde_json::json;
 use tokio_tungstenite::connect_async;
@@ -88,7 +88,7 @@ async fn one_person_has_so_many_sockets_and_a_closed_one_makes_room() {
     assert_eq!(upgrade(base, &ann).await.0, 101);
     drop(first);
 
-    wait::until("there is room again", async || {
+    poll::until("there is room again", async || {
         (upgrade(base, &bob).await.0 == 101).then_some(())
     })
     .await;

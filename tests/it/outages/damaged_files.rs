@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::support::backends::TestDatabase;
+use crate::support::poll;
 use crate::support::process::Server;
 use crate::support::test_space::TestSpace;
-use crate::support::wait;
 
 const PAGE: usize = 4096;
 
@@ -24,7 +24,7 @@ async fn refused_start(database: &TestDatabase) -> String {
     let exit = server.wait_exit().await;
     assert!(!exit.success(), "it started\n{}", server.output());
     // What a process wrote last may come after its end.
-    wait::until("it says why", async || {
+    poll::until("it says why", async || {
         Some(server.output()).filter(|it| it.contains("troupe: "))
     })
     .await
@@ -153,7 +153,7 @@ async fn an_empty_database_file_beside_a_secret_is_no_new_installation() {
     let exit = server.wait_exit().await;
 
     assert!(!exit.success());
-    wait::until("it says why", async || {
+    poll::until("it says why", async || {
         server.output().contains("is empty, but").then_some(())
     })
     .await;

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::support::answer::Answer;
 use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
-use crate::support::ear::Ear;
-use crate::support::own_postgres::Postgres;
-use crate::support::person::http_client;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
+use crate::support::poll;
+use crate::support::test_postgres::Postgres;
 use crate::support::test_space::TestSpace;
-use crate::support::wait;
+use crate::support::ws_client::WsClient;
 
 /// Long enough to see that a reply goes on, short enough to wait for its end.
 pub const STALE: &[(&str, &str)] = &[("RUN_STALE_AFTER_MS", "4000")];
@@ -41,7 +41,7 @@ pub async fn posts(room: &TestSpace, content: &str, client_id: &str) -> Answer {
 
 /// Posts again and again, as a client does, until it is taken.
 pub async fn post_until_accepted(room: &TestSpace, content: &str, client_id: &str) {
-    wait::until("it is taken", async || {
+    poll::until("it is taken", async || {
         let answer = posts(room, content, client_id).await;
         match answer.status {
             200 | 201 => Some(()),
@@ -70,8 +70,8 @@ async fn what_was_taken_survives_a_database_that_is_away_and_sockets_stay() {
     let postgres = tokio::task::block_in_place(Postgres::start);
     let database = TestDatabase::of_a_server(postgres.url());
     let mut room = TestSpace::open_on(database, json!({}), &["Ada"], STALE).await;
-    let ear = Ear::on(&room.person, room.conversation).await;
-    let other = Ear::open(&room.person).await;
+    let ear = WsClient::on(&room.person, room.conversation).await;
+    let other = WsClient::open(&room.person).await;
     let gate = room.hold_next_reply();
     room.post("First.").await;
     let delta = |it: &serde_json::Value| it["type"] == "stream_chunk";

@@ -15,12 +15,12 @@ use crate::support::acknowledged_writes::Writer;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::root_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::root_of;
+use crate::support::poll;
 use crate::support::test_space::model_env;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
 
 /// Leaves the transaction so that its COMMIT fails. On SQLite it finds that the transaction was
 /// rolled back, as after an error of the disk; PostgreSQL refuses it for a deferred constraint.
@@ -79,13 +79,13 @@ async fn is_marked(db: &Db) -> bool {
 
 on_both! {
     async fn after_a_failed_commit_every_acknowledged_write_is_in_the_database(backend) {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let base_url = upstream.base_url();
         let app = TestApp::start_with(backend, &model_env(&base_url)).await;
-        let ann = Person::set_up(&app.base, "ann").await;
+        let ann = HttpClient::set_up(&app.base, "ann").await;
         let space = ann.create_space("Stage", json!({})).await;
         let writer = Writer::new(&ann, root_of(&space)).await;
-        let mut facts = Facts::open(&app.database).await;
+        let mut facts = DatabaseFacts::open(&app.database).await;
         let mut acknowledged = AcknowledgedWrites::default();
 
         fail_a_commit(&app.app.db).await;
@@ -106,7 +106,7 @@ on_both! {
 
     async fn a_failed_commit_makes_the_server_not_ready_until_a_write_probe_succeeds(backend) {
         let app = TestApp::start(backend).await;
-        let ann = Person::set_up(&app.base, "ann").await;
+        let ann = HttpClient::set_up(&app.base, "ann").await;
 
         fail_a_commit(&app.app.db).await;
         let (status, told) = ann.get("/readyz").await;
@@ -116,7 +116,7 @@ on_both! {
         assert_eq!(told["database"], "connected", "{told}");
         assert_eq!(told["error"]["message"], "A COMMIT failed.", "{told}");
         assert_eq!(ann.get("/healthz").await.0, 200);
-        wait::until("a write probe succeeds", async || {
+        poll::until("a write probe succeeds", async || {
             let (status, told) = ann.get("/readyz").await;
             (status == 200 && told["writes"] == "working").then_some(())
         })
@@ -145,7 +145,7 @@ async fn a_postgres_connection_after_a_failed_commit_is_closed() {
         return;
     }
     let app = TestApp::start(TestBackend::Postgres).await;
-    let mut facts = Facts::open(&app.database).await;
+    let mut facts = DatabaseFacts::open(&app.database).await;
     let pid = Arc::new(AtomicI32::new(0));
 
     let seen = pid.clone();
@@ -169,7 +169,7 @@ async fn a_postgres_connection_after_a_failed_commit_is_closed() {
 
     let pid = pid.load(Ordering::SeqCst);
     assert_ne!(pid, 0);
-    wait::until("the connection is closed", async || {
+    poll::until("the connection is closed", async || {
         let alive = format!("SELECT '1' FROM pg_stat_activity WHERE pid = {pid}");
         facts.rows(&alive).await.is_empty().then_some(())
     })

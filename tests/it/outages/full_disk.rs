@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::support::acknowledged_writes::AcknowledgedWrites;
 use crate::support::acknowledged_writes::Writer;
 use crate::support::backends::TestDatabase;
+use crate::support::poll;
 use crate::support::small_disk::SmallDisk;
 use crate::support::test_space::TestSpace;
-use crate::support::wait;
 
 async fn open_in(folder: &Path) -> (TestSpace, Writer) {
     let database = TestDatabase::in_folder(folder);
@@ -86,11 +86,11 @@ async fn is_not_ready(room: &TestSpace, reason: &str) {
 }
 
 async fn is_ready_again(room: &TestSpace) {
-    wait::until("a write probe succeeds", async || {
+    poll::until("a write probe succeeds", async || {
         (room.person.get("/readyz").await.0 == 200).then_some(())
     })
     .await;
-    let said = wait::until("the log says so", async || {
+    let said = poll::until("the log says so", async || {
         Some(room.server.output()).filter(|it| it.contains("writes succeed again"))
     })
     .await;

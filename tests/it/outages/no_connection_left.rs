@@ -13,15 +13,15 @@ use crate::outages::database_unavailable::is_told_to_come_again;
 use crate::outages::database_unavailable::post_until_accepted;
 use crate::outages::database_unavailable::posts;
 use crate::outages::database_unavailable::said_by_people;
-use crate::support::answer::Answer;
 use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
-use crate::support::ear::connect;
-use crate::support::facts::Facts;
-use crate::support::own_postgres::Postgres;
-use crate::support::person::http_client;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
+use crate::support::poll;
+use crate::support::test_postgres::Postgres;
 use crate::support::test_space::TestSpace;
-use crate::support::wait;
+use crate::support::ws_client::connect;
 use tokio_tungstenite::tungstenite::Error;
 
 /// So few, and none kept for administrators: the server comes as one.
@@ -45,8 +45,8 @@ fn crowd(url: &str) -> JoinHandle<()> {
 }
 
 /// Sends everybody else away until only strangers are left.
-async fn leave_none_to_the_server(admin: &mut Facts) {
-    wait::until("strangers have all connections", async || {
+async fn leave_none_to_the_server(admin: &mut DatabaseFacts) {
+    poll::until("strangers have all connections", async || {
         let others = admin
             .rows(
                 "SELECT CAST(pg_terminate_backend(pid) AS TEXT) FROM pg_stat_activity \

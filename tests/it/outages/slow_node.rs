@@ -12,10 +12,10 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::support::backends::TestBackend;
-use crate::support::ear::Ear;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::poll;
 use crate::support::test_space::TestSpace;
-use crate::support::wait;
+use crate::support::ws_client::WsClient;
 
 /// So many threads want all there is.
 const BUSY: usize = 50;
@@ -82,7 +82,7 @@ impl BusyThreads {
     }
 }
 
-async fn heartbeat(facts: &mut Facts) -> i64 {
+async fn heartbeat(facts: &mut DatabaseFacts) -> i64 {
     let beat = "SELECT CAST(coalesce(max(heartbeat_at), 0) AS TEXT) FROM conversation_runs \
                 WHERE status = 'running'";
     facts.number(beat).await
@@ -100,7 +100,7 @@ async fn a_busy_machine_does_not_make_runs_look_stale() {
     let other = room
         .second_server_with(&[LEASES, &[("TROUPE_WORKERS", "0")]].concat())
         .await;
-    let ear = Ear::on(&room.person, room.conversation).await;
+    let ear = WsClient::on(&room.person, room.conversation).await;
     let gate = room.hold_next_reply();
     room.post("Tell me a story.").await;
     ear.wait_for("the first words", |it| it["type"] == "stream_chunk")
@@ -114,7 +114,7 @@ async fn a_busy_machine_does_not_make_runs_look_stale() {
         // How long it is kept from its turn is the fault itself, no fact to wait for.
         tokio::time::sleep(STALL).await;
         room.server.sigcont();
-        wait::until("it beats again, or is given up", async || {
+        poll::until("it beats again, or is given up", async || {
             let now = heartbeat(&mut facts).await;
             (now > before || now == 0).then_some(())
         })

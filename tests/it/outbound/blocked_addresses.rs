@@ -13,21 +13,21 @@ use troupe::server::check;
 use super::addresses::NAMES;
 use super::addresses::base_urls;
 use super::addresses::is_a_name;
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::app::settings;
 use crate::support::backends::TestBackend;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
-use crate::support::decoy::Decoy;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::http_response::refusal;
+use crate::support::poll;
 use crate::support::test_resolver::TestResolver;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
+use crate::support::trap_server::TrapServer;
 
 /// As a server that is not bound to loopback has it.
 const PRIVATE_BLOCKED: &[(&str, &str)] = &[
@@ -41,7 +41,7 @@ const PRIVATE_ALLOWED: &[(&str, &str)] = &[("TROUPE_ALLOW_PRIVATE_PROVIDERS", "t
 /// A provider of this admin that lies elsewhere, and the conversation that speaks through it.
 struct ProviderFixture {
     app: TestApp,
-    admin: Person,
+    admin: HttpClient,
     provider: i64,
     conversation: i64,
 }
@@ -91,7 +91,7 @@ impl ProviderFixture {
         let posted = self.admin.post_message(self.conversation, "Hi.", None);
         let run = expect(201, posted.await)["run"]["id"].clone();
         let path = format!("/api/runs/{}", run.as_str().expect("a run is planned"));
-        wait::until("the run ends", async || {
+        poll::until("the run ends", async || {
             let run = expect(200, self.admin.get(&path).await);
             let is_over = !["queued", "running"].contains(&run["status"].as_str()?);
             is_over.then_some(run)
@@ -143,7 +143,7 @@ async fn try_every_way(shelf: &ProviderFixture, base_url: &str) {
 
 on_both! {
     async fn no_endpoint_reaches_a_private_address(backend) {
-        let decoy = Decoy::set_up();
+        let decoy = TrapServer::set_up();
         let shelf = ProviderFixture::set_up(backend, PRIVATE_BLOCKED).await;
         let all = base_urls(decoy.port);
         assert!(all.len() >= 80);
@@ -158,7 +158,7 @@ on_both! {
     }
 
     async fn no_environment_address_reaches_a_private_address(backend) {
-        let decoy = Decoy::set_up();
+        let decoy = TrapServer::set_up();
         let database = fresh_database(&backend).await;
         let folder = tempfile::tempdir().unwrap();
         let mut n_started = 0;
@@ -190,7 +190,7 @@ on_both! {
     }
 
     async fn check_calls_no_stored_private_address(backend) {
-        let decoy = Decoy::set_up();
+        let decoy = TrapServer::set_up();
         let shelf = ProviderFixture::set_up(backend, PRIVATE_BLOCKED).await;
 
         for base_url in base_urls(decoy.port) {
@@ -212,7 +212,7 @@ on_both! {
 /// Otherwise the tests above would see nothing if everything led nowhere.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_endpoints_reach_private_addresses_where_allowed() {
-    let decoy = Decoy::set_up();
+    let decoy = TrapServer::set_up();
     let shelf = ProviderFixture::set_up(TestBackend::Sqlite, PRIVATE_ALLOWED).await;
     let mut hosts = vec!["127.0.0.1", "2130706433", "home.example"];
     if decoy.has_ipv6() {
@@ -264,8 +264,8 @@ async fn cloud_metadata_stays_blocked_where_private_addresses_are_allowed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redirect_is_not_followed_and_is_reported() {
-    let decoy = Decoy::set_up();
-    let upstream = Upstream::start().await;
+    let decoy = TrapServer::set_up();
+    let upstream = FakeProvider::start().await;
     let shelf = ProviderFixture::set_up(TestBackend::Sqlite, PRIVATE_ALLOWED).await;
     shelf.store(&upstream.base_url()).await;
     let targets = [
@@ -277,14 +277,14 @@ async fn a_redirect_is_not_followed_and_is_reported() {
 
     for target in &targets {
         for status in [301, 302, 303, 307, 308] {
-            let redirect = Script::status(status).header("Location", target);
+            let redirect = ResponseScript::status(status).header("Location", target);
             upstream.next(redirect.clone());
             let tested = shelf.admin.post(&shelf.path("/test"), json!({})).await;
             let told = expect(200, tested)["error"]["message"].to_string();
             assert!(told.contains("redirect"), "{told}");
         }
     }
-    upstream.next(Script::status(307).header("Location", &targets[0]));
+    upstream.next(ResponseScript::status(307).header("Location", &targets[0]));
     let run = shelf.reply().await;
 
     assert!(

@@ -2,20 +2,20 @@
 
 use serde_json::json;
 
-use crate::support::answer::refusal;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_response::refusal;
 
 const PLANTED: &str = "sk-planted-0123456789";
 
 /// Tests the provider, and tells the key with which it was called.
-async fn key_at(upstream: &Upstream, admin: &Person, path: &str) -> Option<String> {
+async fn key_at(upstream: &FakeProvider, admin: &HttpClient, path: &str) -> Option<String> {
     let nth = upstream.n_requests();
     let tested = admin.post(&format!("{path}/test"), json!({})).await;
     assert_eq!(expect(200, tested)["ok"], true);
@@ -29,7 +29,7 @@ on_both! {
     async fn a_key_is_not_sent_where_the_address_was_changed_to(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
-        let (here, elsewhere) = (Upstream::start().await, Upstream::start().await);
+        let (here, elsewhere) = (FakeProvider::start().await, FakeProvider::start().await);
         let body = json!({"name": "x", "base_url": here.base_url(), "model": "m", "api_key": PLANTED});
         let path = format!("/api/providers/{}", id(&expect(201, admin.post("/api/providers", body).await)));
         let with_key = Some(format!("Bearer {PLANTED}"));
@@ -54,7 +54,7 @@ on_both! {
 async fn a_key_quoted_by_the_provider_is_not_returned() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let body =
         json!({"name": "x", "base_url": upstream.base_url(), "model": "m", "api_key": PLANTED});
     let made = expect(201, admin.post("/api/providers", body).await);
@@ -62,7 +62,7 @@ async fn a_key_quoted_by_the_provider_is_not_returned() {
     let echo = json!({"error": {"message": format!("Incorrect API key provided: {PLANTED}.")}});
 
     for status in [400, 401, 403, 404, 429, 500] {
-        upstream.next(Script::json(status, &echo));
+        upstream.next(ResponseScript::json(status, &echo));
         let tested = admin.post(&format!("{path}/test"), json!({})).await;
 
         assert_eq!(tested.1["ok"], false);
@@ -75,7 +75,7 @@ async fn a_key_quoted_by_the_provider_is_not_returned() {
 async fn no_field_of_a_provider_accepts_a_line_break() {
     let app = TestApp::start(TestBackend::Sqlite).await;
     let admin = app.admin().await;
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     let base_url = upstream.base_url();
     let good = json!({"name": "x", "base_url": base_url, "model": "m", "api_key": PLANTED});
     let path = format!(

@@ -19,8 +19,8 @@ use super::member_calls::MemberCalls;
 use super::member_calls::V1_FIELDS;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::decoy::Decoy;
-use crate::support::wait;
+use crate::support::poll;
+use crate::support::trap_server::TrapServer;
 
 /// How an endpoint is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ async fn try_rows(scene: &MemberCalls, urls: &[String]) {
 }
 
 async fn no_connection_is_made(backend: TestBackend, set_up: &[(&str, &str)]) {
-    let decoy = Decoy::set_up();
+    let decoy = TrapServer::set_up();
     let scene = MemberCalls::create(backend, set_up, &names()).await;
     let urls = base_urls(decoy.port);
     assert!(urls.len() >= 109, "{}", urls.len());
@@ -185,11 +185,11 @@ on_both! {
 /// Otherwise the tests above would see nothing if everything led nowhere.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_reach_a_host_that_an_admin_lists_by_every_row() {
-    let decoy = Decoy::set_up();
+    let decoy = TrapServer::set_up();
     let scene = MemberCalls::create(TestBackend::Sqlite, HOST_LISTED, &names()).await;
     let url = [format!("http://{LISTED}:{}/a", decoy.port)];
     let came = async |what: &str, n: usize| {
-        wait::until(what, async || (decoy.n_came() > n).then_some(())).await;
+        poll::until(what, async || (decoy.n_came() > n).then_some(())).await;
     };
 
     for (call, way) in ROWS {
@@ -231,7 +231,7 @@ async fn redirecting_server(target: String) -> (u16, Arc<AtomicUsize>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listed_host_leads_no_further_by_a_redirect() {
-    let decoy = Decoy::set_up();
+    let decoy = TrapServer::set_up();
     let target = format!("http://127.0.0.1:{}/a.png", decoy.port);
     let (port, n_came) = redirecting_server(target).await;
     let scene = MemberCalls::create(TestBackend::Sqlite, HOST_LISTED, &names()).await;

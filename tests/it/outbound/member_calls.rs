@@ -7,17 +7,17 @@ use serde_json::json;
 use super::member_addresses::tool_servers;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::ear::Ear;
-use crate::support::ear::connect_with_key;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::poll;
 use crate::support::test_resolver::TestResolver;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 use crate::support::v1_client::V1Client;
-use crate::support::wait;
+use crate::support::ws_client::WsClient;
+use crate::support::ws_client::connect_with_key;
 
 /// The fields under `/v1` that take an address.
 pub const V1_FIELDS: [&str; 3] = ["file_url", "image_url", "server_url"];
@@ -31,8 +31,8 @@ const FETCHES_OF_A_TURN: usize = 16;
 /// A server with a model, and a member with a space in which a character answers.
 pub struct MemberCalls {
     app: TestApp,
-    upstream: Upstream,
-    member: Person,
+    upstream: FakeProvider,
+    member: HttpClient,
     program: V1Client,
     space: i64,
     conversation: i64,
@@ -47,8 +47,8 @@ impl MemberCalls {
         set_up: &[(&str, &str)],
         names: &[(&'static str, &'static [&'static str])],
     ) -> MemberCalls {
-        let upstream = Upstream::start().await;
-        upstream.always(Script::say("Fine."));
+        let upstream = FakeProvider::start().await;
+        upstream.always(ResponseScript::say("Fine."));
         let base_url = upstream.base_url();
         let own = [
             ("TROUPE_LLM_BASE_URL", base_url.as_str()),
@@ -160,7 +160,7 @@ impl MemberCalls {
         let posted = self.member.post_message(conversation, "Hi.", None);
         let run = expect(201, posted.await)["run"]["id"].clone();
         let path = format!("/api/runs/{}", run.as_str().expect("a run is planned"));
-        wait::until("the run ends", async || {
+        poll::until("the run ends", async || {
             let run = expect(200, self.member.get(&path).await);
             let is_over = !["queued", "running"].contains(&run["status"].as_str()?);
             is_over.then_some(())
@@ -197,7 +197,7 @@ impl MemberCalls {
         let address = self.app.base.replacen("http", "ws", 1);
         let address = format!("{address}/v1/responses");
         let socket = connect_with_key(&address, &self.program.key).await;
-        let ear = Ear::at(socket.expect("the server opens a socket"));
+        let ear = WsClient::at(socket.expect("the server opens a socket"));
         let mut at = 0;
         for url in urls {
             for field in V1_FIELDS {
@@ -228,11 +228,11 @@ impl MemberCalls {
                 .iter()
                 .map(|(id, arguments)| (id.as_str(), "troupe_web_fetch", arguments.as_str()))
                 .collect();
-            self.upstream.next(Script::calls(&calls));
+            self.upstream.next(ResponseScript::calls(&calls));
             let tools = json!([{"type": "troupe:web_fetch"}]);
             let said = json!({"input": "Read.", "tools": tools});
             self.program.respond(said).await;
-            self.upstream.next(Script::calls(&calls));
+            self.upstream.next(ResponseScript::calls(&calls));
             self.turn(self.conversation).await;
         }
     }
@@ -260,7 +260,7 @@ impl MemberCalls {
 }
 
 /// A space with a character: its id, that of its root and that of the character's membership.
-async fn create_space_with_character(member: &Person, settings: Value) -> (i64, i64, i64) {
+async fn create_space_with_character(member: &HttpClient, settings: Value) -> (i64, i64, i64) {
     let columns = json!({"user_turn_debounce_ms": 0, "settings": settings});
     let space = member.create_space("Room", columns).await;
     let mina = member.create_character("Mina", None).await;

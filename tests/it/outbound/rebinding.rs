@@ -8,10 +8,10 @@ use troupe::llm::model_list;
 use troupe::llm::outbound_client::OutboundClient;
 use troupe::llm::registry::ProviderRegistry;
 
-use crate::support::decoy::Decoy;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call::spec;
 use crate::support::test_resolver::TestResolver;
-use crate::support::upstream::server::Upstream;
+use crate::support::trap_server::TrapServer;
 
 /// Lists the models behind a name over a connection of its own.
 async fn list(
@@ -26,7 +26,7 @@ async fn list(
     Ok(model_list::list_models(&endpoint).await?.len())
 }
 
-fn port_of(upstream: &Upstream) -> u16 {
+fn port_of(upstream: &FakeProvider) -> u16 {
     let url = upstream.base_url();
     let port = url.rsplit(':').next().and_then(|it| it.split('/').next());
     port.and_then(|it| it.parse().ok()).expect("a port")
@@ -34,7 +34,7 @@ fn port_of(upstream: &Upstream) -> u16 {
 
 #[tokio::test]
 async fn a_call_goes_to_the_address_that_was_judged() {
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     // Good when it is looked at first, bad when it is looked at again, and so on.
     let names = TestResolver::new(&[
         ("turning.example", &["127.0.0.1"]),
@@ -55,8 +55,8 @@ async fn a_call_goes_to_the_address_that_was_judged() {
 
 #[tokio::test]
 async fn of_several_addresses_none_that_is_refused_is_tried() {
-    let decoy = Decoy::set_up();
-    let upstream = Upstream::start().await;
+    let decoy = TrapServer::set_up();
+    let upstream = FakeProvider::start().await;
     let names = TestResolver::new(&[(
         "turning.example",
         &["169.254.169.254", "0.0.0.0", "127.0.0.1"],
@@ -74,7 +74,7 @@ async fn of_several_addresses_none_that_is_refused_is_tried() {
 
 #[tokio::test]
 async fn a_name_that_resolves_to_a_private_address_is_not_called() {
-    let decoy = Decoy::set_up();
+    let decoy = TrapServer::set_up();
     let names = TestResolver::new(&[
         ("turning.example", &["127.0.0.1"]),
         ("turning.example", &["::1"]),

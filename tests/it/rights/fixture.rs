@@ -2,11 +2,11 @@
 
 use crate::rights::roles::Role;
 use crate::rights::roles::RoleClients;
-use crate::support::chat_files;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::token_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::file_uploads;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::token_of;
 use serde_json::Value;
 use serde_json::json;
 use std::collections::HashMap;
@@ -58,7 +58,7 @@ pub async fn create(cast: &RoleClients, owner: Role) -> Ids {
     ids.insert("token", &invite["token"]);
     let door = format!("/api/spaces/{}/import", space["id"]);
     let line = br#"{"name":"Ada","is_user":false,"mes":"Brought along."}"#;
-    let brought = chat_files::import(host, &door, "evening.jsonl", line).await;
+    let brought = file_uploads::import(host, &door, "evening.jsonl", line).await;
     ids.insert("import_id", &brought["id"]);
     ids.insert("job_id", &brought["id"]);
     let provider = json!({"name": "P", "kind": "demo", "model": "demo"});
@@ -105,7 +105,7 @@ async fn create_memberships(cast: &RoleClients, owner: Role, ids: &mut Ids) {
     );
 }
 
-async fn characters(host: &Person, space: &Value, ids: &mut Ids) {
+async fn characters(host: &HttpClient, space: &Value, ids: &mut Ids) {
     let seated = host.create_character("Ada", None).await;
     ids.insert("character_id", &seated["id"]);
     let seat = host.seat(space, &seated).await;
@@ -165,7 +165,7 @@ async fn invitation(cast: &RoleClients, owner: Role, space: &Value) -> Value {
         _ => json!(987_654_321),
     };
     let (space, by) = (&space["id"], cast.user_id(owner));
-    let mut facts = Facts::open(&cast.house.database).await;
+    let mut facts = DatabaseFacts::open(&cast.house.database).await;
     facts
         .execute(&format!(
             "INSERT INTO space_invitations (space_id, user_id, role, invited_by, status, \
@@ -179,7 +179,7 @@ async fn invitation(cast: &RoleClients, owner: Role, space: &Value) -> Value {
 
 /// A run of this conversation asks whether it may roll dice.
 async fn create_tool_approval(cast: &RoleClients, conversation: &Value) -> Value {
-    let mut facts = Facts::open(&cast.house.database).await;
+    let mut facts = DatabaseFacts::open(&cast.house.database).await;
     facts
         .execute(&format!(
             "INSERT INTO tool_approvals (conversation_id, conversation_run_id, lease, \
@@ -210,7 +210,7 @@ pub async fn create_resources_of(cast: &RoleClients, who: Role, ids: &mut Ids) {
     let key = expect(201, key.await);
     ids.insert(format!("api_key_id:{}", who.name()), &key["id"]);
     ids.insert("api_key_id", &key["id"]);
-    let second = Person::sign_in(cast.person(who).base(), who.name()).await;
+    let second = HttpClient::sign_in(cast.person(who).base(), who.name()).await;
     let sessions = expect(200, second.get("/api/sessions").await);
     let sessions = sessions["data"].as_array().expect("a list");
     let present = sessions.iter().find(|it| it["current"] == true);

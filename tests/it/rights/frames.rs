@@ -6,8 +6,8 @@ use crate::rights::roles::RoleClients;
 use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::ear::Ear;
-use crate::support::ear::connect;
+use crate::support::ws_client::WsClient;
+use crate::support::ws_client::connect;
 use serde_json::Value;
 use serde_json::json;
 
@@ -31,7 +31,7 @@ on_both! {
         let mut wrong = Vec::new();
 
         for who in Role::ALL.into_iter().filter(|it| *it != Role::Nobody) {
-            let ear = Ear::open(cast.person(who)).await;
+            let ear = WsClient::open(cast.person(who)).await;
             let sees = who.is_seated() || who == Role::Admin;
             let seen = if sees { "ok" } else { "not_found" };
             let typed = match who {

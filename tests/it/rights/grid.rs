@@ -10,9 +10,9 @@ use crate::rights::table::rows;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::person::expect;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
 use reqwest::Method;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ const NO_IDS: [&str; 6] = [
 #[tokio::test]
 async fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
     let house = TestApp::start_with(TestBackend::Sqlite, SETTINGS).await;
-    let document = expect(200, Person::at(&house.base).get("/openapi.json").await);
+    let document = expect(200, HttpClient::at(&house.base).get("/openapi.json").await);
     house.close().await;
 
     let paths = document["paths"].as_object().expect("the paths");
@@ -61,7 +61,7 @@ async fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
 on_both! {
     async fn every_cell_of_the_grid_answers_as_the_table_says(backend) {
         let cast = RoleClients::create(TestApp::start_with(backend, SETTINGS).await).await;
-        let mut facts = Facts::open(&cast.house.database).await;
+        let mut facts = DatabaseFacts::open(&cast.house.database).await;
         ids_of_each_kind_are_far_apart(&mut facts).await;
         let mut foreign = fixture::create(&cast, Role::Elsewhere).await;
         fixture::create_resources_of(&cast, Role::Elsewhere, &mut foreign).await;
@@ -93,7 +93,7 @@ on_both! {
 }
 
 /// No id of one kind is one of another, so that one that is mistaken finds nothing.
-async fn ids_of_each_kind_are_far_apart(facts: &mut Facts) {
+async fn ids_of_each_kind_are_far_apart(facts: &mut DatabaseFacts) {
     let tables = [
         "users",
         "sessions",
@@ -109,11 +109,11 @@ async fn ids_of_each_kind_are_far_apart(facts: &mut Facts) {
     ];
     for (table, from) in tables.iter().zip((1..).map(|it| it * 1_000_000)) {
         match facts {
-            Facts::Postgres(_) => {
+            DatabaseFacts::Postgres(_) => {
                 let sql = format!("ALTER SEQUENCE {table}_id_seq RESTART WITH {from}");
                 facts.execute(&sql).await;
             }
-            Facts::Sqlite(_) => {
+            DatabaseFacts::Sqlite(_) => {
                 let sql = format!(
                     "DELETE FROM sqlite_sequence WHERE name = '{table}'; \
                      INSERT INTO sqlite_sequence (name, seq) VALUES ('{table}', {from})"
@@ -126,7 +126,7 @@ async fn ids_of_each_kind_are_far_apart(facts: &mut Facts) {
 
 struct Grid {
     cast: RoleClients,
-    facts: Facts,
+    facts: DatabaseFacts,
     /// The ids of a space in which only [`Who::Elsewhere`] sits.
     foreign: Ids,
     cells: usize,
@@ -228,7 +228,7 @@ impl Grid {
                 }
                 Setup::Speaks => {}
                 Setup::ComesAnew if who != Role::Nobody => {
-                    let caller = Person::sign_in(&self.cast.house.base, who.name()).await;
+                    let caller = HttpClient::sign_in(&self.cast.house.base, who.name()).await;
                     self.cells += 1;
                     let (got, answer) =
                         call(&caller, row, &row.filled(|_| String::new()), &stage, who).await;
@@ -286,12 +286,12 @@ impl Grid {
     /// Every row of every table, but for what a mere visit writes down.
     async fn snapshot(&mut self) -> Vec<String> {
         let (tables, quote): (&str, fn(&str) -> String) = match self.facts {
-            Facts::Sqlite(_) => (
+            DatabaseFacts::Sqlite(_) => (
                 "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c \
                  WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' ORDER BY 1, c.cid",
                 |it| format!("quote({it})"),
             ),
-            Facts::Postgres(_) => (
+            DatabaseFacts::Postgres(_) => (
                 "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT) \
                  FROM information_schema.columns WHERE table_schema = 'public' \
                  ORDER BY 1, ordinal_position",
@@ -322,7 +322,7 @@ impl Grid {
     }
 }
 
-async fn call(caller: &Person, row: &Row, path: &str, stage: &Ids, who: Role) -> (u16, Value) {
+async fn call(caller: &HttpClient, row: &Row, path: &str, stage: &Ids, who: Role) -> (u16, Value) {
     let method = Method::from_bytes(row.method().as_bytes()).expect("a method");
     let body = (row.body)(stage, who);
     let body = (!body.is_null()).then_some(&body);

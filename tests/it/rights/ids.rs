@@ -8,7 +8,7 @@ use crate::rights::table::Row;
 use crate::rights::table::rows;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
 use reqwest::Method;
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ on_both! {
         let cast = RoleClients::create(TestApp::start_with(backend, SETTINGS).await).await;
         let mut stage = fixture::create(&cast, Role::Owner).await;
         fixture::create_resources_of(&cast, Role::Owner, &mut stage).await;
-        let mut facts = Facts::open(&cast.house.database).await;
+        let mut facts = DatabaseFacts::open(&cast.house.database).await;
         let before = facts.everything().await;
         let (mut n_tried, mut wrong) = (0, Vec::new());
 

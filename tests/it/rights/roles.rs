@@ -1,7 +1,7 @@
 //! Everybody there is, as far as rights go.
 
 use crate::support::app::TestApp;
-use crate::support::person::Person;
+use crate::support::http_client::HttpClient;
 use serde_json::Value;
 
 /// How somebody stands to the space of a stage, in the order of the table's columns.
@@ -63,7 +63,7 @@ impl Role {
 /// A server and everybody's browser.
 pub struct RoleClients {
     pub house: TestApp,
-    people: Vec<Person>,
+    people: Vec<HttpClient>,
     ids: Vec<i64>,
 }
 
@@ -73,12 +73,12 @@ impl RoleClients {
         let base = house.base.clone();
         let mut people = Vec::new();
         let mut ids = Vec::new();
-        let admin = Person::set_up(&base, Role::Admin.name()).await;
+        let admin = HttpClient::set_up(&base, Role::Admin.name()).await;
         for who in Role::ALL {
             let person = match who {
-                Role::Nobody => Person::at(&base),
+                Role::Nobody => HttpClient::at(&base),
                 Role::Admin => admin.clone(),
-                other => Person::register(&base, other.name()).await,
+                other => HttpClient::register(&base, other.name()).await,
             };
             let (_, session) = person.get("/api/session").await;
             ids.push(session["user"]["id"].as_i64().unwrap_or_default());
@@ -87,7 +87,7 @@ impl RoleClients {
         RoleClients { house, people, ids }
     }
 
-    pub fn person(&self, who: Role) -> &Person {
+    pub fn person(&self, who: Role) -> &HttpClient {
         &self.people[who as usize]
     }
 

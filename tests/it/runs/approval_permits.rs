@@ -5,12 +5,12 @@ use serde_json::json;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::poll;
 use crate::support::test_space::TestSpace;
-use crate::support::upstream::script::Script;
-use crate::support::wait;
 
 const ROLL: (&str, &str) = ("troupe_dice", "{\"roll\":\"3d1+4\"}");
 
@@ -28,11 +28,11 @@ fn with_approval() -> Value {
 }
 
 /// A model that calls dice once, and then says what came of it.
-fn rolls_once(body: &Value) -> Script {
+fn rolls_once(body: &Value) -> ResponseScript {
     match (body.get("tools").is_some(), answers(body).is_empty()) {
-        (true, true) => Script::calls(&[("c1", ROLL.0, ROLL.1)]),
-        (true, false) => Script::say("Seven!"),
-        (false, _) => Script::say("Hello."),
+        (true, true) => ResponseScript::calls(&[("c1", ROLL.0, ROLL.1)]),
+        (true, false) => ResponseScript::say("Seven!"),
+        (false, _) => ResponseScript::say("Hello."),
     }
 }
 
@@ -66,7 +66,7 @@ impl TestSpace {
     /// Waits until so many questions of a conversation are open, and gives them.
     async fn questions(&self, conversation: i64, n: usize) -> Vec<Value> {
         let door = format!("/api/conversations/{conversation}/tool_approvals");
-        wait::until("the questions are open", async || {
+        poll::until("the questions are open", async || {
             let open = expect(200, self.person.get(&door).await);
             let open = open["data"].as_array().unwrap().clone();
             (open.len() == n).then_some(open)
@@ -82,7 +82,7 @@ impl TestSpace {
     }
 
     async fn wait_for(&self, conversation: i64, what: &str) {
-        wait::until(what, async || {
+        poll::until(what, async || {
             let now = self.person.conversation(conversation).await;
             (now["running_run"]["waiting_for"] == what).then_some(())
         })
@@ -90,7 +90,7 @@ impl TestSpace {
     }
 
     async fn wait_until_idle(&self, conversation: i64) {
-        wait::until("it is idle", async || {
+        poll::until("it is idle", async || {
             let now = self.person.conversation(conversation).await;
             (now["state"] == "idle").then_some(())
         })
@@ -98,7 +98,7 @@ impl TestSpace {
     }
 
     async fn wait_until_answered(&self, conversation: i64, text: &str) {
-        wait::until(text, async || {
+        poll::until(text, async || {
             let messages = self.person.messages(conversation).await;
             (messages.last()?["content"] == text).then_some(())
         })
@@ -184,20 +184,20 @@ on_both! {
         let room = room(backend, "9").await;
         let ids: Vec<String> = (0..8).map(|n| format!("c{n}")).collect();
         let eight: Vec<_> = ids.iter().map(|id| (id.as_str(), ROLL.0, ROLL.1)).collect();
-        room.upstream.next(Script::calls(&eight));
+        room.upstream.next(ResponseScript::calls(&eight));
         room.post_in(room.conversation).await;
         let open = room.questions(room.conversation, 8).await;
         let door = format!("/api/spaces/{}/conversations", id(&room.space));
         let other = id(&expect(201, room.person.post(&door, json!({"title": "Aside"})).await));
-        room.upstream.next(Script::calls(&[("c9", ROLL.0, ROLL.1)]));
-        room.upstream.next(Script::say("Later, then."));
+        room.upstream.next(ResponseScript::calls(&[("c9", ROLL.0, ROLL.1)]));
+        room.upstream.next(ResponseScript::say("Later, then."));
 
         room.post_in(other).await;
 
         room.wait_until_answered(other, "Later, then.").await;
         assert_eq!(answers(&room.upstream.body(2)), ["Error: too many open questions"]);
         assert_eq!(room.questions(room.conversation, 8).await, open);
-        room.upstream.next(Script::say("All rolled."));
+        room.upstream.next(ResponseScript::say("All rolled."));
         room.approve(&open).await;
         room.wait_until_answered(room.conversation, "All rolled.").await;
         room.settle().await;

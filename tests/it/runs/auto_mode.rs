@@ -12,8 +12,8 @@ use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
 use crate::support::engine_test_builder::EngineTestBuilder;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
 
 const DELAY_MS: i64 = 5_000;
 const TURNS: i64 = 3;
@@ -38,11 +38,11 @@ async fn waiting(backend: TestBackend) -> EngineTest {
 }
 
 /// Bob has said "One" of "One two three.", of his own accord.
-async fn speaking(backend: TestBackend) -> (EngineTest, Gate) {
+async fn speaking(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = waiting(backend).await;
-    let gate = Gate::closed();
+    let gate = HoldPoint::closed();
     room.upstream
-        .next(Script::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").gated(&gate));
     room.clock.advance_ms(DELAY_MS);
     gate.step();
     room.events.wait_for_text("One").await;
@@ -184,7 +184,7 @@ on_both! {
 
     async fn a_failed_turn_waits_for_a_person_and_is_not_counted_twice(backend) {
         let room = waiting(backend).await;
-        room.upstream.next(Script::status(400));
+        room.upstream.next(ResponseScript::status(400));
         room.time_passes().await;
         let failed = (room.runtime().await.state(), room.answers().await.len());
 

@@ -23,13 +23,13 @@ use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
 use crate::support::engine_test::edit_of;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 /// Eve has said "Hi.", Ada "Hello.", Eve "And?", Ada "Well."
 async fn talked(backend: TestBackend) -> EngineTest {
     let room = EngineTest::builder(backend).open().await;
     for (said, answer) in [("Hi.", "Hello."), ("And?", "Well.")] {
-        room.upstream.next(Script::say(answer));
+        room.upstream.next(ResponseScript::say(answer));
         room.user.post(said).await;
         room.settle().await;
     }
@@ -111,7 +111,7 @@ on_both! {
 
     async fn every_text_and_the_one_that_is_shown_go_along(backend) {
         let room = talked(backend).await;
-        room.upstream.next(Script::say("Quite."));
+        room.upstream.next(ResponseScript::say("Quite."));
         regenerate(&room, None).await;
         room.settle().await;
         let tail = room.messages().await.pop().unwrap();
@@ -229,7 +229,7 @@ on_both! {
     async fn an_earlier_message_is_regenerated_in_a_branch_of_which_it_is_the_tail(backend) {
         let room = talked(backend).await;
         let origins = room.messages().await;
-        room.upstream.next(Script::say("Good day."));
+        room.upstream.next(ResponseScript::say("Good day."));
 
         let planned = regenerate(&room, Some(&origins[1])).await;
         room.until("it is written", async |it| {

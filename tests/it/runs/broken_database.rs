@@ -16,10 +16,10 @@ use crate::support::engine_test::EngineTest;
 use crate::support::engine_test::TestUser;
 use crate::support::engine_test_builder::connect;
 use crate::support::engine_test_builder::start_node;
+use crate::support::poll;
 use crate::support::postgres_proxy::CutPoint;
 use crate::support::postgres_proxy::PostgresProxy;
 use crate::support::transitions;
-use crate::support::wait;
 
 fn is_passing(error: &EngineError) -> bool {
     matches!(error, EngineError::Database(it) if backend::is_transient(it))
@@ -140,7 +140,7 @@ async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
         _ = talk => {}
         () = cut => unreachable!("it cuts for ever"),
     }
-    wait::until("all work is done", async || {
+    poll::until("all work is done", async || {
         room.engine.context().wakeup.notify();
         let rows = facts
             .rows("SELECT '1' FROM conversation_runs WHERE status IN ('queued', 'running')")
@@ -225,7 +225,7 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
         })
         .collect();
     let mut facts = room.facts().await;
-    wait::until("all are taken", async || {
+    poll::until("all are taken", async || {
         let idle = facts.rows("SELECT CAST(count(*) AS text) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'").await;
         (idle[0][0].as_deref() == Some("20")).then_some(())
     })
@@ -234,7 +234,7 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
     let beat = "SELECT CAST(heartbeat_at AS text) FROM conversation_runs WHERE status = 'running'";
     let before = facts.rows(beat).await;
     let refused = room.user.try_post("Are you there?").await;
-    wait::until("it beats", async || {
+    poll::until("it beats", async || {
         (facts.rows(beat).await > before).then_some(())
     })
     .await;
@@ -323,7 +323,7 @@ async fn after_a_database_pause_no_run_counts_as_stale() {
 
     wire.hold();
     another_wire.hold();
-    wait::until("the heart has stood still for long", async || {
+    poll::until("the heart has stood still for long", async || {
         let silent = facts.rows("SELECT '1' FROM conversation_runs WHERE status = 'running' AND heartbeat_at < extract(epoch from clock_timestamp()) * 1000 - 6000").await;
         (!silent.is_empty()).then_some(())
     })

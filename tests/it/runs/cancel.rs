@@ -13,10 +13,10 @@ use troupe::runs::state::ConversationState;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::upstream::script::Gate;
+use crate::support::fake_provider::script::HoldPoint;
 
 /// Ada has said "One" of "One two three.".
-async fn writing(backend: TestBackend) -> (EngineTest, Gate) {
+async fn writing(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
     room.upstream.say("One two three.");
     let gate = room.upstream.gate();

@@ -18,9 +18,9 @@ use crate::support::engine_test::EngineTest;
 use crate::support::engine_test_builder::connect;
 use crate::support::engine_test_builder::start_node;
 use crate::support::fake_postgres_clock;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::support::postgres_proxy::PostgresProxy;
 use crate::support::transitions;
-use crate::support::upstream::script::Script;
 
 const HOURS: i64 = 2 * 3_600_000;
 
@@ -306,7 +306,7 @@ on_both! {
     // Z10. The ids of runs hold the time of the process; nothing is ordered by it.
     async fn runs_are_in_order_however_the_clock_is_set(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.always(Script::status(400));
+        room.upstream.always(ResponseScript::status(400));
         let mut planned = Vec::new();
 
         for back_ms in [0, 300_000, 600_000] {

@@ -19,7 +19,7 @@ use troupe::ids::ConversationId;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::person::id;
+use crate::support::http_client::id;
 use crate::support::test_space::TestSpace;
 
 /// How often the room is posted into, paused, resumed and stopped while it is read.
@@ -193,7 +193,7 @@ async fn a_stop_between_the_reads_of_one_snapshot_is_seen_whole_or_not_at_all() 
 
     let reading = tokio::spawn(async move { engine.snapshot(conversation, None).await });
     let mut watch = room.facts().await;
-    crate::support::wait::until("the reader waits for the lock", async || {
+    crate::support::poll::until("the reader waits for the lock", async || {
         let waiting = "SELECT CAST(count(*) AS TEXT) FROM pg_locks WHERE NOT granted AND relation = 'conversation_rounds'::regclass";
         (watch.number(waiting).await > 0).then_some(())
     })

@@ -18,10 +18,10 @@ use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
 use crate::support::event_recorder::EventRecorder;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::poll;
 use crate::support::transitions;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
-use crate::support::wait;
 
 impl EngineTest {
     /// Eve's seat says that the copilot is on here; the schedule is not told.
@@ -88,16 +88,16 @@ fn numbered(room: &EngineTest) {
     let mut n = 0;
     room.upstream.answer_with(move |_| {
         n += 1;
-        Script::say(&format!("Text {n}."))
+        ResponseScript::say(&format!("Text {n}."))
     });
 }
 
 /// Eve's copilot has said "One" of "One two three." when its node falls silent.
-async fn silent(backend: TestBackend, steps: i64) -> (EngineTest, Gate) {
+async fn silent(backend: TestBackend, steps: i64) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
-    let gate = Gate::closed();
+    let gate = HoldPoint::closed();
     room.upstream
-        .next(Script::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").gated(&gate));
     room.turn_copilot_on(steps).await;
     gate.step();
     room.events.wait_for_text("One").await;
@@ -137,7 +137,7 @@ on_both! {
         let room = EngineTest::builder(backend).open().await;
         room.user.post("I love bread.").await;
         room.settle().await;
-        room.upstream.next(Script::say("Eve: And cheese.\nAda: Me too."));
+        room.upstream.next(ResponseScript::say("Eve: And cheese.\nAda: Me too."));
 
         room.turn_copilot_on(1).await;
         room.settle().await;
@@ -200,8 +200,8 @@ on_both! {
 
     async fn a_failed_answer_makes_it_rest_and_a_retry_lets_it_go_on(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.next(Script::say("Hi."));
-        room.upstream.next(Script::status(400));
+        room.upstream.next(ResponseScript::say("Hi."));
+        room.upstream.next(ResponseScript::status(400));
         room.turn_copilot_on(2).await;
         room.settle().await;
         assert_eq!((room.speaker_sequence().await.as_str(), room.runtime().await.state()), ("E", ConversationState::Failed));
@@ -216,7 +216,7 @@ on_both! {
 
     async fn its_own_failed_text_costs_no_step_and_is_tried_again(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.next(Script::status(400));
+        room.upstream.next(ResponseScript::status(400));
         room.turn_copilot_on(1).await;
         room.settle().await;
         assert_eq!(room.steps_left().await, (CopilotMode::Full, Some(1)));
@@ -289,7 +289,7 @@ on_both! {
         // Turned on at both at once.
         let starts = nodes.iter().map(|it| it.start_copilot(room.conversation, room.user.membership));
         futures::future::join_all(starts).await;
-        wait::until("all steps are spent and answered", async || {
+        poll::until("all steps are spent and answered", async || {
             nodes.iter().for_each(|it| it.context().wakeup.notify());
             let is_over = room.steps_left().await == OFF && room.runtime().await.state() == ConversationState::Idle;
             is_over.then_some(())

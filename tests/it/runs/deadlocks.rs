@@ -5,8 +5,8 @@ use troupe::spaces::lifecycle;
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;
-use crate::support::upstream::script::Script;
-use crate::support::wait;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::poll;
 
 /// SQLite has one writer.
 fn no_server() -> bool {
@@ -23,7 +23,7 @@ async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
     let room = EngineTest::builder(TestBackend::Postgres).open().await;
     let gate = room.upstream.gate();
     room.upstream.always(
-        Script::stream()
+        ResponseScript::stream()
             .role()
             .text("Hello.")
             .finish("stop")
@@ -44,7 +44,7 @@ async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
         ))
         .await;
     gate.open();
-    wait::until("the step waits for the space", async || {
+    poll::until("the step waits for the space", async || {
         let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
         (!waiting.is_empty()).then_some(())
     })
@@ -80,7 +80,7 @@ async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_s
     .await;
     let (db, space) = (room.db.clone(), room.space);
     let deletion = tokio::spawn(async move { lifecycle::delete(&db, space).await });
-    wait::until("the deletion waits for the conversation", async || {
+    poll::until("the deletion waits for the conversation", async || {
         let waiting = facts.rows("SELECT '1' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await;
         (!waiting.is_empty()).then_some(())
     })

@@ -13,8 +13,8 @@ use troupe::spaces::space;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fixtures;
-use crate::support::upstream::script::Script;
 
 /// Long enough for a slow machine to answer, short enough to wait for.
 const SHORT: Duration = Duration::from_millis(300);
@@ -62,13 +62,13 @@ async fn fails_with(room: EngineTest, code: &str, mend: impl AsyncFnOnce(&Engine
 }
 
 /// Every request is answered by `script`, until it is mended.
-async fn fails_by(backend: TestBackend, script: Script, code: &str) {
+async fn fails_by(backend: TestBackend, script: ResponseScript, code: &str) {
     fails_within(backend, script, code, |_| ()).await;
 }
 
 async fn fails_within(
     backend: TestBackend,
-    script: Script,
+    script: ResponseScript,
     code: &str,
     settings: impl FnOnce(&mut RunSettings),
 ) {
@@ -79,54 +79,54 @@ async fn fails_within(
 
 on_both! {
     async fn an_error_of_the_provider(backend) {
-        fails_by(backend, Script::status(500), "upstream_error").await;
+        fails_by(backend, ResponseScript::status(500), "upstream_error").await;
     }
 
     async fn a_refusal_of_the_provider(backend) {
-        fails_by(backend, Script::status(400), "upstream_error").await;
+        fails_by(backend, ResponseScript::status(400), "upstream_error").await;
     }
 
     async fn too_many_requests(backend) {
-        fails_by(backend, Script::rate_limited("0"), "upstream_rate_limited").await;
+        fails_by(backend, ResponseScript::rate_limited("0"), "upstream_rate_limited").await;
     }
 
     async fn an_error_inside_the_stream(backend) {
-        let script = Script::stream().role().words("One two").error("It broke.");
+        let script = ResponseScript::stream().role().words("One two").error("It broke.");
         fails_by(backend, script, "upstream_error").await;
     }
 
     async fn a_stream_that_breaks_off(backend) {
-        let script = Script::stream().role().words("One two").close();
+        let script = ResponseScript::stream().role().words("One two").close();
         fails_by(backend, script, "upstream_disconnected").await;
     }
 
     async fn a_stream_that_ends_without_an_end(backend) {
-        let script = Script::stream().role().words("One two");
+        let script = ResponseScript::stream().role().words("One two");
         fails_by(backend, script, "upstream_disconnected").await;
     }
 
     async fn nothing_to_read(backend) {
-        let script = Script::stream().role().text(" \n").finish("stop").done();
+        let script = ResponseScript::stream().role().text(" \n").finish("stop").done();
         fails_by(backend, script, "empty_response").await;
     }
 
     async fn a_withheld_answer(backend) {
-        let script = Script::stream().role().finish("content_filter").done();
+        let script = ResponseScript::stream().role().finish("content_filter").done();
         fails_by(backend, script, "content_filter").await;
     }
 
     async fn a_model_that_never_begins(backend) {
-        let script = Script::hang_before_first_chunk();
+        let script = ResponseScript::hang_before_first_chunk();
         fails_within(backend, script, "upstream_timeout", |it| it.call_limits.first_chunk = SHORT).await;
     }
 
     async fn a_model_that_falls_silent(backend) {
-        let script = Script::stream().role().words("One two").hang();
+        let script = ResponseScript::stream().role().words("One two").hang();
         fails_within(backend, script, "upstream_timeout", |it| it.call_limits.idle = SHORT).await;
     }
 
     async fn a_model_that_never_ends(backend) {
-        let script = Script::stream().forever(": ping\n\n", Duration::from_millis(20));
+        let script = ResponseScript::stream().forever(": ping\n\n", Duration::from_millis(20));
         fails_within(backend, script, "run_timeout", |it| it.call_limits.total = SHORT).await;
     }
 
@@ -162,7 +162,7 @@ on_both! {
 
     async fn a_failed_turn_can_be_skipped(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.always(Script::status(400));
+        room.upstream.always(ResponseScript::status(400));
         room.user.post("Hello?").await;
         room.settle().await;
 
@@ -178,7 +178,7 @@ on_both! {
 
     async fn what_a_failed_reply_cost_is_spent(backend) {
         let room = EngineTest::builder(backend).open().await;
-        let script = Script::stream().role().finish("stop").usage(7, 0).done();
+        let script = ResponseScript::stream().role().finish("stop").usage(7, 0).done();
         room.upstream.always(script);
 
         room.user.post("Hello?").await;
@@ -203,7 +203,7 @@ on_both! {
 
     async fn a_failed_forced_turn_fails_no_round_and_can_be_retried(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.always(Script::status(400));
+        room.upstream.always(ResponseScript::status(400));
         let ada = room.membership("Ada").await.id;
         let force = room.engine.force_talk(room.conversation, Some(ada), "Eve".to_owned());
         force.await.unwrap();
@@ -224,7 +224,7 @@ on_both! {
             .open()
             .await;
         room.user.post("Hello?").await;
-        room.upstream.always(Script::status(400));
+        room.upstream.always(ResponseScript::status(400));
         let generate = || room.engine.force_talk(room.conversation, None, "Eve".to_owned());
         let failed = generate().await.unwrap();
         room.settle().await;
@@ -251,7 +251,7 @@ on_both! {
 
     async fn two_retries_at_once_are_one_run(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.always(Script::status(400));
+        room.upstream.always(ResponseScript::status(400));
         room.user.post("Hello?").await;
         room.settle().await;
         let gate = room.upstream.gate();

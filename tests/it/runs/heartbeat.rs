@@ -7,12 +7,12 @@ use troupe::runs::run::RunStatus;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::upstream::script::Gate;
+use crate::support::fake_provider::script::HoldPoint;
 
 const OFTEN: Duration = Duration::from_millis(30);
 
 /// Ada has said "One" of "One two three." on a node that beats often.
-async fn writing(backend: TestBackend) -> (EngineTest, Gate) {
+async fn writing(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend)
         .settings(|it| it.heartbeat = OFTEN)
         .open()

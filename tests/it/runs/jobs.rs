@@ -17,7 +17,7 @@ use troupe::spaces::membership;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 /// More than a request waits for.
 const LONG: i64 = 2_600;
@@ -220,14 +220,14 @@ on_both! {
 
     async fn a_regenerate_that_branches_for_long_queues_its_run_when_the_branch_is_whole(backend) {
         let room = room_of(backend, LONG).await;
-        room.upstream.next(Script::say("An answer."));
+        room.upstream.next(ResponseScript::say("An answer."));
         room.user.post("And?").await;
         room.settle().await;
         let answer = room.messages().await.pop().unwrap();
         room.user.post("Well?").await;
         room.settle().await;
 
-        room.upstream.next(Script::say("Another answer."));
+        room.upstream.next(ResponseScript::say("Another answer."));
         let planned = room.engine.regenerate(room.conversation, Some(answer.id), "Eve".to_owned()).await.unwrap();
 
         assert_ne!(planned.conversation, room.conversation);
@@ -278,11 +278,11 @@ on_both! {
 
     async fn the_text_of_a_conversation_is_counted_as_it_changes(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.next(Script::say("A first answer."));
+        room.upstream.next(ResponseScript::say("A first answer."));
         room.user.post("Good evening, 你好.").await;
         room.settle().await;
         for other in ["Second.", "A much longer third answer."] {
-            room.upstream.next(Script::say(other));
+            room.upstream.next(ResponseScript::say(other));
             room.engine.regenerate(room.conversation, None, "Eve".to_owned()).await.unwrap();
             room.settle().await;
         }

@@ -17,7 +17,7 @@ use troupe::spaces::space::GroupRegenerateMode;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 /// Eve has said "Hi."; Ada has answered, and Bob, who was made to.
 async fn turn(backend: TestBackend) -> EngineTest {
@@ -26,10 +26,10 @@ async fn turn(backend: TestBackend) -> EngineTest {
         .rules(|it| it.group_regenerate_mode = GroupRegenerateMode::LastTurn)
         .open()
         .await;
-    room.upstream.next(Script::say("From Ada."));
+    room.upstream.next(ResponseScript::say("From Ada."));
     room.user.post("Hi.").await;
     room.settle().await;
-    room.upstream.next(Script::say("From Bob."));
+    room.upstream.next(ResponseScript::say("From Bob."));
     let bob = room.membership("Bob").await;
     let forced = room
         .engine
@@ -61,7 +61,7 @@ on_both! {
     async fn the_whole_turn_is_hidden_and_the_human_is_answered_again(backend) {
         let room = turn(backend).await;
         let n_frames = room.events.log().len();
-        room.upstream.next(Script::say("Anew."));
+        room.upstream.next(ResponseScript::say("Anew."));
 
         let planned = regenerate(&room, None).await;
         room.settle().await;

@@ -16,8 +16,8 @@ use sea_orm::PaginatorTrait;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fixtures;
-use crate::support::upstream::script::Script;
 
 /// Ada's card counts her turns, in the conversation and in the space.
 async fn counting(backend: TestBackend) -> EngineTest {
@@ -51,7 +51,7 @@ on_both! {
 
     async fn a_turn_that_fails_or_is_only_looked_at_is_forgotten(backend) {
         let room = counting(backend).await;
-        room.upstream.next(Script::status(401));
+        room.upstream.next(ResponseScript::status(401));
         room.user.post("One.").await;
         room.settle().await;
         let ada = room.membership("Ada").await.id;

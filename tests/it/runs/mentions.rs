@@ -20,8 +20,8 @@ use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
 use crate::support::engine_test_builder::EngineTestBuilder;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
 
 /// A delay that no test waits for.
 const DELAY_MS: i64 = 5_000;
@@ -84,8 +84,8 @@ on_both! {
     async fn the_seed_of_a_round_draws_its_speakers_again(backend) {
         let several = |it: &mut Space| it.replies_per_turn = RepliesPerTurn::Activated;
         let room = with(backend, &["Ada", "Bob", "Cid", "Dot"]).rules(several).open().await;
-        let gate = Gate::closed();
-        room.upstream.next(Script::say("Well.").gated(&gate));
+        let gate = HoldPoint::closed();
+        room.upstream.next(ResponseScript::say("Well.").gated(&gate));
 
         room.user.post("Hello.").await;
 
@@ -189,7 +189,7 @@ on_both! {
 
     async fn what_another_would_say_is_cut_and_the_own_name_goes(backend) {
         let room = with(backend, &["Ada", "Bob"]).open().await;
-        room.upstream.next(Script::say("Ada: Good evening.\nBob: And me?\nAda: Never."));
+        room.upstream.next(ResponseScript::say("Ada: Good evening.\nBob: And me?\nAda: Never."));
 
         room.user.post("Ada?").await;
         room.settle().await;

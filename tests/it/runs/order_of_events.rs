@@ -9,9 +9,9 @@ use troupe::spaces::space::InputPolicy;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fixtures;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
 
 const POSTED: [&str; 3] = ["message_created", "run_queued", "queue_updated"];
 const CLAIMED: [&str; 2] = ["queue_updated", "typing_start"];
@@ -33,12 +33,12 @@ fn in_order(parts: &[&[&str]]) -> Vec<String> {
 }
 
 /// Ada has said "One" of "One two three."; the number of frames until then.
-async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineTest, Gate, usize) {
+async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineTest, HoldPoint, usize) {
     let room = EngineTest::builder(backend)
         .rules(move |it| it.during_generation_user_input_policy = policy)
         .open()
         .await;
-    room.upstream.next(Script::say("One two three."));
+    room.upstream.next(ResponseScript::say("One two three."));
     let gate = room.upstream.gate();
     room.user.post("Count.").await;
     gate.step();
@@ -110,7 +110,7 @@ on_both! {
 
     async fn of_a_failure(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.always(Script::stream().role().words("One two").close());
+        room.upstream.always(ResponseScript::stream().role().words("One two").close());
 
         room.user.post("Count.").await;
         room.settle().await;

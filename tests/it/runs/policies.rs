@@ -15,7 +15,7 @@ use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
 use crate::support::engine_test::edit_of;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 /// A room in which Ada is writing "One two three.", held after the first word.
 async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineTest, impl AsyncFnOnce()) {
@@ -24,7 +24,7 @@ async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineTest, impl
         .open()
         .await;
     let gate = room.upstream.gate();
-    room.upstream.next(Script::say("One two three."));
+    room.upstream.next(ResponseScript::say("One two three."));
     room.user.post("Count.").await;
     gate.step();
     room.events.wait_for_text("One").await;

@@ -12,10 +12,10 @@ use troupe::spaces::space::InputPolicy;
 
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::poll;
 use crate::support::transitions;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
-use crate::support::wait;
 
 on_both! {
     async fn a_stop_and_a_commit_at_once_leave_one_truth(backend) {
@@ -87,8 +87,8 @@ on_both! {
 
         for n in 1..=20 {
             // A reply that is over before the second message comes would leave nothing to refuse.
-            let gate = Gate::closed();
-            room.upstream.next(Script::say("Hello.").gated(&gate));
+            let gate = HoldPoint::closed();
+            room.upstream.next(ResponseScript::say("Hello.").gated(&gate));
             let (one, two) = tokio::join!(
                 room.user.try_post("Me first."),
                 other.try_post("No, me.")
@@ -130,7 +130,7 @@ on_both! {
         let planned = join_all(says).await.concat();
         let active = run::Entity::find()
             .filter(run::Column::Status.is_in([RunStatus::Queued, RunStatus::Running]));
-        wait::until("all work is done", async || {
+        poll::until("all work is done", async || {
             nodes[0].context().wakeup.notify();
             let left = active.clone().all(room.db.reader()).await.unwrap();
             left.is_empty().then_some(())

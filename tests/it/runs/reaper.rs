@@ -17,8 +17,8 @@ use troupe::runs::state::ConversationState;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
 
 /// One run was failed, and its turn planned again.
 const RECOVERED: RecoveryReport = RecoveryReport {
@@ -29,11 +29,11 @@ const RECOVERED: RecoveryReport = RecoveryReport {
 };
 
 /// Ada has said "One" of "One two three." when her node falls silent; it is not dead.
-async fn silent(backend: TestBackend) -> (EngineTest, Gate) {
+async fn silent(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
-    let gate = Gate::closed();
+    let gate = HoldPoint::closed();
     room.upstream
-        .next(Script::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").gated(&gate));
     room.user.post("Count.").await;
     gate.step();
     room.events.wait_for_text("One").await;
@@ -89,8 +89,8 @@ on_both! {
     async fn a_second_death_fails_the_round(backend) {
         let (room, gate) = silent(backend).await;
         room.another_node().run_recovery().await.unwrap();
-        let second = Gate::closed();
-        room.upstream.next(Script::say("Again.").gated(&second));
+        let second = HoldPoint::closed();
+        room.upstream.next(ResponseScript::say("Again.").gated(&second));
         let node = room.another_node();
         node.start().await.unwrap();
         room.upstream.requested(2).await;

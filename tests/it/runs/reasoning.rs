@@ -13,15 +13,15 @@ use troupe::runs::run::RunStatus;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 fn thought(piece: &str) -> Value {
     json!({ "choices": [{ "index": 0, "delta": { "reasoning_content": piece } }] })
 }
 
 /// An answer of a model that thinks first.
-fn thinks(thoughts: &str, says: &str) -> Script {
-    Script::stream()
+fn thinks(thoughts: &str, says: &str) -> ResponseScript {
+    ResponseScript::stream()
         .role()
         .event(&thought(thoughts))
         .words(says)
@@ -104,7 +104,7 @@ on_both! {
 
     async fn overlong_reasoning_is_truncated_and_marked(backend) {
         let room = room(backend).await;
-        let flood = (0..20).fold(Script::stream(), |it, _| it.event(&thought(&"hm ".repeat(2_000))));
+        let flood = (0..20).fold(ResponseScript::stream(), |it, _| it.event(&thought(&"hm ".repeat(2_000))));
         room.upstream.next(flood.words("Well.").finish("stop").done());
 
         room.user.post("Hi.").await;

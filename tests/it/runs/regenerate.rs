@@ -24,7 +24,7 @@ use sea_orm::QueryOrder;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 /// Eve has said "Hi.", and Ada has answered "Hello."
 async fn answered(backend: TestBackend) -> EngineTest {
@@ -52,7 +52,7 @@ async fn regenerate(room: &EngineTest) -> Result<run::RunView, EngineError> {
 /// The next text waits after its first word; what opens it.
 async fn writing(room: &EngineTest) -> impl AsyncFnOnce() + use<> {
     let gate = room.upstream.gate();
-    room.upstream.next(Script::say("One two three."));
+    room.upstream.next(ResponseScript::say("One two three."));
     regenerate(room).await.unwrap();
     gate.step();
     room.events.wait_for_text("One").await;
@@ -93,7 +93,7 @@ on_both! {
     async fn the_first_time_the_present_text_becomes_the_first_of_two(backend) {
         let room = answered(backend).await;
         let before = tail(&room).await;
-        room.upstream.next(Script::say("Good day."));
+        room.upstream.next(ResponseScript::say("Good day."));
 
         let run = regenerate(&room).await.unwrap();
         room.settle().await;
@@ -136,7 +136,7 @@ on_both! {
 
     async fn the_prompt_has_neither_the_message_nor_anything_after_it(backend) {
         let room = answered_with(backend, InputPolicy::Queue).await;
-        room.upstream.next(Script::say("Never to be repeated."));
+        room.upstream.next(ResponseScript::say("Never to be repeated."));
         regenerate(&room).await.unwrap();
         room.settle().await;
 
@@ -155,7 +155,7 @@ on_both! {
         room.set_greeting("Ada", "Welcome.").await;
         let ada = room.membership("Ada").await;
         room.engine.insert_greetings(ada.id).await.unwrap();
-        room.upstream.next(Script::say("Come in."));
+        room.upstream.next(ResponseScript::say("Come in."));
 
         regenerate(&room).await.unwrap();
         room.settle().await;
@@ -318,13 +318,13 @@ on_both! {
 
     async fn a_failure_leaves_the_text_and_a_retry_writes_it(backend) {
         let room = answered(backend).await;
-        room.upstream.always(Script::stream().role().words("One two").close());
+        room.upstream.always(ResponseScript::stream().role().words("One two").close());
         regenerate(&room).await.unwrap();
         room.settle().await;
 
         let state = room.runtime().await.state();
         let failed = tail(&room).await;
-        room.upstream.always(Script::say("Good day."));
+        room.upstream.always(ResponseScript::say("Good day."));
         let retried = room.engine.retry(room.conversation).await.unwrap();
         room.settle().await;
 

@@ -23,8 +23,8 @@ use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
 use crate::support::engine_test_builder::EngineTestBuilder;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
 
 fn blueprint(backend: TestBackend) -> EngineTestBuilder {
     EngineTest::builder(backend)
@@ -33,19 +33,19 @@ fn blueprint(backend: TestBackend) -> EngineTestBuilder {
 }
 
 /// Ada has spoken, and Bob has said "One" of "One two three."; Cid is next.
-async fn in_the_middle_of(blueprint: EngineTestBuilder) -> (EngineTest, Gate) {
+async fn in_the_middle_of(blueprint: EngineTestBuilder) -> (EngineTest, HoldPoint) {
     let room = blueprint.open().await;
-    let gate = Gate::closed();
-    room.upstream.next(Script::say("I am Ada."));
+    let gate = HoldPoint::closed();
+    room.upstream.next(ResponseScript::say("I am Ada."));
     room.upstream
-        .next(Script::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").gated(&gate));
     room.user.post("Count.").await;
     gate.step();
     room.events.wait_for_text("One").await;
     (room, gate)
 }
 
-async fn in_the_middle(backend: TestBackend) -> (EngineTest, Gate) {
+async fn in_the_middle(backend: TestBackend) -> (EngineTest, HoldPoint) {
     in_the_middle_of(blueprint(backend)).await
 }
 
@@ -327,8 +327,8 @@ on_both! {
     async fn a_failed_slot_keeps_its_place_until_a_person_decides(backend) {
         for way in ["retry", "skip", "stop", "message"] {
             let room = blueprint(backend).open().await;
-            room.upstream.next(Script::say("I am Ada."));
-            room.upstream.next(Script::status(400));
+            room.upstream.next(ResponseScript::say("I am Ada."));
+            room.upstream.next(ResponseScript::status(400));
             room.user.post("Count.").await;
             room.settle().await;
             let failed = room.place().await;
@@ -355,7 +355,7 @@ on_both! {
 
     async fn the_tokens_may_end_in_the_middle_of_a_round(backend) {
         let room = blueprint(backend).rules(|it| it.token_limit = 10).open().await;
-        room.upstream.always(Script::stream().role().text("Well.").finish("stop").usage(7, 3).done());
+        room.upstream.always(ResponseScript::stream().role().text("Well.").finish("stop").usage(7, 3).done());
 
         room.user.post("Count.").await;
         room.settle().await;

@@ -19,8 +19,8 @@ use troupe::spaces::space::ReplyOrder;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
 
 /// How many conversations the space has beside the one in which something runs.
 const N_IDLE: i64 = 3_000;
@@ -154,11 +154,11 @@ async fn queued(backend: TestBackend) -> EngineTest {
 }
 
 /// Ada has begun a reply.
-async fn speaking(backend: TestBackend) -> (EngineTest, Gate) {
+async fn speaking(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
-    let gate = Gate::closed();
+    let gate = HoldPoint::closed();
     room.upstream
-        .next(Script::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").gated(&gate));
     room.user.post("Count.").await;
     gate.step();
     room.events.wait_for_text("One").await;

@@ -8,17 +8,17 @@ use troupe::runs::state::ConversationState;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
 
 const LONG: Duration = Duration::from_secs(60);
 
 /// Ada has said "One" of "One two three.".
-async fn writing(backend: TestBackend) -> (EngineTest, Gate) {
+async fn writing(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
-    let gate = Gate::closed();
+    let gate = HoldPoint::closed();
     room.upstream
-        .next(Script::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").gated(&gate));
     room.user.post("Count.").await;
     gate.step();
     room.events.wait_for_text("One").await;

@@ -6,19 +6,19 @@ use serde_json::json;
 
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::ear::Ear;
 use crate::support::fake_mcp_server::ALLOW_LOOPBACK;
 use crate::support::fake_mcp_server::FakeMcpServer;
 use crate::support::fake_mcp_server::tool;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::token_of;
 use crate::support::nodes::Nodes;
 use crate::support::nodes::are_given;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::token_of;
+use crate::support::poll;
 use crate::support::test_space::TestSpace;
-use crate::support::upstream::script::Script;
-use crate::support::wait;
+use crate::support::ws_client::WsClient;
 
 const ROLL: &[(&str, &str, &str)] = &[("c1", "troupe_dice", "{\"roll\":\"3d1+4\"}")];
 
@@ -33,13 +33,13 @@ async fn tail(room: &TestSpace) -> Value {
 }
 
 /// Waits for a question, and gives it.
-async fn question(ear: &Ear) -> Value {
+async fn question(ear: &WsClient) -> Value {
     let is_asked =
         |it: &Value| it["type"] == "tool_approval_updated" && it["approval"]["status"] == "pending";
     ear.wait_for("a question", is_asked).await["approval"].clone()
 }
 
-async fn decide(person: &Person, approval: &Value, approve: bool) -> (u16, Value) {
+async fn decide(person: &HttpClient, approval: &Value, approve: bool) -> (u16, Value) {
     let door = format!("/api/tool_approvals/{}", id(approval));
     person.post(&door, json!({"approve": approve})).await
 }
@@ -70,10 +70,10 @@ async fn open_questions(room: &TestSpace) -> usize {
 on_both! {
     async fn a_character_uses_the_tools_that_its_space_allows_and_no_others(backend) {
         let room = room(backend, json!({"tools": {"dice": "allowed"}})).await;
-        let more = Script::stream().role().text("I roll.").call(0, "c1", "troupe_dice")
+        let more = ResponseScript::stream().role().text("I roll.").call(0, "c1", "troupe_dice")
             .arguments(0, "{\"roll\":\"3d1+4\"}").call(1, "c2", "troupe_time").finish("tool_calls").done();
         room.upstream.next(more);
-        room.upstream.next(Script::say("Seven!"));
+        room.upstream.next(ResponseScript::say("Seven!"));
 
         room.post("Roll, please.").await;
         room.settle().await;
@@ -94,7 +94,7 @@ on_both! {
 
     async fn without_a_word_in_the_settings_no_tool_is_offered(backend) {
         let room = room(backend, json!({})).await;
-        room.upstream.next(Script::stream().role().text("Hello.").call(0, "c1", "troupe_dice").finish("tool_calls").done());
+        room.upstream.next(ResponseScript::stream().role().text("Hello.").call(0, "c1", "troupe_dice").finish("tool_calls").done());
 
         room.post("Roll, please.").await;
         room.settle().await;
@@ -107,15 +107,15 @@ on_both! {
     async fn a_moderator_decides_and_no_lower_role(backend) {
         let room = room(backend, json!({"tools": {"dice": "with_approval"}})).await;
         let invite = room.person.invite(id(&room.space), json!({"role": "guest"})).await;
-        let (guest, _) = Person::by_link(room.person.base(), token_of(&invite), "Bob").await;
-        let ear = Ear::on(&guest, room.conversation).await;
-        room.upstream.next(Script::calls(ROLL));
-        room.upstream.next(Script::say("Seven!"));
+        let (guest, _) = HttpClient::by_link(room.person.base(), token_of(&invite), "Bob").await;
+        let ear = WsClient::on(&guest, room.conversation).await;
+        room.upstream.next(ResponseScript::calls(ROLL));
+        room.upstream.next(ResponseScript::say("Seven!"));
 
         room.post("Roll, please.").await;
         let asked = question(&ear).await;
         assert_eq!((asked["tool"].as_str(), asked["arguments"].as_str()), (Some("dice"), Some("{\"roll\":\"3d1+4\"}")));
-        let late = Ear::open(&guest).await.subscribe(room.conversation, None).await;
+        let late = WsClient::open(&guest).await.subscribe(room.conversation, None).await;
         assert_eq!(late["snapshot"]["tool_approvals"], json!([asked]));
         assert_eq!(decide(&guest, &asked, true).await.0, 403);
         assert_eq!(room.upstream.n_requests(), 1, "nothing goes on before somebody decides");
@@ -136,10 +136,10 @@ on_both! {
         let servers = json!([{"label": "wiki", "url": server.url, "allowed_tools": ["search", "delete"]}]);
         let settings = json!({"settings": {"tool_servers": servers}});
         let room = TestSpace::open_with(backend, settings, &["Mina"], ALLOW_LOOPBACK).await;
-        let ear = Ear::on(&room.person, room.conversation).await;
+        let ear = WsClient::on(&room.person, room.conversation).await;
         let both = [("c1", "mcp_wiki_search", "{\"q\":\"x\"}"), ("c2", "mcp_wiki_delete", "{\"q\":\"y\"}")];
-        room.upstream.next(Script::calls(&both));
-        room.upstream.next(Script::say("Found."));
+        room.upstream.next(ResponseScript::calls(&both));
+        room.upstream.next(ResponseScript::say("Found."));
 
         room.post("Look, please.").await;
         for (name, approve) in [("wiki: search", true), ("wiki: delete", false)] {
@@ -160,8 +160,8 @@ on_both! {
 
     async fn a_stop_ends_the_waiting_and_closes_the_question(backend) {
         let room = room(backend, json!({"tools": {"dice": "with_approval"}})).await;
-        let ear = Ear::on(&room.person, room.conversation).await;
-        room.upstream.next(Script::calls(ROLL));
+        let ear = WsClient::on(&room.person, room.conversation).await;
+        room.upstream.next(ResponseScript::calls(ROLL));
 
         room.post("Roll, please.").await;
         let asked = question(&ear).await;
@@ -176,18 +176,18 @@ on_both! {
 
     async fn a_dead_nodes_approval_is_requested_again_and_the_old_one_is_void(backend) {
         let mut room = room(backend, json!({"tools": {"dice": "with_approval"}})).await;
-        let ear = Ear::on(&room.person, room.conversation).await;
+        let ear = WsClient::on(&room.person, room.conversation).await;
         for _ in 0..2 {
-            room.upstream.next(Script::calls(ROLL));
+            room.upstream.next(ResponseScript::calls(ROLL));
         }
-        room.upstream.next(Script::say("Seven!"));
+        room.upstream.next(ResponseScript::say("Seven!"));
         room.post("Roll, please.").await;
         let old = question(&ear).await;
 
         room.server.kill9();
         room.server.restart().await;
-        let ear = Ear::on(&room.person, room.conversation).await;
-        let new = wait::until("it is asked anew", async || {
+        let ear = WsClient::on(&room.person, room.conversation).await;
+        let new = poll::until("it is asked anew", async || {
             let late = ear.subscribe(room.conversation, None).await;
             let open = late["snapshot"]["tool_approvals"].as_array().unwrap().clone();
             open.into_iter().find(|it| it["id"] != old["id"])
@@ -204,7 +204,7 @@ on_both! {
         let room = room(backend, json!({"tools": {"dice": "allowed"}})).await;
         let space = format!("/api/spaces/{}", id(&room.space));
         expect(200, room.person.patch(&space, json!({"token_limit": 25})).await);
-        room.upstream.always(Script::calls(ROLL)); // 10 tokens each time
+        room.upstream.always(ResponseScript::calls(ROLL)); // 10 tokens each time
 
         room.post("Roll, please.").await;
         room.settle().await;
@@ -218,8 +218,8 @@ on_both! {
 
     async fn the_usage_of_a_run_is_estimated_when_one_of_its_calls_is(backend) {
         let room = room(backend, json!({"tools": {"dice": "allowed"}})).await;
-        room.upstream.next(Script::calls(ROLL));
-        room.upstream.next(Script::stream().role().words("Seven!").finish("stop").done());
+        room.upstream.next(ResponseScript::calls(ROLL));
+        room.upstream.next(ResponseScript::stream().role().words("Seven!").finish("stop").done());
 
         room.post("Roll, please.").await;
         room.settle().await;
@@ -236,8 +236,8 @@ on_both! {
     async fn a_model_that_calls_for_ever_is_made_to_speak(backend) {
         let room = room(backend, json!({"tools": {"dice": "allowed"}})).await;
         room.upstream.answer_with(|body| match body["tool_choice"] == "none" {
-            true => Script::say("Enough."),
-            false => Script::calls(ROLL),
+            true => ResponseScript::say("Enough."),
+            false => ResponseScript::calls(ROLL),
         });
 
         room.post("Roll, please.").await;
@@ -260,8 +260,8 @@ async fn a_decision_on_another_node_is_applied() {
     let settings = json!({"settings": {"tools": {"dice": "with_approval"}}});
     expect(200, nodes.ann.patch(&space, settings).await);
     let ear = nodes.ws_client().await;
-    nodes.upstream.next(Script::calls(ROLL));
-    nodes.upstream.next(Script::say("Seven!"));
+    nodes.upstream.next(ResponseScript::calls(ROLL));
+    nodes.upstream.next(ResponseScript::say("Seven!"));
 
     nodes.post("Roll, please.").await;
     let asked = question(&ear).await;

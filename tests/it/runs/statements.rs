@@ -6,8 +6,8 @@ use troupe::runs::run;
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::support::statements::Statements;
-use crate::support::upstream::script::Script;
 
 /// What was once measured, in statements beside BEGIN and COMMIT; more is a step back.
 const A_POST: usize = 10;
@@ -22,7 +22,9 @@ async fn measure(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>
     let mut costs = Vec::new();
     // The first evening warms up: connections are opened, statements prepared.
     for (n_evening, n_deltas) in [10, 10, 1_000].into_iter().enumerate() {
-        let script = (0..n_deltas).fold(Script::stream().role(), |it, n| it.text(&format!("{n} ")));
+        let script = (0..n_deltas).fold(ResponseScript::stream().role(), |it, n| {
+            it.text(&format!("{n} "))
+        });
         room.upstream
             .always(script.finish("stop").usage(7, n_deltas).done());
         take(&room);

@@ -11,7 +11,7 @@ use troupe::runs::run::RunUsage;
 
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 /// More than any report of a scripted model.
 const FORTY_WORDS: &str = "one two three four five six seven eight nine ten eleven twelve thirteen \
@@ -64,7 +64,7 @@ on_both! {
     async fn a_reply_without_reported_usage_is_estimated_and_marked(backend) {
         let room = EngineTest::builder(backend).open().await;
         let thought = json!({"reasoning_content": "Let me count. "});
-        room.upstream.always(Script::stream().role().delta(thought).words("One two.").finish("stop").done());
+        room.upstream.always(ResponseScript::stream().role().delta(thought).words("One two.").finish("stop").done());
 
         room.asks().await;
 
@@ -76,7 +76,7 @@ on_both! {
     async fn a_stopped_reply_is_counted_once_whether_its_text_is_kept_or_not(backend) {
         for keep_partial in [false, true] {
             let room = EngineTest::builder(backend).open().await;
-            room.upstream.always(Script::stream().role().words(FORTY_WORDS).hang());
+            room.upstream.always(ResponseScript::stream().role().words(FORTY_WORDS).hang());
             room.user.post("Count.").await;
             room.has_streamed(FORTY_WORDS).await;
 
@@ -91,8 +91,8 @@ on_both! {
 
     async fn a_reply_that_fails_after_forty_words_costs_them(backend) {
         for fails in [
-            Script::stream().role().words(FORTY_WORDS),
-            Script::stream().role().words(FORTY_WORDS).error("The engine overheated."),
+            ResponseScript::stream().role().words(FORTY_WORDS),
+            ResponseScript::stream().role().words(FORTY_WORDS).error("The engine overheated."),
         ] {
             let room = EngineTest::builder(backend).open().await;
             room.upstream.always(fails);
@@ -111,7 +111,7 @@ on_both! {
             .open()
             .await;
         let flood = "data: {\"choices\": [{\"delta\": {\"content\": \"na na na na na \"}}]}\n\n";
-        room.upstream.always(Script::stream().forever(flood, Duration::ZERO));
+        room.upstream.always(ResponseScript::stream().forever(flood, Duration::ZERO));
 
         room.asks().await;
 
@@ -124,7 +124,7 @@ on_both! {
 
     async fn a_call_that_was_refused_costs_nothing(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.always(Script::status(400));
+        room.upstream.always(ResponseScript::status(400));
 
         room.asks().await;
 
@@ -134,9 +134,9 @@ on_both! {
 
     async fn every_call_that_was_answered_counts_also_the_one_that_was_tried_again(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.next(Script::status(503));
-        room.upstream.next(Script::stream().role().reset());
-        room.upstream.next(Script::say("One two."));
+        room.upstream.next(ResponseScript::status(503));
+        room.upstream.next(ResponseScript::stream().role().reset());
+        room.upstream.next(ResponseScript::say("One two."));
 
         room.asks().await;
 
@@ -156,7 +156,7 @@ on_both! {
             (i64::MIN, -1, None),
         ] {
             let room = EngineTest::builder(backend).open().await;
-            let said = Script::stream().role().words("One two.").finish("stop");
+            let said = ResponseScript::stream().role().words("One two.").finish("stop");
             let usage = json!({"prompt_tokens": prompt, "completion_tokens": completion});
             room.upstream.always(said.event(&json!({"choices": [], "usage": usage})).done());
 
@@ -177,7 +177,7 @@ on_both! {
 
     async fn what_a_run_cost_before_it_was_handed_back_is_part_of_its_usage(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.next(Script::stream().role().words("One").hang());
+        room.upstream.next(ResponseScript::stream().role().words("One").hang());
         room.user.post("Count.").await;
         room.events.wait_for_text("One").await;
 
@@ -188,7 +188,7 @@ on_both! {
         assert_eq!(handed_back.usage, estimated(room.sent(0), "One"));
         assert_eq!(room.tokens_used().await, 0, "it has not ended");
         let node = room.another_node();
-        room.upstream.next(Script::say("One two."));
+        room.upstream.next(ResponseScript::say("One two."));
         node.start().await.unwrap();
         room.until("it is answered", async |it| it.only_run().await.status == RunStatus::Succeeded).await;
         let expected = run::RunUsage::sum(handed_back.usage, Some(RunUsage {
@@ -203,7 +203,7 @@ on_both! {
 
     async fn what_was_handed_back_and_is_then_canceled_is_counted(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.next(Script::stream().role().words("One").hang());
+        room.upstream.next(ResponseScript::stream().role().words("One").hang());
         room.user.post("Count.").await;
         room.events.wait_for_text("One").await;
         room.engine.drain(Duration::ZERO).await;

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::support::chat_files::bring;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::file_uploads::bring;
+use crate::support::http_client::HttpClient;
 use crate::support::v1_client::V1Client;
 
 /// The values that mark the writes that were answered with 2xx.
@@ -18,13 +18,13 @@ pub struct AcknowledgedWrites {
 
 /// Who writes (`ann`), and where.
 pub struct Writer {
-    pub person: Person,
+    pub person: HttpClient,
     pub program: V1Client,
     pub conversation: i64,
 }
 
 impl Writer {
-    pub async fn new(person: &Person, conversation: i64) -> Writer {
+    pub async fn new(person: &HttpClient, conversation: i64) -> Writer {
         Writer {
             person: person.clone(),
             program: V1Client::new(person).await,
@@ -57,7 +57,7 @@ impl AcknowledgedWrites {
             .await;
         self.record(made.0, "spaces.name", name);
 
-        Person::sign_in(writer.person.base(), "ann").await;
+        HttpClient::sign_in(writer.person.base(), "ann").await;
         self.n_sessions += 1;
 
         let file = include_bytes!("../../fixtures/presets/modern.json");
@@ -84,7 +84,7 @@ impl AcknowledgedWrites {
     }
 
     /// The acknowledged writes that another connection does not find.
-    pub async fn missing(&self, facts: &mut Facts) -> Vec<String> {
+    pub async fn missing(&self, facts: &mut DatabaseFacts) -> Vec<String> {
         let mut missing = Vec::new();
         for (column, value) in &self.rows {
             let (table, name) = column.split_once('.').expect("a table and a column");

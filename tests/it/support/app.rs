@@ -19,8 +19,8 @@ use crate::support::api_contract;
 use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::migrated_database;
-use crate::support::person::Person;
-use crate::support::person::look_at_every_answer;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::look_at_every_answer;
 
 /// A running server. It must be closed, so that a test sees whether it ends in order.
 pub struct TestApp {
@@ -115,13 +115,13 @@ impl TestApp {
     }
 
     /// The admin of a fresh server, signed in.
-    pub async fn admin(&self) -> Person {
-        Person::set_up(&self.base, "admin").await
+    pub async fn admin(&self) -> HttpClient {
+        HttpClient::set_up(&self.base, "admin").await
     }
 
     /// Somebody else with an account, signed in. Takes a server with open registration.
-    pub async fn register(&self, username: &str) -> Person {
-        Person::register(&self.base, username).await
+    pub async fn register(&self, username: &str) -> HttpClient {
+        HttpClient::register(&self.base, username).await
     }
 
     /// Stops the server and waits until it has ended in order.

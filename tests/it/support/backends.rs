@@ -259,7 +259,7 @@ mod tests {
     use super::fresh_database;
     use super::migrated_database;
     use super::with_database;
-    use crate::support::facts::Facts;
+    use crate::support::database_facts::DatabaseFacts;
 
     #[test]
     fn a_database_url_keeps_its_host_and_its_parameters() {
@@ -279,11 +279,11 @@ mod tests {
             let two = migrated_database(&backend).await;
             let add = "INSERT INTO users (username, username_key, display_name, created_at) VALUES ('ann', 'ann', 'Ann', 0)";
 
-            Facts::open(&one).await.execute(add).await;
+            DatabaseFacts::open(&one).await.execute(add).await;
 
             let count = "SELECT CAST(count(*) AS TEXT) FROM users";
-            assert_eq!(Facts::open(&one).await.number(count).await, 1);
-            assert_eq!(Facts::open(&two).await.number(count).await, 0);
+            assert_eq!(DatabaseFacts::open(&one).await.number(count).await, 1);
+            assert_eq!(DatabaseFacts::open(&two).await.number(count).await, 0);
         }
 
         async fn two_tests_never_share_a_database(backend) {
@@ -291,7 +291,7 @@ mod tests {
             let two = fresh_database(&backend).await;
             assert_ne!(one.url(), two.url());
 
-            let rows = Facts::open(&one).await.rows("SELECT '1', NULL").await;
+            let rows = DatabaseFacts::open(&one).await.rows("SELECT '1', NULL").await;
             assert_eq!(rows, [[Some("1".to_owned()), None]]);
         }
     }

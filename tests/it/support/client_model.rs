@@ -15,12 +15,12 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::support::ear::Socket;
-use crate::support::ear::connect;
-use crate::support::person::Person;
-use crate::support::timeline::Then;
-use crate::support::timeline::Timeline;
-use crate::support::wait::DEADLINE;
+use crate::support::http_client::HttpClient;
+use crate::support::poll::DEADLINE;
+use crate::support::timeline_model::Then;
+use crate::support::timeline_model::Timeline;
+use crate::support::ws_client::Socket;
+use crate::support::ws_client::connect;
 
 /// How long a tab waits before it knocks again.
 const RECONNECT_DELAY: Duration = Duration::from_millis(50);
@@ -45,7 +45,7 @@ struct ClientState {
 
 impl ClientModel {
     /// Opens a tab and waits for its first snapshot.
-    pub async fn open(person: &Person, conversation: i64) -> ClientModel {
+    pub async fn open(person: &HttpClient, conversation: i64) -> ClientModel {
         let shown = Arc::new(Mutex::new(ClientState::default()));
         let (told, changed) = watch::channel(0);
         let is_awake = watch::Sender::new(true);
@@ -145,7 +145,7 @@ impl Drop for ClientModel {
 
 /// The side of the tab that talks.
 struct Tab {
-    person: Person,
+    person: HttpClient,
     conversation: i64,
     shown: Arc<Mutex<ClientState>>,
     told: watch::Sender<u64>,

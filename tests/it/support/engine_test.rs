@@ -36,23 +36,23 @@ use troupe::spaces::space;
 
 use crate::support::api_contract;
 use crate::support::backends::TestDatabase;
+use crate::support::database_facts::DatabaseFacts;
 use crate::support::engine_test_builder::connect;
 use crate::support::engine_test_builder::start_node;
 use crate::support::event_invariants;
 use crate::support::event_recorder::EventRecorder;
-use crate::support::facts::Facts;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::fixtures;
 use crate::support::invariants;
+use crate::support::poll;
+use crate::support::poll::DEADLINE;
 use crate::support::postgres_proxy::PostgresProxy;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
-use crate::support::wait::DEADLINE;
 
 /// A conversation, and all it stands on.
 pub struct EngineTest {
     pub engine: RunEngine,
     pub user: TestUser,
-    pub upstream: Upstream,
+    pub upstream: FakeProvider,
     pub clock: Clock,
     pub db: Db,
     pub events: EventRecorder,
@@ -247,13 +247,13 @@ impl EngineTest {
     }
 
     /// The database, read past the engine.
-    pub async fn facts(&self) -> Facts {
-        Facts::open(&self.database).await
+    pub async fn facts(&self) -> DatabaseFacts {
+        DatabaseFacts::open(&self.database).await
     }
 
     /// Waits for a fact that nobody announces.
     pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut(&Self) -> bool) {
-        wait::until(what, async || holds(self).await.then_some(())).await;
+        poll::until(what, async || holds(self).await.then_some(())).await;
     }
 
     /// Waits until this node executes nothing any more.

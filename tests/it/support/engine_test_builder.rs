@@ -25,10 +25,10 @@ use crate::support::engine_test::EngineTest;
 use crate::support::engine_test::TestUser;
 use crate::support::event_recorder::EventRecorder;
 use crate::support::fake_postgres_clock;
+use crate::support::fake_provider::server::FakeProvider;
 use crate::support::fixtures;
 use crate::support::model_call;
 use crate::support::postgres_proxy::PostgresProxy;
-use crate::support::upstream::server::Upstream;
 
 /// What a room is like before anybody enters.
 pub struct EngineTestBuilder {
@@ -125,7 +125,7 @@ impl EngineTestBuilder {
             false => None,
         };
         let db = connect(wire.as_ref().map_or(database.url(), PostgresProxy::url)).await;
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let clock = Clock::manual();
         let models = models();
         let placed = fixtures::insert_fixtures(

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::timeline::Then;
-use crate::support::timeline::Timeline;
+use crate::support::timeline_model::Then;
+use crate::support::timeline_model::Timeline;
 
 /// Every breach of the laws of events in a log.
 pub fn violations(log: &[Value]) -> Vec<String> {

@@ -12,7 +12,7 @@ use troupe::realtime::outbox::NextItem;
 use troupe::realtime::outbox::Outbox;
 use troupe::realtime::topic::Topic;
 
-use crate::support::wait::DEADLINE;
+use crate::support::poll::DEADLINE;
 
 /// Listens from the moment it was made.
 pub struct EventRecorder {

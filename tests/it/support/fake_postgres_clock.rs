@@ -2,12 +2,12 @@
 //! which is as far from it as the test says.
 
 use crate::support::backends::TestDatabase;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
 
 /// Gives it to a database; whoever connects from now on is told that time.
 pub async fn install(database: &TestDatabase) {
     let name = database.url().rsplit('/').next().unwrap_or_default();
-    let mut facts = Facts::open(database).await;
+    let mut facts = DatabaseFacts::open(database).await;
     facts
         .execute(&format!(
             "CREATE SCHEMA hand;
@@ -21,7 +21,7 @@ pub async fn install(database: &TestDatabase) {
 }
 
 /// Has it answer only after so many seconds.
-pub async fn delay(facts: &mut Facts, seconds: f64) {
+pub async fn delay(facts: &mut DatabaseFacts, seconds: f64) {
     let slow = format!(
         "CREATE OR REPLACE FUNCTION hand.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS
            'BEGIN PERFORM pg_sleep({seconds}); RETURN pg_catalog.clock_timestamp(); END'"
@@ -30,7 +30,7 @@ pub async fn delay(facts: &mut Facts, seconds: f64) {
 }
 
 /// Sets it so many hours ahead of the right time, or back.
-pub async fn set(facts: &mut Facts, hours: i64) {
+pub async fn set(facts: &mut DatabaseFacts, hours: i64) {
     let set = format!("UPDATE hand.clock SET ahead = '{hours} hours'");
     facts.execute(&set).await;
 }

@@ -4,18 +4,18 @@
 //! so one snapshot. `at_rest` holds when nothing is queued or running any more. What a client
 //! heard is judged in `hearing.rs`.
 
-use crate::support::facts::Facts;
-use crate::support::facts::word;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::database_facts::word;
 
 /// A law, and the statement that finds who breaks it: one text column, a row for each breach.
 #[derive(Clone)]
-struct Law {
+struct Invariant {
     name: &'static str,
     breaches: String,
 }
 
 /// Laws that hold at every instant; empty when all do.
-pub async fn at_any_instant(facts: &mut Facts) -> Vec<String> {
+pub async fn at_any_instant(facts: &mut DatabaseFacts) -> Vec<String> {
     let laws = [
         one_of_each(facts),
         runs_are_whole(facts),
@@ -30,9 +30,9 @@ pub async fn at_any_instant(facts: &mut Facts) -> Vec<String> {
 }
 
 /// Laws that hold when the scheduler has nothing left to do; empty when all do.
-pub async fn at_rest(facts: &mut Facts) -> Vec<String> {
+pub async fn at_rest(facts: &mut DatabaseFacts) -> Vec<String> {
     let mut found = at_any_instant(facts).await;
-    let unfinished = Law {
+    let unfinished = Invariant {
         name: "I8: at rest no run is queued or running",
         breaches: format!(
             "SELECT {} || ' ' || status FROM conversation_runs WHERE status IN ('queued', 'running')",
@@ -43,7 +43,7 @@ pub async fn at_rest(facts: &mut Facts) -> Vec<String> {
     found
 }
 
-async fn broken(facts: &mut Facts, laws: Vec<Law>) -> Vec<String> {
+async fn broken(facts: &mut DatabaseFacts, laws: Vec<Invariant>) -> Vec<String> {
     let mut found = Vec::new();
     for law in laws {
         let rows = facts.rows(&law.breaches).await;
@@ -56,7 +56,7 @@ async fn broken(facts: &mut Facts, laws: Vec<Law>) -> Vec<String> {
 }
 
 /// I1, S1, S2: one running and one queued run, one active round of each conversation.
-fn one_of_each(facts: &Facts) -> Vec<Law> {
+fn one_of_each(facts: &DatabaseFacts) -> Vec<Invariant> {
     let conversation = facts.text("conversation_id");
     let runs = |status: &str| {
         format!(
@@ -64,15 +64,15 @@ fn one_of_each(facts: &Facts) -> Vec<Law> {
         )
     };
     vec![
-        Law {
+        Invariant {
             name: "I1: a conversation has at most one running run",
             breaches: runs("running"),
         },
-        Law {
+        Invariant {
             name: "I1: a conversation has at most one queued run",
             breaches: runs("queued"),
         },
-        Law {
+        Invariant {
             name: "I1: a conversation has at most one active round",
             breaches: format!(
                 "SELECT 'conversation ' || {conversation} FROM conversation_rounds WHERE status = 'active' GROUP BY conversation_id HAVING count(*) > 1"
@@ -82,22 +82,22 @@ fn one_of_each(facts: &Facts) -> Vec<Law> {
 }
 
 /// S13, and that an ended run says when it ended.
-fn runs_are_whole(facts: &Facts) -> Vec<Law> {
+fn runs_are_whole(facts: &DatabaseFacts) -> Vec<Invariant> {
     let run = facts.hex("id");
     vec![
-        Law {
+        Invariant {
             name: "S14: a canceled run says why, and which post superseded it",
             breaches: format!(
                 "SELECT {run} FROM conversation_runs WHERE (status = 'canceled') <> (canceled_because IS NOT NULL) OR (superseded_by_message_id IS NOT NULL) <> COALESCE(canceled_because = 'superseded_by_message', FALSE)"
             ),
         },
-        Law {
+        Invariant {
             name: "S13: a running run has an owner, a lease, a heartbeat and a cutoff",
             breaches: format!(
                 "SELECT {run} FROM conversation_runs WHERE status = 'running' AND (worker_id IS NULL OR lease < 1 OR heartbeat_at IS NULL OR started_at IS NULL OR cutoff_seq IS NULL)"
             ),
         },
-        Law {
+        Invariant {
             name: "S3: an ended run has an end, a failed one a reason",
             breaches: format!(
                 "SELECT {run} || ' ' || status FROM conversation_runs WHERE (status IN ('succeeded', 'failed', 'canceled', 'skipped') AND finished_at IS NULL) OR (status = 'failed' AND error IS NULL)"
@@ -107,16 +107,16 @@ fn runs_are_whole(facts: &Facts) -> Vec<Law> {
 }
 
 /// I2 and I3: a round that generates has a run to wait for, a resting one has none queued.
-fn rounds_move_on(facts: &Facts) -> Vec<Law> {
+fn rounds_move_on(facts: &DatabaseFacts) -> Vec<Invariant> {
     let round = facts.hex("r.id");
     vec![
-        Law {
+        Invariant {
             name: "I2: an active, generating round has a queued or running run",
             breaches: format!(
                 "SELECT {round} FROM conversation_rounds r WHERE r.status = 'active' AND r.state = 'generating' AND NOT EXISTS (SELECT 1 FROM conversation_runs x WHERE x.conversation_id = r.conversation_id AND x.status IN ('queued', 'running'))"
             ),
         },
-        Law {
+        Invariant {
             name: "I3: a paused or failed round has no queued run",
             breaches: format!(
                 "SELECT {round} FROM conversation_rounds r WHERE r.status = 'active' AND r.state IN ('paused', 'failed') AND EXISTS (SELECT 1 FROM conversation_runs x WHERE x.round_id = r.id AND x.status = 'queued')"
@@ -126,13 +126,13 @@ fn rounds_move_on(facts: &Facts) -> Vec<Law> {
 }
 
 /// I4: before the cursor all is settled, behind it nothing is.
-fn cursors(facts: &Facts) -> Vec<Law> {
+fn cursors(facts: &DatabaseFacts) -> Vec<Invariant> {
     let slot = format!(
         "{} || ' slot ' || {} || ' ' || s.status",
         facts.hex("r.id"),
         facts.text("s.position")
     );
-    vec![Law {
+    vec![Invariant {
         name: "I4: slots before the cursor are spoken or skipped, slots after it are pending",
         breaches: format!(
             "SELECT {slot} FROM round_slots s JOIN conversation_rounds r ON r.id = s.round_id \
@@ -142,51 +142,51 @@ fn cursors(facts: &Facts) -> Vec<Law> {
 }
 
 /// I5, C1, C2: a run and its one text live and die together. A branch's clones are not counted.
-fn texts(facts: &Facts) -> Vec<Law> {
+fn texts(facts: &DatabaseFacts) -> Vec<Invariant> {
     let run = facts.hex("r.id");
     let by_run = facts.hex("m.conversation_run_id");
     // A branch's clones keep the runs of their origin, which are of another conversation.
     let message = "SELECT 1 FROM messages m WHERE m.conversation_run_id = r.id AND m.conversation_id = r.conversation_id";
     let swipe = "SELECT 1 FROM message_swipes w JOIN messages m ON m.id = w.message_id WHERE w.conversation_run_id = r.id AND m.conversation_id = r.conversation_id";
     vec![
-        Law {
+        Invariant {
             name: "C1: a run gives at most one message",
             breaches: format!(
                 "SELECT {by_run} FROM messages m WHERE m.conversation_run_id IS NOT NULL AND m.origin_message_id IS NULL GROUP BY m.conversation_run_id HAVING count(*) > 1"
             ),
         },
-        Law {
+        Invariant {
             name: "C1: a run gives at most one swipe",
             breaches: format!(
                 "SELECT {} FROM message_swipes w JOIN messages m ON m.id = w.message_id JOIN conversation_runs r ON r.id = w.conversation_run_id WHERE m.conversation_id = r.conversation_id GROUP BY w.conversation_run_id HAVING count(*) > 1",
                 facts.hex("w.conversation_run_id")
             ),
         },
-        Law {
+        Invariant {
             name: "C2: a run that succeeded has its text",
             breaches: format!(
                 "SELECT {run} || ' ' || r.kind FROM conversation_runs r WHERE r.status = 'succeeded' AND NOT EXISTS ({message}) AND NOT EXISTS ({swipe})"
             ),
         },
-        Law {
+        Invariant {
             name: "C2: a run that did not succeed has no text, unless a stop kept it",
             breaches: format!(
                 "SELECT {run} || ' ' || r.status FROM conversation_runs r WHERE r.status NOT IN ('succeeded', 'canceled') AND (EXISTS ({message}) OR EXISTS ({swipe}))"
             ),
         },
-        Law {
+        Invariant {
             name: "I11: the text of a canceled run is kept only by a stop that asked for it",
             breaches: format!(
                 "SELECT {run} FROM conversation_runs r JOIN messages m ON m.conversation_run_id = r.id WHERE r.status = 'canceled' AND m.origin_message_id IS NULL AND CAST(m.metadata AS TEXT) NOT LIKE '%\"stopped\"%'"
             ),
         },
-        Law {
+        Invariant {
             name: "I5: a regenerate gives no message, only a text of its target",
             breaches: format!(
                 "SELECT {run} FROM conversation_runs r WHERE r.kind = 'regenerate' AND EXISTS ({message})"
             ),
         },
-        Law {
+        Invariant {
             name: "I5: what a message shows is its text at the active position",
             breaches: format!(
                 "SELECT 'message ' || {} FROM messages m WHERE EXISTS (SELECT 1 FROM message_swipes w WHERE w.message_id = m.id) AND NOT EXISTS (SELECT 1 FROM message_swipes w WHERE w.message_id = m.id AND w.position = m.active_swipe AND w.content = m.content)",
@@ -197,9 +197,9 @@ fn texts(facts: &Facts) -> Vec<Law> {
 }
 
 /// What a conversation stores about its newest messages is what a search finds.
-fn newest(facts: &Facts) -> Vec<Law> {
+fn newest(facts: &DatabaseFacts) -> Vec<Invariant> {
     let visible = "FROM messages m WHERE m.conversation_id = c.id AND m.visibility <> 'hidden'";
-    vec![Law {
+    vec![Invariant {
         name: "L22: the stored newest messages of a conversation are those that a search finds",
         breaches: format!(
             "SELECT 'conversation ' || {} FROM conversations c WHERE \
@@ -212,7 +212,7 @@ fn newest(facts: &Facts) -> Vec<Law> {
 }
 
 /// I6, T1: the numbers of a timeline are 1, 2, 3 … without a gap; a branch may have gaps.
-fn numbers(facts: &Facts) -> Vec<Law> {
+fn numbers(facts: &DatabaseFacts) -> Vec<Invariant> {
     let name = format!(
         "'conversation ' || {} || ': ' || {} || ' messages up to ' || {}",
         facts.text("c.id"),
@@ -220,13 +220,13 @@ fn numbers(facts: &Facts) -> Vec<Law> {
         facts.text("max(m.seq)")
     );
     vec![
-        Law {
+        Invariant {
             name: "T1: seq is 1..n without gaps",
             breaches: format!(
                 "SELECT {name} FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE c.kind <> 'branch' GROUP BY c.id HAVING count(*) <> max(m.seq) OR min(m.seq) <> 1 OR count(DISTINCT m.seq) <> count(*)"
             ),
         },
-        Law {
+        Invariant {
             name: "I7: no message is newer than its conversation",
             breaches: format!(
                 "SELECT 'message ' || {} FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.rev > c.rev",

@@ -29,8 +29,8 @@ use troupe::llm::request::Request;
 use troupe::llm::secret::Secret;
 use troupe::llm::tokens;
 
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
 
 /// The key that every provider here has, and that nobody may ever see again.
 pub const KEY: &str = "planted-key";
@@ -59,7 +59,7 @@ pub fn egress() -> OutboundClient {
     OutboundClient::new(Arc::new(SystemResolver), true).expect("TLS can be set up")
 }
 
-pub fn provider(upstream: &Upstream) -> Arc<dyn Provider> {
+pub fn provider(upstream: &FakeProvider) -> Arc<dyn Provider> {
     registry()
         .provider(&spec(&upstream.base_url()))
         .expect("the settings are right")
@@ -87,7 +87,7 @@ pub fn patient_watches() -> CallLimits {
 }
 
 /// Lets Ada speak.
-pub async fn call_model(upstream: &Upstream, watches: CallLimits) -> GenerationOutcome {
+pub async fn call_model(upstream: &FakeProvider, watches: CallLimits) -> GenerationOutcome {
     let (outcome, heard) = call_model_with_deltas(&*provider(upstream), watches).await;
     assert_eq!(
         text(&outcome),
@@ -180,8 +180,8 @@ pub fn estimated(said: &str) -> Option<UsageTotal> {
 }
 
 /// The beginning of an answer.
-pub fn started_script() -> Script {
-    Script::stream().role().words("Once upon a time")
+pub fn started_script() -> ResponseScript {
+    ResponseScript::stream().role().words("Once upon a time")
 }
 
 /// A call that goes on in the background.
@@ -200,7 +200,7 @@ impl Sink for TextSink {
 }
 
 impl RunningCall {
-    pub fn start(upstream: &Upstream, watches: CallLimits) -> Self {
+    pub fn start(upstream: &FakeProvider, watches: CallLimits) -> Self {
         let provider = provider(upstream);
         let cancel = CancellationToken::new();
         let token = cancel.clone();

@@ -1,8 +1,8 @@
 //! A form with one file, as a browser sends it, and files as they are answered.
 
-use crate::support::answer::Answer;
-use crate::support::person::Person;
-use crate::support::person::http_client;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::http_client;
+use crate::support::http_response::Answer;
 use reqwest::Method;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub fn multipart_body(field: &str, name: &str, bytes: &[u8]) -> (String, Vec<u8>
 }
 
 /// Brings a file to a door.
-pub async fn upload(person: &Person, path: &str, name: &str, bytes: &[u8]) -> (u16, Value) {
+pub async fn upload(person: &HttpClient, path: &str, name: &str, bytes: &[u8]) -> (u16, Value) {
     send(
         person,
         Method::POST,
@@ -34,7 +34,7 @@ pub async fn upload(person: &Person, path: &str, name: &str, bytes: &[u8]) -> (u
 
 /// Sends a form to a door.
 pub async fn send(
-    person: &Person,
+    person: &HttpClient,
     method: Method,
     path: &str,
     (kind, body): (String, Vec<u8>),

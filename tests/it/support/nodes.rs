@@ -8,15 +8,15 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::ear::Ear;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::root_of;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::root_of;
+use crate::support::poll;
 use crate::support::redis::RedisServer;
-use crate::support::redis_line::RedisLine;
+use crate::support::redis_proxy::RedisProxy;
 use crate::support::test_space::model_env;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
+use crate::support::ws_client::WsClient;
 
 /// Nothing but Redis brings word from one node to the other within a test: heartbeats are far
 /// apart. What the database tells by itself comes every few seconds.
@@ -33,11 +33,11 @@ pub struct Nodes {
     /// Works.
     pub back: TestApp,
     pub redis: RedisServer,
-    pub front_proxy: RedisLine,
-    pub back_proxy: RedisLine,
-    pub upstream: Upstream,
+    pub front_proxy: RedisProxy,
+    pub back_proxy: RedisProxy,
+    pub upstream: FakeProvider,
     /// At the front.
-    pub ann: Person,
+    pub ann: HttpClient,
     pub space: Value,
     pub conversation: i64,
 }
@@ -66,9 +66,9 @@ impl Nodes {
 
     /// The same over a Redis that need not answer.
     pub async fn open_over(redis: RedisServer, env: &[(&str, &str)]) -> Nodes {
-        let front_line = RedisLine::to(redis.port()).await;
-        let back_line = RedisLine::to(redis.port()).await;
-        let upstream = Upstream::start().await;
+        let front_line = RedisProxy::to(redis.port()).await;
+        let back_line = RedisProxy::to(redis.port()).await;
+        let upstream = FakeProvider::start().await;
         let base_url = upstream.base_url();
         let common = [FAR_APART, &model_env(&base_url)].concat();
         let (front_url, back_url) = (front_line.url(), back_line.url());
@@ -101,7 +101,7 @@ impl Nodes {
 
     /// Waits until both hear what the other says.
     pub async fn wait_until_connected(&self) {
-        wait::until("the nodes hear each other", async || {
+        poll::until("the nodes hear each other", async || {
             let both = [&self.front, &self.back];
             let lines = both.map(|it| it.app.hub.bus().state().expect("there is a Redis").clone());
             let are_heard = lines
@@ -113,18 +113,18 @@ impl Nodes {
     }
 
     /// Ann at the other node.
-    pub fn ann_on_back_node(&self) -> Person {
+    pub fn ann_on_back_node(&self) -> HttpClient {
         self.ann.at_node(&self.back.base)
     }
 
     /// A socket of Ann's at the front.
-    pub async fn ws_client(&self) -> Ear {
-        Ear::on(&self.ann, self.conversation).await
+    pub async fn ws_client(&self) -> WsClient {
+        WsClient::on(&self.ann, self.conversation).await
     }
 
     /// Somebody with a seat in the space, with an account made at the front.
-    pub async fn member(&self, name: &str) -> Person {
-        let person = Person::register(&self.front.base, name).await;
+    pub async fn member(&self, name: &str) -> HttpClient {
+        let person = HttpClient::register(&self.front.base, name).await;
         let space = self.space["id"].as_i64().expect("a numeric id");
         self.ann.add_member(space, &person, "member").await;
         person

@@ -16,9 +16,9 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use crate::support::backends::TestDatabase;
-use crate::support::person::http_client;
+use crate::support::http_client::http_client;
+use crate::support::poll;
 use crate::support::ports::lasting_port;
-use crate::support::wait;
 
 /// One server of a test. It keeps its folder, its port and its settings through restarts.
 pub struct Server {
@@ -117,7 +117,7 @@ impl Server {
     pub async fn launch(&mut self) {
         let said_before = self.output.lines.lock().len();
         self.spawn();
-        let address = wait::until("the server says where it listens", async || {
+        let address = poll::until("the server says where it listens", async || {
             if let Some(exit) = self.exited() {
                 panic!(
                     "the server ended at its start: {exit}\n{}",
@@ -173,7 +173,7 @@ impl Server {
     pub async fn wait_ready(&mut self) {
         let client = http_client();
         let url = format!("{}/readyz", self.url());
-        wait::until("the server is ready", async || {
+        poll::until("the server is ready", async || {
             if let Some(exit) = self.exited() {
                 panic!(
                     "the server ended before it was ready: {exit}\n{}",
@@ -284,7 +284,7 @@ impl Server {
 
     /// Waits for its own end, after `sigterm`.
     pub async fn wait_exit(&mut self) -> ExitStatus {
-        let exit = wait::until("the server leaves", async || self.exited()).await;
+        let exit = poll::until("the server leaves", async || self.exited()).await;
         self.process = None;
         exit
     }

@@ -6,8 +6,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::support::answer::code;
-use crate::support::wait::DEADLINE;
+use crate::support::http_response::code;
+use crate::support::poll::DEADLINE;
 
 /// What came back.
 #[derive(Debug)]

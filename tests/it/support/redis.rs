@@ -8,7 +8,7 @@ use std::process::Stdio;
 use redis::Client;
 use tempfile::TempDir;
 
-use crate::support::wait;
+use crate::support::poll;
 
 /// A private `redis-server`. It goes with this value.
 pub struct RedisServer {
@@ -56,7 +56,7 @@ impl RedisServer {
             .spawn()
             .expect("redis-server is installed: bin/test does that");
         self.process = Some(process);
-        wait::until("Redis answers", async || {
+        poll::until("Redis answers", async || {
             self.ask(&["PING"]).await.ok().map(drop)
         })
         .await;

@@ -6,19 +6,19 @@ use serde_json::json;
 use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
 
 /// Everybody, in the order of the table of rights.
 pub struct RoleFixture {
     pub app: TestApp,
-    pub outsider: Person,
-    pub guest: Person,
-    pub member: Person,
-    pub moderator: Person,
-    pub owner: Person,
-    pub admin: Person,
+    pub outsider: HttpClient,
+    pub guest: HttpClient,
+    pub member: HttpClient,
+    pub moderator: HttpClient,
+    pub owner: HttpClient,
+    pub admin: HttpClient,
     /// The owner's space; the admin has no seat in it.
     pub space: i64,
     /// The document of the space as it was made.
@@ -66,7 +66,7 @@ impl RoleFixture {
     }
 
     /// Makes a person a member: they accept the owner's invitation.
-    pub async fn add_member(&self, person: &Person, role: &str) -> i64 {
+    pub async fn add_member(&self, person: &HttpClient, role: &str) -> i64 {
         id(&self.owner.add_member(self.space, person, role).await)
     }
 
@@ -76,7 +76,7 @@ impl RoleFixture {
     }
 
     /// Everybody with the name of their column in the table of rights.
-    pub fn all_roles(&self) -> [(&'static str, &Person); 6] {
+    pub fn all_roles(&self) -> [(&'static str, &HttpClient); 6] {
         [
             ("outsider", &self.outsider),
             ("guest", &self.guest),
@@ -89,7 +89,7 @@ impl RoleFixture {
 }
 
 /// Who somebody is.
-pub async fn user_id(person: &Person) -> i64 {
+pub async fn user_id(person: &HttpClient) -> i64 {
     let me = expect(200, person.get("/api/session").await);
     id(&me["user"])
 }

@@ -12,17 +12,17 @@ use zip::ZipArchive;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
 use crate::support::multipart::multipart_body;
 use crate::support::multipart::send;
 use crate::support::multipart::upload;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
 
 /// A space in which much has happened: two people, two characters, versions, a branch, a thread,
 /// something dimmed and something deleted.
-pub async fn create_full_space(ann: &Person, ben: &Person) -> Value {
+pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
     let space = ann
         .create_space(
             "The inn",
@@ -109,7 +109,7 @@ pub async fn create_full_space(ann: &Person, ben: &Person) -> Value {
 }
 
 /// Two books: one takes part before the other in the space, both elsewhere.
-async fn add_lorebooks(ann: &Person, space: &str, conversation: i64, card: i64) {
+async fn add_lorebooks(ann: &HttpClient, space: &str, conversation: i64, card: i64) {
     let mut books = Vec::new();
     for (name, keys) in [
         ("The coast", ["gull", "quay"]),
@@ -130,7 +130,7 @@ async fn add_lorebooks(ann: &Person, space: &str, conversation: i64, card: i64) 
 }
 
 /// The books that take part in a place, in order, with all that is in them.
-async fn linked_books(ann: &Person, place: &str) -> Vec<Value> {
+async fn linked_books(ann: &HttpClient, place: &str) -> Vec<Value> {
     let links = expect(200, ann.get(&format!("{place}/lorebooks")).await);
     let mut books = Vec::new();
     for book in links["lorebook_ids"].as_array().unwrap() {
@@ -170,7 +170,7 @@ pub fn assets_in(zip: &[u8]) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Everything that can be seen of a space, without the ids that every house gives anew.
-pub async fn visible_content(ann: &Person, space: i64) -> Value {
+pub async fn visible_content(ann: &HttpClient, space: i64) -> Value {
     let at = format!("/api/spaces/{space}");
     let strip = |mut it: Value, keys: &[&str]| {
         for key in keys {

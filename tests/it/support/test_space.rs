@@ -6,18 +6,18 @@ use crate::support::api_contract;
 use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::migrated_database;
-use crate::support::facts::Facts;
-use crate::support::facts::RunFact;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::database_facts::RunFact;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::look_at_every_answer;
+use crate::support::http_client::root_of;
 use crate::support::invariants;
-use crate::support::person::Person;
-use crate::support::person::look_at_every_answer;
-use crate::support::person::root_of;
+use crate::support::poll;
 use crate::support::process::Server;
 use crate::support::transitions;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
 
 /// Leases that a test can wait for. A beat every 200 ms, stale after 1.5 s, a sweep every 300 ms.
 pub const SHORT_LEASES: &[(&str, &str)] = &[
@@ -29,8 +29,8 @@ pub const SHORT_LEASES: &[(&str, &str)] = &[
 /// One conversation with everything it stands on. The server goes first, the database last.
 pub struct TestSpace {
     pub server: Server,
-    pub person: Person,
-    pub upstream: Upstream,
+    pub person: HttpClient,
+    pub upstream: FakeProvider,
     pub space: Value,
     pub conversation: i64,
     pub database: TestDatabase,
@@ -61,17 +61,17 @@ impl TestSpace {
         env: &[(&str, &str)],
     ) -> TestSpace {
         look_at_every_answer(api_contract::check_response);
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let mut n = 0;
         upstream.answer_with(move |_| {
             n += 1;
-            Script::say(&reply(n))
+            ResponseScript::say(&reply(n))
         });
         let base_url = upstream.base_url();
         let env = [SHORT_LEASES, env, &model_env(&base_url)].concat();
         let server = Server::start(&database, &env).await;
-        transitions::record(&mut Facts::open(&database).await).await;
-        let person = Person::set_up(&server.url(), "ann").await;
+        transitions::record(&mut DatabaseFacts::open(&database).await).await;
+        let person = HttpClient::set_up(&server.url(), "ann").await;
         let space = person.create_space("The stage", settings).await;
         for name in characters {
             let character = person.create_character(name, None).await;
@@ -101,10 +101,11 @@ impl TestSpace {
     }
 
     /// Makes the next reply stop after its first word, until the gate opens.
-    pub fn hold_next_reply(&self) -> Gate {
-        let gate = Gate::closed();
+    pub fn hold_next_reply(&self) -> HoldPoint {
+        let gate = HoldPoint::closed();
         gate.step();
-        self.upstream.next(Script::say(&reply(0)).gated(&gate));
+        self.upstream
+            .next(ResponseScript::say(&reply(0)).gated(&gate));
         gate
     }
 
@@ -119,19 +120,19 @@ impl TestSpace {
     }
 
     /// The truth.
-    pub async fn facts(&self) -> Facts {
-        Facts::open(&self.database).await
+    pub async fn facts(&self) -> DatabaseFacts {
+        DatabaseFacts::open(&self.database).await
     }
 
     /// Waits until nothing is queued or running, and holds the database to every law, also for the
     /// moves that led here.
-    pub async fn settle(&self) -> Facts {
+    pub async fn settle(&self) -> DatabaseFacts {
         let mut facts = self.facts().await;
         let unfinished = format!(
             "SELECT CAST(count(*) AS TEXT) FROM conversation_runs WHERE conversation_id = {} AND status IN ('queued', 'running')",
             self.conversation
         );
-        wait::until("nothing is queued or running", async || {
+        poll::until("nothing is queued or running", async || {
             (facts.number(&unfinished).await == 0).then_some(())
         })
         .await;

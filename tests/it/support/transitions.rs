@@ -3,8 +3,8 @@
 //! A trigger sees what no poll can: that a run took only legal steps, that an ended one never
 //! moved again, and that each claim raised the fence by one.
 
-use crate::support::facts::Facts;
-use crate::support::facts::word;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::database_facts::word;
 
 const SQLITE: &str = "
 CREATE TABLE run_moves (n INTEGER PRIMARY KEY, run_id BLOB NOT NULL, was TEXT, became TEXT NOT NULL, lease_was INTEGER, lease INTEGER NOT NULL);
@@ -29,16 +29,16 @@ CREATE TRIGGER run_moves AFTER INSERT OR UPDATE ON conversation_runs FOR EACH RO
 ALTER TABLE conversation_runs ENABLE ALWAYS TRIGGER run_moves;";
 
 /// From now on the database writes every move down.
-pub async fn record(facts: &mut Facts) {
+pub async fn record(facts: &mut DatabaseFacts) {
     let triggers = match facts {
-        Facts::Sqlite(_) => SQLITE,
-        Facts::Postgres(_) => POSTGRES,
+        DatabaseFacts::Sqlite(_) => SQLITE,
+        DatabaseFacts::Postgres(_) => POSTGRES,
     };
     facts.execute(triggers).await;
 }
 
 /// Moves that no run may make; empty when all were legal.
-pub async fn illegal(facts: &mut Facts) -> Vec<String> {
+pub async fn illegal(facts: &mut DatabaseFacts) -> Vec<String> {
     let lease = |column: &str| format!("coalesce(CAST({column} AS TEXT), '-')");
     let sql = format!(
         "SELECT {run} || ': ' || coalesce(was, 'nothing') || ' -> ' || became || ', lease ' || {lease_was} || ' -> ' || {lease} FROM run_moves WHERE NOT coalesce({legal}, FALSE) ORDER BY n",

@@ -8,10 +8,10 @@ use serde_json::Value;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::http_client;
-use crate::support::wait::DEADLINE;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
+use crate::support::poll::DEADLINE;
 
 /// Somebody's program.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub struct V1Client {
 
 impl V1Client {
     /// With a new key of this person.
-    pub async fn new(person: &Person) -> V1Client {
+    pub async fn new(person: &HttpClient) -> V1Client {
         let made = expect(
             201,
             person.post("/api/api_keys", json!({ "name": "bot" })).await,

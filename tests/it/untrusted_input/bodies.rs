@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::support::backends::TestBackend;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 use crate::untrusted_input::http_connection::HttpConnection;
 use crate::untrusted_input::http_connection::Reply;
 use crate::untrusted_input::installation::Installation;

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 use troupe::http::endpoint::ApiEndpoint;
 
-use crate::support::wait;
+use crate::support::poll;
 use crate::untrusted_input::http_connection::HttpConnection;
 use crate::untrusted_input::http_connection::Reply;
 use crate::untrusted_input::installation::Installation;
@@ -120,7 +120,7 @@ async fn learn_all(house: &Installation) -> HashMap<String, EndpointFields> {
     let learned = join_all(doors.iter().map(|door| learn(house, door, &words))).await;
     // Suggestions that a trial asked for cost their space tokens when they end.
     let candidates = &house.app.app.engine.context().candidates;
-    wait::until("no suggestion is being written", async || {
+    poll::until("no suggestion is being written", async || {
         (candidates.count() == 0).then_some(())
     })
     .await;

@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
-use crate::support::wait;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::HttpClient;
+use crate::support::poll;
 use crate::untrusted_input::attacks::Attack;
 use crate::untrusted_input::attacks::send;
 use crate::untrusted_input::endpoint_fields::documented;
@@ -129,7 +129,7 @@ fn harmful(column: &str) -> Value {
     }
 }
 
-async fn column_names(facts: &mut Facts) -> BTreeSet<String> {
+async fn column_names(facts: &mut DatabaseFacts) -> BTreeSet<String> {
     columns(facts).await.into_values().flatten().collect()
 }
 
@@ -142,7 +142,7 @@ on_both! {
         let mut line = HttpConnection::connect(&house.app.base);
         let hello = house.request("GET", "/api/session", "", b"");
         assert_eq!(line.send(&hello).await.expect("an answer").status, 200);
-        wait::until("the key is seen to be used", async || {
+        poll::until("the key is seen to be used", async || {
             let unused = "SELECT CAST(count(*) AS TEXT) FROM api_keys WHERE name = 'key' AND last_used_at IS NULL";
             (facts.number(unused).await == 0).then_some(())
         })
@@ -193,8 +193,8 @@ on_both! {
 
     async fn setup_accepts_no_permission_fields(backend) {
         let app = TestApp::start(backend).await;
-        let visitor = Person::at(&app.base);
-        let names = column_names(&mut Facts::open(&app.database).await).await;
+        let visitor = HttpClient::at(&app.base);
+        let names = column_names(&mut DatabaseFacts::open(&app.database).await).await;
 
         for column in names.iter().filter(|it| !["username", "display_name"].contains(&it.as_str())) {
             let mut body = json!({"username": "admin", "password": "correct horse", "display_name": "A"});

@@ -11,8 +11,8 @@ use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::backends::on_both;
-use crate::support::ear::Socket;
-use crate::support::ear::connect_with_key;
+use crate::support::ws_client::Socket;
+use crate::support::ws_client::connect_with_key;
 use crate::untrusted_input::encodings::BROKEN_TOKENS;
 use crate::untrusted_input::encodings::share;
 use crate::untrusted_input::installation::Installation;

@@ -2,7 +2,7 @@
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
+use crate::support::http_client::HttpClient;
 use crate::untrusted_input::attacks::Attack;
 use crate::untrusted_input::attacks::send;
 use crate::untrusted_input::encodings::BROKEN_PERCENTS;
@@ -109,7 +109,7 @@ on_both! {
 
         assert_eq!(tally.by_status.keys().collect::<Vec<_>>(), [&422]);
         tally.finish("strings at the first visit");
-        let needed = Person::at(&app.base).get("/api/setup").await;
+        let needed = HttpClient::at(&app.base).get("/api/setup").await;
         assert_eq!(needed, (200, json!({"needed": true})));
         app.close().await;
     }

@@ -11,12 +11,12 @@ use troupe::server::endpoints;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::facts::Facts;
-use crate::support::facts::TextRow;
-use crate::support::facts::word;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::root_of;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::database_facts::TextRow;
+use crate::support::database_facts::word;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::root_of;
 
 /// Nobody works and nothing is counted: what is refused is refused for what it is.
 pub const SETTINGS: &[(&str, &str)] = &[
@@ -46,7 +46,7 @@ const CANARIES: [&str; 9] = [
 pub struct Installation {
     pub app: TestApp,
     /// Who attacks: the admin, whom no right keeps away from anything.
-    pub admin: Person,
+    pub admin: HttpClient,
     /// The admin's key; unlike a session it survives whatever is done to the account.
     pub key: String,
     before: State,
@@ -84,7 +84,7 @@ impl Installation {
         let said = admin.post_message(root_of(&space), "En garde!", None).await;
         assert_eq!(said.0, 201, "{}", said.1);
         let key = key["key"].as_str().expect("the key").to_owned();
-        let before = State::of(&mut Facts::open(&app.database).await).await;
+        let before = State::of(&mut DatabaseFacts::open(&app.database).await).await;
         Installation {
             app,
             admin,
@@ -110,8 +110,8 @@ impl Installation {
     }
 
     /// A connection of its own to the database.
-    pub async fn facts(&self) -> Facts {
-        Facts::open(&self.app.database).await
+    pub async fn facts(&self) -> DatabaseFacts {
+        DatabaseFacts::open(&self.app.database).await
     }
 
     /// A request of the attacker, of these bytes.
@@ -154,7 +154,7 @@ impl Installation {
 }
 
 impl State {
-    async fn of(facts: &mut Facts) -> State {
+    async fn of(facts: &mut DatabaseFacts) -> State {
         let mut rows_of = BTreeMap::new();
         for (table, _) in columns(facts).await {
             let sql = format!("SELECT CAST(count(*) AS TEXT) FROM {table}");
@@ -198,13 +198,13 @@ pub fn all_endpoints() -> Vec<ApiEndpoint> {
 
 /// Every table with its columns, as the database has them. Those in which SQLite keeps the index of
 /// the search are left out: it merges their rows as it likes.
-pub async fn columns(facts: &mut Facts) -> BTreeMap<String, Vec<String>> {
+pub async fn columns(facts: &mut DatabaseFacts) -> BTreeMap<String, Vec<String>> {
     let sql = match facts {
-        Facts::Sqlite(_) => {
+        DatabaseFacts::Sqlite(_) => {
             "SELECT t.name, c.name FROM pragma_table_list t, pragma_table_info(t.name) c \
              WHERE t.schema = 'main' AND t.type = 'table' AND t.name NOT LIKE 'sqlite%'"
         }
-        Facts::Postgres(_) => {
+        DatabaseFacts::Postgres(_) => {
             "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT) \
              FROM information_schema.columns WHERE table_schema = 'public'"
         }
@@ -224,7 +224,7 @@ pub fn parameter(part: &str) -> Option<&str> {
 
 /// The id of the newest thing that a parameter may stand for: `membership_id` is an id of the table
 /// whose name ends with `memberships`. What no table has is any word.
-async fn newest(facts: &mut Facts, parameter: &str) -> String {
+async fn newest(facts: &mut DatabaseFacts, parameter: &str) -> String {
     let kind = parameter.trim_end_matches("_id");
     let plural = match kind.strip_suffix('y') {
         Some(stem) if !kind.ends_with("ey") => format!("{stem}ies"),
@@ -236,10 +236,10 @@ async fn newest(facts: &mut Facts, parameter: &str) -> String {
         return "corpus".to_owned();
     };
     let id = match facts {
-        Facts::Sqlite(_) => {
+        DatabaseFacts::Sqlite(_) => {
             "CASE typeof(id) WHEN 'blob' THEN lower(hex(id)) ELSE CAST(id AS TEXT) END"
         }
-        Facts::Postgres(_) => "CAST(id AS TEXT)",
+        DatabaseFacts::Postgres(_) => "CAST(id AS TEXT)",
     };
     // The oldest model is the one that calls nobody.
     let order = if plural == "providers" { "ASC" } else { "DESC" };

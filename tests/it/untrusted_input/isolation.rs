@@ -6,9 +6,9 @@ use serde_json::json;
 use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::root_of;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::root_of;
 use crate::support::process::Server;
 use crate::untrusted_input::installation::SETTINGS;
 use crate::untrusted_input::ws_peer::WsPeer;
@@ -16,7 +16,7 @@ use crate::untrusted_input::ws_peer::WsPeer;
 /// See the module.
 pub struct IsolatedServer {
     pub server: Server,
-    pub admin: Person,
+    pub admin: HttpClient,
     /// The admin's.
     pub key: String,
     /// Of a space of the admin.
@@ -30,7 +30,7 @@ impl IsolatedServer {
     pub async fn start(backend: TestBackend, env: &[(&str, &str)]) -> IsolatedServer {
         let database = fresh_database(&backend).await;
         let server = Server::start(&database, &[SETTINGS, env].concat()).await;
-        let admin = Person::set_up(&server.url(), "admin").await;
+        let admin = HttpClient::set_up(&server.url(), "admin").await;
         let key = expect(201, admin.post("/api/api_keys", json!({"name": "k"})).await);
         let space = admin.create_space("Arena", json!({})).await;
         IsolatedServer {

@@ -6,8 +6,8 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::support::backends::on_both;
-use crate::support::person::expect;
-use crate::support::person::id;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
 use crate::untrusted_input::installation::Installation;
 use crate::untrusted_input::strings;
 

@@ -7,8 +7,8 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::support::backends::on_both;
-use crate::support::person::id;
-use crate::support::person::root_of;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
 use crate::untrusted_input::installation::Installation;
 use crate::untrusted_input::strings;
 

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::person::expect;
-use crate::support::wait;
+use crate::support::http_client::expect;
+use crate::support::poll;
 use crate::untrusted_input::ws_peer::WsPeer;
 
 /// As `.env.example` has it.
@@ -39,7 +39,7 @@ async fn of_a_thousand_sockets_one_person_gets_twenty() {
         assert!(peer.is_answered().await, "those who are in are served");
     }
     open.pop();
-    let again = wait::until("there is room for one more", async || {
+    let again = poll::until("there is room for one more", async || {
         WsPeer::open(&app.base, key).await.ok()
     });
     open.push(again.await);

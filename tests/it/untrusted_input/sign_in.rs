@@ -8,14 +8,14 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
+use crate::support::http_client::HttpClient;
 
 const RIGHT: &str = "correct horse battery";
 
 /// How many were answered with each status.
 type Counts = BTreeMap<u16, usize>;
 
-async fn try_in(visitor: &Person, username: &str, password: &str) -> u16 {
+async fn try_in(visitor: &HttpClient, username: &str, password: &str) -> u16 {
     let body = json!({"username": username, "password": password});
     let tried = visitor
         .attempt(Method::POST, "/api/session", Some(&body))
@@ -25,7 +25,7 @@ async fn try_in(visitor: &Person, username: &str, password: &str) -> u16 {
 
 /// A thousand guesses, each name as `name` says.
 async fn guess(app: &TestApp, name: impl Fn(usize) -> String) -> Counts {
-    let visitor = Person::at(&app.base);
+    let visitor = HttpClient::at(&app.base);
     let mut counts = Counts::new();
     for n in 0..1_000 {
         let status = try_in(&visitor, &name(n), &format!("guess {n}")).await;
@@ -44,7 +44,7 @@ on_both! {
 
         eprintln!("guesses at one name: {counts:?}");
         assert_eq!(counts, Counts::from([(401, 10), (429, 990)]));
-        let owner = Person::at(&app.base);
+        let owner = HttpClient::at(&app.base);
         assert_eq!(try_in(&owner, "admin", RIGHT).await, 429, "the right one waits as well");
         app.app.clock.advance_ms(3 * 60_000 - 1);
         assert_eq!(try_in(&owner, "admin", RIGHT).await, 429);
@@ -61,7 +61,7 @@ on_both! {
 
         eprintln!("guesses from one address: {counts:?}");
         assert_eq!(counts, Counts::from([(401, 10), (429, 990)]));
-        let owner = Person::at(&app.base);
+        let owner = HttpClient::at(&app.base);
         assert_eq!(try_in(&owner, "admin", RIGHT).await, 429);
         app.app.clock.advance_ms(3 * 60_000);
         assert_eq!(try_in(&owner, "admin", RIGHT).await, 200);
@@ -71,7 +71,7 @@ on_both! {
     async fn guesses_that_go_on_are_judged_ten_at_a_time(backend) {
         let app = TestApp::start(backend).await;
         app.admin().await;
-        let visitor = Person::at(&app.base);
+        let visitor = HttpClient::at(&app.base);
         let mut counts = Counts::new();
 
         // A quarter of an hour, a guess every two seconds.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::backends::TestBackend;
-use crate::support::person::expect;
-use crate::support::person::id;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
 use crate::untrusted_input::installation::Installation;
 use crate::untrusted_input::isolation::IsolatedServer;
 use crate::untrusted_input::ws_peer::BINARY;

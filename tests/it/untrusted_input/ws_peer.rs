@@ -10,7 +10,7 @@ use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::timeout;
 
-use crate::support::wait::DEADLINE;
+use crate::support::poll::DEADLINE;
 
 /// What a frame says it is, with the bit that says that it is whole.
 pub const TEXT: u8 = 0x81;

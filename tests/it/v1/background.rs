@@ -8,8 +8,8 @@ use super::fixture::kinds;
 use super::fixture::text;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::upstream::script::Script;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::support::v1_client::error_of;
 
 on_both! {
@@ -58,7 +58,7 @@ on_both! {
 
     async fn so_many_may_follow_and_no_more(backend) {
         let stage = V1Fixture::open_with(backend, &[("RESPONSES_MAX_RUNNING", "1")]).await;
-        stage.upstream.always(Script::stream().role().words("One ").hang());
+        stage.upstream.always(ResponseScript::stream().role().words("One ").hang());
         let body = json!({ "input": "Hi.", "background": true, "stream": true });
         let mut first = stage.program.stream(body.clone()).await;
         first.until("response.output_text.delta").await;
@@ -73,7 +73,7 @@ on_both! {
     // R45, R46
     async fn a_cancel_is_sent_to_every_follower(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.always(Script::stream().role().words("One two ").hang());
+        stage.upstream.always(ResponseScript::stream().role().words("One two ").hang());
         let mut ears = stage.program.stream(json!({ "input": "Hi.", "background": true })).await;
         let seen = ears.until("response.output_text.delta").await;
         let path = format!("/responses/{}", seen[0]["response"]["id"].as_str().unwrap());
@@ -125,7 +125,7 @@ on_both! {
             "UPDATE responses SET status = 'in_progress', completed_at = NULL, worker_id = 'gone', lease = 7, attempt = 1, \
              heartbeat_at = 1, started_at = 1, background = {background} WHERE id = '{id}'"
         );
-        let mut facts = Facts::open(&stage.app.database).await;
+        let mut facts = DatabaseFacts::open(&stage.app.database).await;
         facts.execute(&abandon(id(&waits), true)).await;
         facts.execute(&abandon(id(&done), false)).await;
 
@@ -148,7 +148,7 @@ async fn a_cancel_on_one_node_ends_what_another_works_on() {
     let stage = V1Fixture::open(TestBackend::Postgres).await;
     stage
         .upstream
-        .always(Script::stream().role().words("One two ").hang());
+        .always(ResponseScript::stream().role().words("One two ").hang());
     let mut ears = stage
         .program
         .stream(json!({ "input": "Hi.", "background": true }))
@@ -174,7 +174,7 @@ async fn what_a_closing_node_has_not_answered_yet_another_one_answers() {
         return;
     }
     let stage = V1Fixture::open(TestBackend::Postgres).await;
-    stage.upstream.next(Script::hang_before_headers());
+    stage.upstream.next(ResponseScript::hang_before_headers());
     let body = json!({ "input": "Hi.", "background": true });
     let response = stage.program.respond(body).await;
     stage.upstream.requested(1).await;

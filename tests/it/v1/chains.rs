@@ -10,7 +10,7 @@ use super::fixture::prompt_lines;
 use super::fixture::prompt_texts;
 use super::fixture::text;
 use crate::support::backends::on_both;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 fn after(previous: &Value, input: &str) -> Value {
     json!({ "input": input, "previous_response_id": id(previous) })
@@ -21,7 +21,7 @@ on_both! {
     async fn each_turn_is_in_the_prompt_once_in_order_and_instructions_are_not_inherited(backend) {
         let stage = V1Fixture::open(backend).await;
         let n = std::sync::atomic::AtomicUsize::new(0);
-        stage.upstream.answer_with(move |_| Script::say(&format!("reply{}", n.fetch_add(1, std::sync::atomic::Ordering::Relaxed))));
+        stage.upstream.answer_with(move |_| ResponseScript::say(&format!("reply{}", n.fetch_add(1, std::sync::atomic::Ordering::Relaxed))));
         let input = json!([{ "role": "system", "content": "rule" }, { "role": "user", "content": "one" }]);
         let first = stage.program.respond(json!({ "input": input, "instructions": "once" })).await;
         let second = stage.program.respond(after(&first, "two")).await;
@@ -38,7 +38,7 @@ on_both! {
     // R33
     async fn any_number_may_go_on_from_one(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.answer_with(|body| Script::say(&prompt_lines(body).pop().unwrap().1));
+        stage.upstream.answer_with(|body| ResponseScript::say(&prompt_lines(body).pop().unwrap().1));
         let first = stage.program.respond(json!({ "input": "root" })).await;
 
         let branches = (0..20).map(|it| stage.program.respond(after(&first, &format!("branch{it}"))));
@@ -79,7 +79,7 @@ on_both! {
     // R36
     async fn nothing_goes_on_from_what_is_not_over_or_failed(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::status(400));
+        stage.upstream.next(ResponseScript::status(400));
         let failed = stage.program.respond(json!({ "input": "one" })).await;
         let gate = stage.upstream.gate();
         let mut ears = stage.program.stream(json!({ "input": "two" })).await;

@@ -8,8 +8,8 @@ use super::fixture::id;
 use super::fixture::prompt_lines;
 use super::fixture::prompt_texts;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::upstream::script::Script;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::script::ResponseScript;
 use crate::support::v1_client::V1Client;
 use crate::support::v1_client::error_of;
 
@@ -31,10 +31,10 @@ on_both! {
     // R75
     async fn a_summary_is_handed_in_again_and_stands_in_its_place(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::say("Hello, Ann."));
+        stage.upstream.next(ResponseScript::say("Hello, Ann."));
         let input = json!([{ "role": "system", "content": "rule" }, { "role": "user", "content": "I am Ann." }]);
         let first = stage.program.respond(json!({ "input": input })).await;
-        stage.upstream.next(Script::say("Ann the canary said hello."));
+        stage.upstream.next(ResponseScript::say("Ann the canary said hello."));
 
         let (status, compacted) = compact(&stage.program, json!({ "previous_response_id": id(&first), "instructions": "be brief" })).await;
 
@@ -48,7 +48,7 @@ on_both! {
         assert!(!compacted.to_string().contains("canary"), "it is sealed");
         assert_eq!(prompt_texts(&stage.upstream.body(1))[..4], ["be brief", "rule", "I am Ann.", "Hello, Ann."]);
         assert_eq!(stage.n_rows("responses").await, 1);
-        let everything = Facts::open(&stage.app.database).await.everything().await;
+        let everything = DatabaseFacts::open(&stage.app.database).await.everything().await;
         assert!(!everything.iter().any(|it| it.contains("canary")));
 
         let next = stage.program.respond(json!({ "input": behind(&compacted["output"], "Who am I?") })).await;
@@ -96,10 +96,10 @@ on_both! {
         let previous = json!({ "model": "scripted", "previous_response_id": "resp_x" });
         assert_eq!(refused(previous).await.1, "previous_response_not_found");
         assert_eq!(stage.upstream.n_requests(), 0);
-        stage.upstream.next(Script::status(400));
+        stage.upstream.next(ResponseScript::status(400));
         let failed = refused(json!({ "model": "scripted", "input": "x" })).await;
         assert_eq!(failed, (502, "upstream_error".to_owned(), Value::Null));
-        stage.upstream.next(Script::say(""));
+        stage.upstream.next(ResponseScript::say(""));
         assert_eq!(refused(json!({ "model": "scripted", "input": "x" })).await.0, 502);
         stage.close().await;
     }

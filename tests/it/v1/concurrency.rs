@@ -13,7 +13,7 @@ use super::fixture::id;
 use super::fixture::text;
 use super::simple_client::fold_items;
 use crate::support::backends::on_both;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 const N_STREAMS: usize = 100;
 
@@ -48,12 +48,12 @@ fn words(marker: &str) -> Vec<String> {
     (0..12).map(|at| format!("{at}{marker} ")).collect()
 }
 
-fn script(body: &Value) -> Script {
+fn script(body: &Value) -> ResponseScript {
     let asked = body["messages"][0]["content"]
         .as_str()
         .expect("a text was asked");
     let marker = asked.rsplit(' ').next().expect("it ends with its marker");
-    let begun = Script::stream().role();
+    let begun = ResponseScript::stream().role();
     let said = words(marker).into_iter().fold(begun, |it, word| {
         it.text(&word).pause(Duration::from_millis(5))
     });

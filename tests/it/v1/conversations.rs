@@ -7,7 +7,7 @@ use super::fixture::V1Fixture;
 use super::fixture::id;
 use super::fixture::prompt_texts;
 use crate::support::backends::on_both;
-use crate::support::person::expect;
+use crate::support::http_client::expect;
 use crate::support::v1_client::error_of;
 
 on_both! {

@@ -10,10 +10,10 @@ use super::fixture::deltas;
 use super::fixture::kinds;
 use super::fixture::text;
 use crate::support::backends::on_both;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
-fn begun() -> Script {
-    Script::stream().role().words("One two three ")
+fn begun() -> ResponseScript {
+    ResponseScript::stream().role().words("One two three ")
 }
 
 /// The last event of a stream and the response in it.
@@ -28,8 +28,8 @@ on_both! {
     // R20
     async fn a_transient_error_is_retried(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::status(503));
-        stage.upstream.next(Script::status(503));
+        stage.upstream.next(ResponseScript::status(503));
+        stage.upstream.next(ResponseScript::status(503));
 
         let response = stage.program.respond(json!({ "input": "Hi." })).await;
 
@@ -43,7 +43,7 @@ on_both! {
     // R21
     async fn a_refusal_of_the_model_is_the_end_of_the_response_and_no_http_error(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.always(Script::status(400));
+        stage.upstream.always(ResponseScript::status(400));
 
         let response = stage.program.respond(json!({ "input": "Hi." })).await;
         let events = stage.program.stream(json!({ "input": "Hi." })).await.rest().await;
@@ -80,7 +80,7 @@ on_both! {
         let limits = [("LLM_FIRST_CHUNK_TIMEOUT_MS", "3000"), ("LLM_IDLE_TIMEOUT_MS", "500")];
         let stage = V1Fixture::open_with(backend, &limits).await;
         let pause = Duration::from_millis(1_600);
-        let thinks = Script::stream().pause(pause).role().pause(pause);
+        let thinks = ResponseScript::stream().pause(pause).role().pause(pause);
         stage.upstream.next(thinks.words("At last.").finish("stop").done());
 
         let response = stage.program.respond(json!({ "input": "Hi." })).await;

@@ -8,19 +8,19 @@ use troupe::app::App;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::poll;
 use crate::support::test_space::SHORT_LEASES;
 use crate::support::test_space::model_env;
-use crate::support::upstream::server::Upstream;
 use crate::support::v1_client::V1Client;
-use crate::support::wait;
 
 /// Everything that a test of this door stands on.
 pub struct V1Fixture {
     pub app: TestApp,
-    pub upstream: Arc<Upstream>,
-    pub admin: Person,
+    pub upstream: Arc<FakeProvider>,
+    pub admin: HttpClient,
     pub program: V1Client,
 }
 
@@ -44,7 +44,7 @@ impl V1Fixture {
         env: &[(&str, &str)],
         change: impl FnOnce(&mut App),
     ) -> V1Fixture {
-        let upstream = Arc::new(Upstream::start().await);
+        let upstream = Arc::new(FakeProvider::start().await);
         let base_url = upstream.base_url();
         let own = [("TROUPE_OPEN_REGISTRATION", "true")];
         let env = [SHORT_LEASES, &own, &model_env(&base_url), env].concat();
@@ -76,7 +76,7 @@ impl V1Fixture {
 
     /// How many rows a table has.
     pub async fn n_rows(&self, table: &str) -> i64 {
-        let mut facts = Facts::open(&self.app.database).await;
+        let mut facts = DatabaseFacts::open(&self.app.database).await;
         facts
             .number(&format!("SELECT CAST(count(*) AS TEXT) FROM {table}"))
             .await
@@ -85,7 +85,7 @@ impl V1Fixture {
     /// Waits until a response has this status, and answers it.
     pub async fn wait_for_status(&self, id: &str, status: &str) -> Value {
         let path = format!("/responses/{id}");
-        wait::until(&format!("{id} becomes {status}"), async || {
+        poll::until(&format!("{id} becomes {status}"), async || {
             let (_, response) = self.program.get(&path).await;
             (response["status"] == status).then_some(response)
         })

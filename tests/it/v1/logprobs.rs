@@ -8,10 +8,10 @@ use super::fixture::id;
 use super::simple_client::fold_items;
 use super::text::Schema;
 use crate::support::backends::on_both;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
-fn weighed() -> Script {
-    Script::stream()
+fn weighed() -> ResponseScript {
+    ResponseScript::stream()
         .role()
         .weighed("Hé", -0.25, &[("Hé", -0.25), ("Ho", -1.5)])
         .weighed("llo", -0.5, &[])
@@ -67,7 +67,7 @@ on_both! {
 
     async fn logprobs_of_an_unseen_attempt_are_dropped(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::stream().role().weighed("", -9.0, &[]).close());
+        stage.upstream.next(ResponseScript::stream().role().weighed("", -9.0, &[]).close());
         stage.upstream.next(weighed());
 
         let response = stage.program.respond(json!({ "input": "Hi.", "top_logprobs": 1 })).await;

@@ -11,11 +11,11 @@ use super::fixture::lines;
 use super::fixture::text;
 use super::fixture::types;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_mcp_server::ALLOW_LOOPBACK;
 use crate::support::fake_mcp_server::FakeMcpServer;
 use crate::support::fake_mcp_server::tool;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 /// The declaration of a server, with more about it.
 fn declared(mcp: &FakeMcpServer, more: Value) -> Value {
@@ -34,7 +34,7 @@ fn call_once(stage: &V1Fixture, name: &str) {
     let name = format!("mcp_wiki_{name}");
     stage
         .upstream
-        .next(Script::calls(&[("c1", &name, r#"{"q":"tea"}"#)]));
+        .next(ResponseScript::calls(&[("c1", &name, r#"{"q":"tea"}"#)]));
 }
 
 fn approval(request: &Value, approve: bool) -> Value {
@@ -42,7 +42,10 @@ fn approval(request: &Value, approve: bool) -> Value {
 }
 
 async fn assert_holds_no_secret(stage: &V1Fixture) {
-    let everything = Facts::open(&stage.app.database).await.everything().await;
+    let everything = DatabaseFacts::open(&stage.app.database)
+        .await
+        .everything()
+        .await;
     assert!(!everything.iter().any(|it| it.contains("planted")));
 }
 
@@ -141,7 +144,7 @@ on_both! {
     async fn all_that_waits_for_an_approval_is_answered_at_once(backend) {
         let stage = V1Fixture::open_with(backend, ALLOW_LOOPBACK).await;
         let mcp = FakeMcpServer::start(vec![tool("write", false)]).await;
-        stage.upstream.next(Script::calls(&[("a", "mcp_wiki_write", "{}"), ("b", "mcp_wiki_write", "{}")]));
+        stage.upstream.next(ResponseScript::calls(&[("a", "mcp_wiki_write", "{}"), ("b", "mcp_wiki_write", "{}")]));
         let tools = declared(&mcp, json!({}));
         let asked = stage.program.respond(json!({ "input": "Write.", "tools": tools })).await;
         let (one, two) = (&asked["output"][1], &asked["output"][2]);
@@ -236,7 +239,7 @@ on_both! {
 
         assert_eq!(types(&done), ["mcp_list_tools", "mcp_call", "message"]);
         assert!(mcp.received().iter().all(|it| it.header("authorization") == Some("Bearer planted")));
-        let mut facts = Facts::open(&stage.app.database).await;
+        let mut facts = DatabaseFacts::open(&stage.app.database).await;
         let n_sealed = facts.number("SELECT CAST(count(sealed_secrets) AS TEXT) FROM responses").await;
         assert_eq!(n_sealed, 0, "it goes with the end");
         assert_holds_no_secret(&stage).await;

@@ -9,11 +9,11 @@ use serde_json::json;
 use super::fixture::text;
 use crate::support::backends::TestBackend;
 use crate::support::backends::fresh_database;
-use crate::support::person::Person;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
 use crate::support::process::Server;
 use crate::support::test_space::model_env;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 use crate::support::v1_client::V1Client;
 
 /// Until then pools and caches fill, and the allocator finds its size.
@@ -53,20 +53,22 @@ async fn calls_that_are_not_stored_leave_nothing_in_memory() {
     let is_long = env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
     let n_calls = if is_long { 10_000 } else { 1_000 };
     let database = fresh_database(&TestBackend::Sqlite).await;
-    let upstream = Upstream::start().await;
+    let upstream = FakeProvider::start().await;
     upstream.answer_with(|body| {
         let messages = body["messages"].as_array().expect("a request has messages");
         match messages.last().map(|it| &it["role"]) {
-            _ if messages[0]["role"] == "system" => Script::stream().role().words("It is ").hang(),
-            Some(role) if role == "tool" => Script::say("It is noon."),
-            _ => Script::calls(&[("call_1", "troupe_time", "{}")]),
+            _ if messages[0]["role"] == "system" => {
+                ResponseScript::stream().role().words("It is ").hang()
+            }
+            Some(role) if role == "tool" => ResponseScript::say("It is noon."),
+            _ => ResponseScript::calls(&[("call_1", "troupe_time", "{}")]),
         }
     });
     let base_url = upstream.base_url();
     let more = [("RESPONSES_RATE_PER_MINUTE", "0")];
     let env = [&model_env(&base_url)[..], &more].concat();
     let server = Server::start(&database, &env).await;
-    let program = V1Client::new(&Person::set_up(&server.url(), "ann").await).await;
+    let program = V1Client::new(&HttpClient::set_up(&server.url(), "ann").await).await;
     call(&program, WARM_UP).await;
     let before = server.memory_kib();
 

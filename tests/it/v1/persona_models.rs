@@ -11,14 +11,14 @@ use super::fixture::plain;
 use super::fixture::prompt_lines;
 use super::fixture::text;
 use crate::support::backends::on_both;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::token_of;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::token_of;
 use crate::support::v1_client::V1Client;
 
 /// Whoever has a card with everything in it.
-pub async fn ada(person: &Person) -> Value {
+pub async fn ada(person: &HttpClient) -> Value {
     let card = json!({
         "spec": "chara_card_v2", "spec_version": "2.0",
         "data": {
@@ -115,7 +115,7 @@ on_both! {
         let stage = V1Fixture::open(backend).await;
         let ada = ada(&stage.admin).await;
         let words = ["A", "da", ": He", "llo.\n", "ad", "min: No, ", "thanks."];
-        let script = words.iter().fold(Script::stream(), |script, it| script.text(it));
+        let script = words.iter().fold(ResponseScript::stream(), |script, it| script.text(it));
         stage.upstream.always(script.finish("stop").done());
         let body = json!({ "model": character(&ada), "input": "Hi.", "store": false });
 

@@ -14,31 +14,31 @@ use crate::support::backends::TestBackend;
 use crate::support::backends::TestDatabase;
 use crate::support::backends::fresh_database;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::person::Person;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::poll;
 use crate::support::process::Server;
 use crate::support::test_space::SHORT_LEASES;
 use crate::support::test_space::model_env;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
-use crate::support::upstream::server::Upstream;
 use crate::support::v1_client::V1Client;
-use crate::support::wait;
 
 /// A server with a model and a program. The server goes first, the database last.
 struct RestartableServer {
     server: Server,
     program: V1Client,
-    upstream: Upstream,
+    upstream: FakeProvider,
     database: TestDatabase,
 }
 
 impl RestartableServer {
     async fn open(backend: TestBackend, env: &[(&str, &str)]) -> RestartableServer {
         let database = fresh_database(&backend).await;
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let server = start(&database, &upstream, env).await;
-        let person = Person::set_up(&server.url(), "ann").await;
+        let person = HttpClient::set_up(&server.url(), "ann").await;
         let program = V1Client::new(&person).await;
         RestartableServer {
             server,
@@ -57,12 +57,15 @@ impl RestartableServer {
     async fn wait_for_status(&self, id: &str, status: &str) -> Value {
         let found = wait_for_status(&self.program, id, status).await;
         let open = "SELECT CAST(count(*) AS TEXT) FROM responses WHERE status IN ('queued', 'in_progress')";
-        assert_eq!(Facts::open(&self.database).await.number(open).await, 0);
+        assert_eq!(
+            DatabaseFacts::open(&self.database).await.number(open).await,
+            0
+        );
         found
     }
 }
 
-async fn start(database: &TestDatabase, upstream: &Upstream, env: &[(&str, &str)]) -> Server {
+async fn start(database: &TestDatabase, upstream: &FakeProvider, env: &[(&str, &str)]) -> Server {
     let base_url = upstream.base_url();
     let env = [SHORT_LEASES, &model_env(&base_url), env].concat();
     Server::start(database, &env).await
@@ -70,7 +73,7 @@ async fn start(database: &TestDatabase, upstream: &Upstream, env: &[(&str, &str)
 
 async fn wait_for_status(program: &V1Client, id: &str, status: &str) -> Value {
     let path = format!("/responses/{id}");
-    wait::until(&format!("{id} becomes {status}"), async || {
+    poll::until(&format!("{id} becomes {status}"), async || {
         let (_, response) = program.get(&path).await;
         (response["status"] == status).then_some(response)
     })
@@ -90,7 +93,7 @@ fn of(events: &[Value]) -> String {
 on_both! {
     async fn a_killed_foreground_response_is_lost_with_the_items_that_were_done(backend) {
         let mut house = RestartableServer::open(backend, &[]).await;
-        house.upstream.next(Script::stream().role().event(&thought("Hm.")).words("One two ").hang());
+        house.upstream.next(ResponseScript::stream().role().event(&thought("Hm.")).words("One two ").hang());
         let mut ears = house.program.stream(json!({ "input": "Hi." })).await;
         let seen = ears.until("response.output_text.delta").await;
 
@@ -107,7 +110,7 @@ on_both! {
 
     async fn a_killed_background_response_keeps_what_was_already_sent(backend) {
         let mut house = RestartableServer::open(backend, &[]).await;
-        house.upstream.next(Script::stream().role().event(&thought("Hm.")).words("One two ").hang());
+        house.upstream.next(ResponseScript::stream().role().event(&thought("Hm.")).words("One two ").hang());
         let mut ears = house.program.stream(json!({ "input": "Hi.", "background": true })).await;
         let seen = ears.until("response.output_text.delta").await;
         let last = seen.last().unwrap()["sequence_number"].as_i64();
@@ -129,7 +132,7 @@ on_both! {
 
     async fn a_killed_background_response_of_which_nothing_was_out_is_answered(backend) {
         let mut house = RestartableServer::open(backend, &[]).await;
-        house.upstream.next(Script::hang_before_headers());
+        house.upstream.next(ResponseScript::hang_before_headers());
         let queued = house.program.respond(json!({ "input": "Hi.", "background": true })).await;
         house.upstream.requested(1).await;
 
@@ -147,8 +150,8 @@ on_both! {
 
     async fn a_background_response_that_is_killed_twice_is_lost(backend) {
         let mut house = RestartableServer::open(backend, &[]).await;
-        house.upstream.next(Script::hang_before_headers());
-        house.upstream.next(Script::hang_before_headers());
+        house.upstream.next(ResponseScript::hang_before_headers());
+        house.upstream.next(ResponseScript::hang_before_headers());
         let queued = house.program.respond(json!({ "input": "Hi.", "background": true })).await;
 
         for n in 1..=2 {
@@ -174,7 +177,7 @@ on_both! {
     async fn a_conversation_is_free_again_after_a_kill(backend) {
         let mut house = RestartableServer::open(backend, &[]).await;
         let (_, conversation) = house.program.post("/conversations", json!({})).await;
-        house.upstream.next(Script::stream().role().words("One two ").hang());
+        house.upstream.next(ResponseScript::stream().role().words("One two ").hang());
         let turn = |text: &str| json!({ "input": text, "conversation": id(&conversation) });
         let mut ears = house.program.stream(turn("one")).await;
         let seen = ears.until("response.output_text.delta").await;
@@ -194,13 +197,13 @@ async fn another_node_answers_and_ends_what_a_killed_one_left() {
         return;
     }
     let mut house = RestartableServer::open(TestBackend::Postgres, &[]).await;
-    house.upstream.next(Script::hang_before_headers());
+    house.upstream.next(ResponseScript::hang_before_headers());
     let body = json!({ "input": "Hi.", "background": true });
     let untold = house.program.respond(body).await;
     house.upstream.requested(1).await;
     house
         .upstream
-        .next(Script::stream().role().words("One two ").hang());
+        .next(ResponseScript::stream().role().words("One two ").hang());
     let mut ears = house.program.stream(json!({ "input": "Hi." })).await;
     let told = ears.until("response.output_text.delta").await;
     let second = start(&house.database, &house.upstream, &[]).await;
@@ -221,9 +224,9 @@ async fn a_node_that_stood_still_writes_nothing_into_what_another_ended() {
         return;
     }
     let house = RestartableServer::open(TestBackend::Postgres, &[]).await;
-    let gate = Gate::closed();
+    let gate = HoldPoint::closed();
     gate.step();
-    let words = Script::say("One two three.").gated(&gate);
+    let words = ResponseScript::say("One two three.").gated(&gate);
     house.upstream.next(words);
     let body = json!({ "input": "Hi.", "background": true });
     let mut ears = house.program.stream(body).await;

@@ -11,17 +11,17 @@ use super::fixture::kinds;
 use super::fixture::prompt_texts;
 use super::fixture::text;
 use crate::support::backends::on_both;
-use crate::support::ear::Ear;
-use crate::support::ear::connect_with_key;
-use crate::support::person::expect;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::expect;
+use crate::support::poll;
 use crate::support::v1_client::error_of;
-use crate::support::wait;
+use crate::support::ws_client::WsClient;
+use crate::support::ws_client::connect_with_key;
 
 /// A socket of a program, read turn by turn.
 struct V1Socket {
-    ear: Ear,
+    ear: WsClient,
     at: usize,
 }
 
@@ -30,7 +30,7 @@ impl V1Socket {
         let address = stage.app.base.replacen("http", "ws", 1);
         let address = format!("{address}/v1/responses");
         let socket = connect_with_key(&address, &stage.program.key).await;
-        let ear = Ear::at(socket.expect("the server opens a socket"));
+        let ear = WsClient::at(socket.expect("the server opens a socket"));
         V1Socket { ear, at: 0 }
     }
 
@@ -99,8 +99,8 @@ on_both! {
     // R71
     async fn two_frames_at_once_are_two_responses_one_after_the_other(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::say("first"));
-        stage.upstream.next(Script::say("second"));
+        stage.upstream.next(ResponseScript::say("first"));
+        stage.upstream.next(ResponseScript::say("second"));
         let mut line = V1Socket::open(&stage).await;
 
         line.send(json!({ "input": "one" })).await;
@@ -156,7 +156,7 @@ on_both! {
         assert_eq!(line.request_with_error(after(&first, "two")).await, not_found);
 
         let second = line.request(json!({ "input": "one", "store": false })).await;
-        stage.upstream.next(Script::status(400));
+        stage.upstream.next(ResponseScript::status(400));
         line.send(after(&second, "two")).await;
         assert_eq!(line.turn().await.last().unwrap()["type"], "response.failed");
         assert_eq!(line.request_with_error(after(&second, "two")).await, not_found);
@@ -196,8 +196,8 @@ on_both! {
 
     async fn eight_frames_wait_and_a_ninth_is_refused_at_once(backend) {
         let stage = V1Fixture::open(backend).await;
-        let gate = Gate::closed();
-        stage.upstream.next(Script::say("late").gated(&gate));
+        let gate = HoldPoint::closed();
+        stage.upstream.next(ResponseScript::say("late").gated(&gate));
         let mut line = V1Socket::open(&stage).await;
         line.send(json!({ "input": "0" })).await;
         stage.upstream.requested(1).await;
@@ -209,7 +209,7 @@ on_both! {
         gate.open();
 
         assert_eq!(refused["status"], 429);
-        let answered = wait::until("nine turns", async || {
+        let answered = poll::until("nine turns", async || {
             let log = line.ear.log();
             let ended = log.iter().filter(|it| it["type"] == "response.completed");
             (ended.count() == 9).then_some(log)
@@ -225,7 +225,7 @@ on_both! {
 
     async fn closing_the_socket_cancels_its_turn(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::stream().role().text("Well, ").hang());
+        stage.upstream.next(ResponseScript::stream().role().text("Well, ").hang());
         let mut line = V1Socket::open(&stage).await;
         line.send(json!({ "input": "one" })).await;
         let created = line.next().await;
@@ -254,7 +254,7 @@ on_both! {
 
     async fn a_socket_that_was_open_for_long_ends_its_turn_and_then_closes(backend) {
         let stage = V1Fixture::open_changed(backend, |app| app.socket_timeouts.v1_session_limit = Duration::from_millis(400)).await;
-        let late = Script::stream().role().text("late").pause(Duration::from_millis(800)).finish("stop").done();
+        let late = ResponseScript::stream().role().text("late").pause(Duration::from_millis(800)).finish("stop").done();
         stage.upstream.next(late);
         let mut line = V1Socket::open(&stage).await;
         line.send(json!({ "input": "one" })).await;
@@ -270,8 +270,8 @@ on_both! {
 
     async fn a_closing_server_ends_the_turn_and_then_the_socket(backend) {
         let stage = V1Fixture::open_with(backend, &[("SHUTDOWN_GRACE_MS", "20000")]).await;
-        let gate = Gate::closed();
-        stage.upstream.next(Script::say("whole").gated(&gate));
+        let gate = HoldPoint::closed();
+        stage.upstream.next(ResponseScript::say("whole").gated(&gate));
         let mut line = V1Socket::open(&stage).await;
         line.send(json!({ "input": "one" })).await;
         stage.upstream.requested(1).await;

@@ -13,12 +13,12 @@ use super::persona_models::speakers;
 use super::persona_models::written;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::ear::Ear;
-use crate::support::person::expect;
-use crate::support::person::root_of;
-use crate::support::person::token_of;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::expect;
+use crate::support::http_client::root_of;
+use crate::support::http_client::token_of;
 use crate::support::v1_client::V1Client;
+use crate::support::ws_client::WsClient;
 
 /// A stage with a space in which Ada, Bob and Cid sit.
 async fn create_space_with_voices(
@@ -36,7 +36,7 @@ async fn create_space_with_voices(
         seats.push(stage.admin.seat(&house, &character).await);
     }
     stage.upstream.answer_with(|body| {
-        Script::say(&format!(
+        ResponseScript::say(&format!(
             "Line {}.",
             body["messages"].as_array().unwrap().len()
         ))
@@ -103,7 +103,7 @@ on_both! {
         })).await;
         let texts = ["Ada: I begin.\nBob: No.", "I follow.", "I end."];
         for text in texts {
-            stage.upstream.next(Script::say(text));
+            stage.upstream.next(ResponseScript::say(text));
         }
 
         let events = stage.program.stream(json!({ "model": space(&house), "input": "All of you." })).await.rest().await;
@@ -126,8 +126,8 @@ on_both! {
         let (stage, house, _) = create_space_with_voices(backend, json!({
             "reply_order": "list", "replies_per_turn": "activated",
         })).await;
-        stage.upstream.next(Script::say("I begin."));
-        stage.upstream.next(Script::status(400));
+        stage.upstream.next(ResponseScript::say("I begin."));
+        stage.upstream.next(ResponseScript::status(400));
 
         let response = stage.program.respond(json!({ "model": space(&house), "input": "All of you." })).await;
 
@@ -193,7 +193,7 @@ on_both! {
     // R82
     async fn answers_of_a_space_model_are_not_stored_or_announced_in_the_space(backend) {
         let (stage, house, _) = create_space_with_voices(backend, json!({ "reply_order": "list", "replies_per_turn": "activated" })).await;
-        let ear = Ear::on(&stage.admin, root_of(&house)).await;
+        let ear = WsClient::on(&stage.admin, root_of(&house)).await;
         ear.call(json!({ "op": "subscribe_space", "space_id": house["id"] })).await;
         let tables = ["messages", "message_swipes", "conversation_runs", "conversations", "conversation_rounds", "run_prompts"];
         let mut before = Vec::new();

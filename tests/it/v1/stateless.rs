@@ -9,7 +9,7 @@ use super::fixture::plain;
 use super::fixture::prompt_texts;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
+use crate::support::database_facts::DatabaseFacts;
 use crate::support::statements::Statements;
 
 on_both! {
@@ -31,7 +31,7 @@ on_both! {
         assert_eq!(stage.program.get(&format!("{path}/input_items")).await.0, 404);
         let next = json!({ "input": "x", "previous_response_id": id(&response) });
         assert_eq!(stage.program.respond_with_error(next).await.1, "previous_response_not_found");
-        let everything = Facts::open(&stage.app.database).await.everything().await;
+        let everything = DatabaseFacts::open(&stage.app.database).await.everything().await;
         assert!(!everything.iter().any(|it| it.contains("canary")));
         stage.close().await;
     }

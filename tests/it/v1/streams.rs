@@ -15,10 +15,10 @@ use super::fixture::text;
 use super::simple_client::fold_items;
 use super::text::Schema;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::facts::word;
-use crate::support::upstream::script::Script;
-use crate::support::wait;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::database_facts::word;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::poll;
 
 on_both! {
     // R6
@@ -26,7 +26,7 @@ on_both! {
         let stage = V1Fixture::open(backend).await;
         let crlf = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\r\n\r\n";
         let (first, second) = crlf.split_at(20);
-        let odd = Script::stream().comment().role().empty().text("a").comment().raw(first).pause(Duration::from_millis(20)).raw(second).empty().finish("stop");
+        let odd = ResponseScript::stream().comment().role().empty().text("a").comment().raw(first).pause(Duration::from_millis(20)).raw(second).empty().finish("stop");
         stage.upstream.always(odd);
 
         let events = stage.program.stream(json!({ "input": "Hi." })).await.rest().await;
@@ -41,7 +41,7 @@ on_both! {
         let stage = V1Fixture::open(backend).await;
         // On the wire a quotation mark is two letters: more than the buffers of the sockets hold.
         let piece = "\"".repeat(10_000);
-        let script = (0..700).fold(Script::stream().role(), |it, _| it.text(&piece));
+        let script = (0..700).fold(ResponseScript::stream().role(), |it, _| it.text(&piece));
         stage.upstream.always(script.finish("stop").usage(1, 1).done());
         let host = stage.app.base.strip_prefix("http://").unwrap().to_owned();
         let socket = TcpSocket::new_v4().unwrap();
@@ -52,9 +52,9 @@ on_both! {
         let request = format!("POST /v1/responses HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         idle.write_all(request.as_bytes()).await.unwrap();
 
-        let mut facts = Facts::open(&stage.app.database).await;
+        let mut facts = DatabaseFacts::open(&stage.app.database).await;
         let status = "SELECT status FROM responses";
-        wait::until("the response completes", async || {
+        poll::until("the response completes", async || {
             let rows = facts.rows(status).await;
             (rows.first().map(|it| word(&it[0])) == Some("completed".to_owned())).then_some(())
         })
@@ -70,7 +70,7 @@ on_both! {
     async fn a_reading_client_gets_all_of_a_long_text_that_came_at_once(backend) {
         let stage = V1Fixture::open(backend).await;
         let piece = "x".repeat(500_000);
-        let script = (0..6).fold(Script::stream().role(), |it, _| it.text(&piece));
+        let script = (0..6).fold(ResponseScript::stream().role(), |it, _| it.text(&piece));
         stage.upstream.always(script.finish("stop").usage(1, 1).done());
 
         let events = stage.program.stream(json!({ "input": "Hi." })).await.rest().await;
@@ -106,7 +106,7 @@ on_both! {
         let stage = V1Fixture::open(backend).await;
         let place = json!({ "start_index": 0, "end_index": 2, "url": "https://a.example/", "title": "A" });
         let cited = json!({ "annotations": [{ "type": "url_citation", "url_citation": place }] });
-        let script = Script::stream().text("It").delta(cited).text(" rains.");
+        let script = ResponseScript::stream().text("It").delta(cited).text(" rains.");
         stage.upstream.always(script.finish("stop").usage(1, 1).done());
 
         let events = stage.program.stream(json!({ "input": "Hi." })).await.rest().await;

@@ -15,7 +15,7 @@ use super::fixture::prompt_texts;
 use super::fixture::text;
 use super::simple_client::fold_items;
 use crate::support::backends::on_both;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 /// What the schema requires of a response.
 const REQUIRED: [&str; 31] = [
@@ -138,7 +138,7 @@ on_both! {
     // R2, R3
     async fn a_stream_sends_in_order_what_a_later_get_returns(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.always(Script::stream().comment().role().empty().words("One two three.").finish("stop").usage(5, 3).done());
+        stage.upstream.always(ResponseScript::stream().comment().role().empty().words("One two three.").finish("stop").usage(5, 3).done());
 
         let events = stage.program.stream(json!({ "input": "Hi." })).await.rest().await;
 
@@ -196,7 +196,7 @@ on_both! {
     // R7
     async fn a_model_that_stops_at_once_has_said_nothing(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.always(Script::stream().role().finish("stop").done());
+        stage.upstream.always(ResponseScript::stream().role().finish("stop").done());
 
         let response = stage.program.respond(json!({ "input": "Hi." })).await;
 
@@ -210,7 +210,7 @@ on_both! {
     async fn what_was_cut_short_says_why(backend) {
         let stage = V1Fixture::open(backend).await;
         for (finish, reason) in [("length", "max_output_tokens"), ("content_filter", "content_filter")] {
-            stage.upstream.always(Script::stream().role().words("Not all").finish(finish).done());
+            stage.upstream.always(ResponseScript::stream().role().words("Not all").finish(finish).done());
 
             let response = stage.program.respond(json!({ "input": "Hi.", "max_output_tokens": 16 })).await;
             let events = stage.program.stream(json!({ "input": "Hi.", "max_output_tokens": 16 })).await.rest().await;
@@ -229,7 +229,7 @@ on_both! {
     async fn a_refusal_is_reported_as_one_and_kept_for_the_next_turn(backend) {
         let stage = V1Fixture::open(backend).await;
         let refusal = |text: &str| json!({ "choices": [{ "index": 0, "delta": { "refusal": text }, "finish_reason": null }] });
-        let script = Script::stream().role().event(&refusal("I cannot ")).event(&refusal("help.")).finish("stop").usage(4, 9).done();
+        let script = ResponseScript::stream().role().event(&refusal("I cannot ")).event(&refusal("help.")).finish("stop").usage(4, 9).done();
         stage.upstream.always(script);
 
         let events = stage.program.stream(json!({ "input": "Help!" })).await.rest().await;
@@ -257,7 +257,7 @@ on_both! {
     async fn what_was_thought_is_an_item_and_never_text(backend) {
         let stage = V1Fixture::open(backend).await;
         let thought = json!({ "choices": [{ "index": 0, "delta": { "reasoning_content": "Hm. " }, "finish_reason": null }] });
-        stage.upstream.next(Script::stream().role().event(&thought).event(&thought).words("Yes it is.").finish("stop").usage(4, 9).done());
+        stage.upstream.next(ResponseScript::stream().role().event(&thought).event(&thought).words("Yes it is.").finish("stop").usage(4, 9).done());
 
         let events = stage.program.stream(json!({ "input": "Is it?" })).await.rest().await;
 

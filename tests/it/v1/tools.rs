@@ -12,14 +12,14 @@ use super::fixture::output;
 use super::fixture::text;
 use super::fixture::types;
 use crate::support::backends::on_both;
-use crate::support::facts::Facts;
-use crate::support::upstream::script::Script;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::script::ResponseScript;
 
 on_both! {
     // R49
     async fn a_function_is_called_and_its_output_leads_to_the_final_text(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::calls(&[("call_1", "weather", "{\"x\":1}")]));
+        stage.upstream.next(ResponseScript::calls(&[("call_1", "weather", "{\"x\":1}")]));
         stage.upstream.say("It rains.");
         let tools = json!([function("weather")]);
 
@@ -42,7 +42,7 @@ on_both! {
     // R50, R51
     async fn interleaved_calls_are_two_groups_and_outputs_find_theirs(backend) {
         let stage = V1Fixture::open(backend).await;
-        let interleaved = Script::stream().role().text("Let me see.")
+        let interleaved = ResponseScript::stream().role().text("Let me see.")
             .call(0, "a", "f").arguments(0, "{\"x\"").call(1, "b", "g").arguments(1, "{\"x\":")
             .arguments(0, ":1}").arguments(1, "2}").finish("tool_calls").usage(1, 1).done();
         stage.upstream.next(interleaved);
@@ -74,7 +74,7 @@ on_both! {
     // R53
     async fn one_call_is_answered_differently_in_two_branches(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::calls(&[("a", "f", "{}")]));
+        stage.upstream.next(ResponseScript::calls(&[("a", "f", "{}")]));
         let first = stage.program.respond(json!({ "input": "Go.", "tools": [function("f")] })).await;
         let answer = |with: &str| json!({ "input": [output("a", with)], "previous_response_id": id(&first) });
 
@@ -112,7 +112,7 @@ on_both! {
         let stage = V1Fixture::open(backend).await;
         let sql = json!({ "type": "custom", "name": "sql", "format": { "type": "grammar", "syntax": "lark", "definition": "start: QUERY" } });
         let tools = json!([sql, { "type": "local_shell" }]);
-        stage.upstream.next(Script::calls(&[("a", "sql", "{\"input\":\"SELECT 1\"}"), ("b", "local_shell", "{\"command\":[\"ls\",\"-l\"]}")]));
+        stage.upstream.next(ResponseScript::calls(&[("a", "sql", "{\"input\":\"SELECT 1\"}"), ("b", "local_shell", "{\"command\":[\"ls\",\"-l\"]}")]));
 
         let events = stage.program.stream(json!({ "input": "Go.", "tools": tools })).await.rest().await;
         let whole = events.last().unwrap()["response"].clone();
@@ -139,7 +139,7 @@ on_both! {
     // R28, R29
     async fn without_a_store_the_output_is_handed_in_again_and_nothing_is_kept(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::calls(&[("a", "canary", "{\"x\":1}")]));
+        stage.upstream.next(ResponseScript::calls(&[("a", "canary", "{\"x\":1}")]));
         stage.upstream.say("It sings.");
         let tools = json!([function("canary")]);
         let asked = json!({ "role": "user", "content": "Where is it?" });
@@ -150,7 +150,7 @@ on_both! {
 
         assert_eq!(text(&events.last().unwrap()["response"]), "It sings.");
         assert_eq!(lines(&stage.upstream.body(1)), ["user|Where is it?||", "assistant||a|", "tool|in the canary cage||a"]);
-        let everything = Facts::open(&stage.app.database).await.everything().await;
+        let everything = DatabaseFacts::open(&stage.app.database).await.everything().await;
         assert!(!everything.iter().any(|it| it.contains("canary")));
         assert_eq!(stage.n_rows("response_items").await, 0);
         stage.close().await;
@@ -159,7 +159,7 @@ on_both! {
     async fn calls_of_a_conversation_and_of_the_background_wait_for_their_outputs(backend) {
         let stage = V1Fixture::open(backend).await;
         let (_, conversation) = stage.program.post("/conversations", json!({})).await;
-        stage.upstream.next(Script::calls(&[("a", "f", "{}")]));
+        stage.upstream.next(ResponseScript::calls(&[("a", "f", "{}")]));
         let body = json!({ "input": "Go.", "conversation": conversation["id"], "tools": [function("f")], "background": true });
         let first = stage.program.respond(body).await;
         let first = stage.wait_for_status(id(&first), "completed").await;
@@ -177,7 +177,7 @@ on_both! {
 
     async fn a_call_that_was_cut_off_waits_for_nothing(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::stream().call(0, "a", "f").arguments(0, "{\"x").finish("length").usage(1, 1).done());
+        stage.upstream.next(ResponseScript::stream().call(0, "a", "f").arguments(0, "{\"x").finish("length").usage(1, 1).done());
 
         let first = stage.program.respond(json!({ "input": "Go.", "tools": [function("f")] })).await;
         let second = stage.program.respond(json!({ "input": "Again.", "previous_response_id": id(&first) })).await;

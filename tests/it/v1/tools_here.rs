@@ -12,7 +12,7 @@ use super::fixture::output;
 use super::fixture::text;
 use super::fixture::types;
 use crate::support::backends::on_both;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 fn ours() -> Value {
     json!([{ "type": "troupe:time" }, { "type": "troupe:dice" }])
@@ -22,8 +22,8 @@ on_both! {
     // R55 as far as order goes, R65
     async fn server_side_tool_results_are_output_in_order_and_sent_to_the_model(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::calls(&[("a", "troupe_time", "{}"), ("b", "troupe_dice", "{\"roll\":\"3d1\"}")]));
-        stage.upstream.always(Script::stream().role().text("Three.").finish("stop").usage(11, 2).done());
+        stage.upstream.next(ResponseScript::calls(&[("a", "troupe_time", "{}"), ("b", "troupe_dice", "{\"roll\":\"3d1\"}")]));
+        stage.upstream.always(ResponseScript::stream().role().text("Three.").finish("stop").usage(11, 2).done());
 
         let events = stage.program.stream(json!({ "input": "Roll.", "tools": ours() })).await.rest().await;
 
@@ -54,7 +54,7 @@ on_both! {
         let stage = V1Fixture::open(backend).await;
         let mut tools = ours();
         tools.as_array_mut().unwrap().push(function("f"));
-        stage.upstream.next(Script::calls(&[("a", "f", "{}"), ("b", "troupe_dice", "{\"roll\":\"1d1\"}")]));
+        stage.upstream.next(ResponseScript::calls(&[("a", "f", "{}"), ("b", "troupe_dice", "{\"roll\":\"1d1\"}")]));
 
         let first = stage.program.respond(json!({ "input": "Go.", "tools": tools })).await;
         let next = json!({ "input": [output("a", "A")], "previous_response_id": id(&first) });
@@ -72,7 +72,7 @@ on_both! {
         let stage = V1Fixture::open(backend).await;
         let mut tools = ours();
         tools.as_array_mut().unwrap().push(function("f"));
-        stage.upstream.next(Script::calls(&[("a", "troupe_dice", "{\"roll\":\"much\"}"), ("b", "dream", "{}"), ("c", "f", "{\"x"), ("d", "troupe_time", "{")]));
+        stage.upstream.next(ResponseScript::calls(&[("a", "troupe_dice", "{\"roll\":\"much\"}"), ("b", "dream", "{}"), ("c", "f", "{\"x"), ("d", "troupe_time", "{")]));
         stage.upstream.say("Well.");
 
         let response = stage.program.respond(json!({ "input": "Go.", "tools": tools })).await;
@@ -89,7 +89,7 @@ on_both! {
     // R60
     async fn rounds_and_calls_have_their_limits(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.always(Script::calls(&[("a", "troupe_time", "{}")]));
+        stage.upstream.always(ResponseScript::calls(&[("a", "troupe_time", "{}")]));
         let asked = |more: Value| {
             let mut body = json!({ "input": "Go.", "tools": ours() });
             body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -109,7 +109,7 @@ on_both! {
         assert_eq!((reason(&once), types(&once)), ("max_tool_calls".to_owned(), vec!["troupe:time"]));
         assert_eq!(once["max_tool_calls"], 1);
 
-        stage.upstream.next(Script::calls(&[("a", "troupe_time", "{}"), ("b", "troupe_time", "{}")]));
+        stage.upstream.next(ResponseScript::calls(&[("a", "troupe_time", "{}"), ("b", "troupe_time", "{}")]));
         stage.upstream.say("Late.");
         let serial = stage.program.respond(asked(json!({ "parallel_tool_calls": false }))).await;
         assert_eq!(types(&serial), ["troupe:time", "message"]);
@@ -118,7 +118,7 @@ on_both! {
 
     async fn a_background_response_works_through_its_rounds(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::calls(&[("a", "troupe_time", "{}")]));
+        stage.upstream.next(ResponseScript::calls(&[("a", "troupe_time", "{}")]));
         stage.upstream.say("Noon.");
 
         let queued = stage.program.respond(json!({ "input": "Go.", "tools": ours(), "background": true })).await;

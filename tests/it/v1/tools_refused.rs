@@ -8,13 +8,13 @@ use super::fixture::function;
 use super::fixture::id;
 use super::fixture::output;
 use crate::support::backends::on_both;
-use crate::support::upstream::script::Script;
+use crate::support::fake_provider::script::ResponseScript;
 
 on_both! {
     // R52
     async fn the_next_input_holds_exactly_the_outputs_of_open_calls(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(Script::calls(&[("a", "f", "{}"), ("b", "f", "{}")]));
+        stage.upstream.next(ResponseScript::calls(&[("a", "f", "{}"), ("b", "f", "{}")]));
         let first = stage.program.respond(json!({ "input": "Go.", "tools": [function("f")] })).await;
         let refused = async |input: Value, store: bool| {
             let body = json!({ "input": input, "previous_response_id": id(&first), "store": store });
@@ -50,7 +50,7 @@ on_both! {
 
         let stage = V1Fixture::open_with(backend, &[("TROUPE_WEB_FETCH", "true")]).await;
         let arguments = json!({ "url": stage.app.base }).to_string();
-        stage.upstream.next(Script::calls(&[("a", "troupe_web_fetch", arguments.as_str())]));
+        stage.upstream.next(ResponseScript::calls(&[("a", "troupe_web_fetch", arguments.as_str())]));
         let response = stage.program.respond(fetch).await;
         assert_eq!(response["status"], "completed");
         assert_eq!(response["output"][0]["error"], "This address may not be called.");

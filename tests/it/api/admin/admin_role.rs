@@ -5,18 +5,18 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::id;
-use crate::support::person::root_of;
-use crate::support::upstream::server::Upstream;
-use crate::support::wait;
+use crate::support::fake_provider::server::FakeProvider;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::id;
+use crate::support::http_client::root_of;
+use crate::support::poll;
 
 /// The server of a test, seen by those who run it.
 pub struct AdminFixture {
     pub app: TestApp,
-    pub admin: Person,
-    pub upstream: Upstream,
+    pub admin: HttpClient,
+    pub upstream: FakeProvider,
 }
 
 /// A space with one character in it.
@@ -32,7 +32,7 @@ impl AdminFixture {
 
     /// The same with more settings.
     pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> AdminFixture {
-        let upstream = Upstream::start().await;
+        let upstream = FakeProvider::start().await;
         let url = upstream.base_url();
         let model = [
             ("TROUPE_OPEN_REGISTRATION", "true"),
@@ -49,7 +49,7 @@ impl AdminFixture {
     }
 
     /// Somebody's space, in which Ada answers.
-    pub async fn create_space(&self, owner: &Person, name: &str) -> OwnedSpace {
+    pub async fn create_space(&self, owner: &HttpClient, name: &str) -> OwnedSpace {
         let space = owner
             .create_space(name, json!({"reply_order": "list"}))
             .await;
@@ -62,14 +62,14 @@ impl AdminFixture {
     }
 
     /// Says something and waits until whatever follows has ended.
-    pub async fn post(&self, person: &Person, conversation: i64, text: &str) {
+    pub async fn post(&self, person: &HttpClient, conversation: i64, text: &str) {
         expect(201, person.post_message(conversation, text, None).await);
         self.settle(person, conversation).await;
     }
 
     /// Waits until nothing is queued or running in a conversation.
-    pub async fn settle(&self, person: &Person, conversation: i64) {
-        wait::until("nothing is queued or running", async || {
+    pub async fn settle(&self, person: &HttpClient, conversation: i64) {
+        poll::until("nothing is queued or running", async || {
             let at = person.conversation(conversation).await;
             (at["queued_run"].is_null() && at["running_run"].is_null()).then_some(())
         })

@@ -4,12 +4,12 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::api::admin::admin_role::AdminFixture;
-use crate::support::answer::refusal;
 use crate::support::backends::on_both;
-use crate::support::person::expect;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
-use crate::support::wait;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::expect;
+use crate::support::http_response::refusal;
+use crate::support::poll;
 
 const PLANTED: &str = "zanzibar-secret";
 
@@ -24,7 +24,7 @@ on_both! {
         let ann = office.app.register("ann").await;
         let (one, two) = (office.create_space(&office.admin, "Harbor").await, office.create_space(&ann, "Inn").await);
         office.post(&office.admin, one.conversation, "First.").await;
-        office.upstream.next(Script::status(401));
+        office.upstream.next(ResponseScript::status(401));
         office.post(&ann, two.conversation, "Second.").await;
         let forced = json!({});
         expect(202, ann.post(&format!("/api/conversations/{}/generate", two.conversation), forced).await);
@@ -71,14 +71,14 @@ on_both! {
     async fn a_running_run_shows_its_pulse_and_how_far_it_is_but_no_word(backend) {
         let office = AdminFixture::open(backend).await;
         let place = office.create_space(&office.admin, "Harbor").await;
-        let (gate, text) = (Gate::closed(), format!("{PLANTED} ünd more"));
-        office.upstream.next(Script::say(&text).gated(&gate));
+        let (gate, text) = (HoldPoint::closed(), format!("{PLANTED} ünd more"));
+        office.upstream.next(ResponseScript::say(&text).gated(&gate));
         let post = office.admin.post_message(place.conversation, PLANTED, None).await;
         expect(201, post);
         gate.step();
         gate.step();
 
-        let running = wait::until("two words are written", async || {
+        let running = poll::until("two words are written", async || {
             let list = office.get("/api/admin/runs?status=running").await;
             let live = &list["data"][0]["live"];
             (live["chars"].as_u64()? > 16).then_some(list)

@@ -5,17 +5,17 @@ use serde_json::json;
 use troupe::runs::history::DAY_MS;
 
 use crate::api::admin::admin_role::AdminFixture;
-use crate::support::answer::refusal;
 use crate::support::backends::on_both;
-use crate::support::ear::Ear;
-use crate::support::facts::Facts;
-use crate::support::person::expect;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
-use crate::support::wait;
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::expect;
+use crate::support::http_response::refusal;
+use crate::support::poll;
+use crate::support::ws_client::WsClient;
 
-fn reply(prompt_tokens: i64, completion_tokens: i64) -> Script {
-    let reply = Script::stream().role().text("Yes.").finish("stop");
+fn reply(prompt_tokens: i64, completion_tokens: i64) -> ResponseScript {
+    let reply = ResponseScript::stream().role().text("Yes.").finish("stop");
     reply.usage(prompt_tokens, completion_tokens).done()
 }
 
@@ -34,7 +34,7 @@ on_both! {
         office.post(&ann, harbor.conversation, "One.").await;
         office.upstream.next(reply(1_000, 1));
         office.post(&ann, inn.conversation, "Two.").await;
-        office.upstream.next(Script::status(401));
+        office.upstream.next(ResponseScript::status(401));
         office.post(&ann, inn.conversation, "Three.").await;
         office.app.app.clock.advance_ms(DAY_MS);
         for (prompt, completion) in [(7, 3), (8, 4)] {
@@ -73,9 +73,9 @@ on_both! {
         let clock = &office.app.app.clock;
         let ann = office.app.register("ann").await;
         let place = office.create_space(&ann, "Harbor").await;
-        let _ear = Ear::on(&ann, place.conversation).await;
-        let gate = Gate::closed();
-        office.upstream.next(Script::say("One two.").gated(&gate));
+        let _ear = WsClient::on(&ann, place.conversation).await;
+        let gate = HoldPoint::closed();
+        office.upstream.next(ResponseScript::say("One two.").gated(&gate));
         expect(201, ann.post_message(place.conversation, "Count.", None).await);
         office.upstream.requested(1).await;
         expect(201, ann.post_message(place.conversation, "Faster.", None).await);
@@ -83,7 +83,7 @@ on_both! {
 
         let stats = office.get("/api/admin/stats").await;
 
-        let mut facts = Facts::open(&office.app.database).await;
+        let mut facts = DatabaseFacts::open(&office.app.database).await;
         let mut n = async |table: &str| {
             facts.number(&format!("SELECT CAST(count(*) AS TEXT) FROM {table}")).await
         };
@@ -108,12 +108,12 @@ on_both! {
 
     async fn a_closed_socket_is_counted_no_more(backend) {
         let office = AdminFixture::open(backend).await;
-        let ear = Ear::open(&office.admin).await;
+        let ear = WsClient::open(&office.admin).await;
         assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
 
         drop(ear);
 
-        wait::until("no socket is open", async || {
+        poll::until("no socket is open", async || {
             let stats = office.get("/api/admin/stats").await;
             (stats["totals"]["open_sockets"] == 0).then_some(())
         })

@@ -10,19 +10,19 @@ use serde_json::json;
 use troupe::accounts::user;
 
 use crate::api::admin::admin_role::AdminFixture;
-use crate::support::answer::refusal;
 use crate::support::app::OPEN_REGISTRATION;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::backends::on_both;
-use crate::support::ear::Ear;
-use crate::support::ear::connect_with_key;
-use crate::support::person::Person;
-use crate::support::person::expect;
+use crate::support::fake_provider::script::HoldPoint;
+use crate::support::fake_provider::script::ResponseScript;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 use crate::support::role_fixture::user_id;
-use crate::support::upstream::script::Gate;
-use crate::support::upstream::script::Script;
+use crate::support::ws_client::WsClient;
+use crate::support::ws_client::connect_with_key;
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -37,11 +37,11 @@ fn names(list: &Value) -> Vec<&str> {
 
 async fn sign_in(base: &str, username: &str, password: &str) -> (u16, Value) {
     let body = json!({"username": username, "password": password});
-    Person::at(base).post("/api/session", body).await
+    HttpClient::at(base).post("/api/session", body).await
 }
 
 /// Somebody becomes an admin; tells their id.
-async fn promote(app: &TestApp, admin: &Person, username: &str) -> (Person, i64) {
+async fn promote(app: &TestApp, admin: &HttpClient, username: &str) -> (HttpClient, i64) {
     let person = app.register(username).await;
     let id = user_id(&person).await;
     let promoted = admin.patch(&path_of(id), json!({"role": "admin"})).await;
@@ -64,7 +64,7 @@ on_both! {
     async fn only_an_admin_opens_the_register(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let everybody = &cast.all_roles()[..5];
-        let nobody = Person::at(&cast.app.base);
+        let nobody = HttpClient::at(&cast.app.base);
 
         for path in ["/api/admin/users", "/api/admin/users/1", "/api/admin/users/424242", "/api/admin/runs", "/api/admin/stats"] {
             assert_eq!(refusal(&nobody.get(path).await), (401, "not_authenticated".to_owned()), "{path}");
@@ -129,7 +129,7 @@ on_both! {
         ann.create_space("Harbor", json!({})).await;
         let began = app.app.clock.now();
         app.app.clock.advance_ms(90_000);
-        let phone = Person::sign_in(&app.base, "ann").await;
+        let phone = HttpClient::sign_in(&app.base, "ann").await;
 
         let shown = expect(200, admin.get(&path_of(2)).await);
 
@@ -155,13 +155,13 @@ on_both! {
         let key = expect(201, ann.post("/api/api_keys", json!({"name": "k"})).await);
         let key = key["key"].as_str().unwrap();
         let place = office.create_space(&ann, "Harbor").await;
-        let (gate, browser) = (Gate::closed(), Ear::open(&ann).await);
+        let (gate, browser) = (HoldPoint::closed(), WsClient::open(&ann).await);
         let address = format!("{}/ws", app.base.replacen("http", "ws", 1));
-        let program = Ear::at(connect_with_key(&address, key).await.unwrap());
+        let program = WsClient::at(connect_with_key(&address, key).await.unwrap());
         for ear in [&browser, &program] {
             assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
         }
-        office.upstream.next(Script::say("One two.").gated(&gate));
+        office.upstream.next(ResponseScript::say("One two.").gated(&gate));
         expect(201, ann.post_message(place.conversation, "Count.", None).await);
         office.upstream.requested(1).await;
 
@@ -191,7 +191,7 @@ on_both! {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
         let ann = app.register("ann").await;
-        let ear = Ear::open(&ann).await;
+        let ear = WsClient::open(&ann).await;
         assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
 
         let change = json!({"password": "a password for Ann"});
@@ -236,7 +236,7 @@ on_both! {
         assert_eq!(stepped_down["role"], "user");
         assert_eq!(admins(&app).await, ["ann"]);
         assert_eq!(refusal(&admin.get("/api/admin/users").await).0, 403);
-        let ann_again = Person::sign_in(&app.base, "ann").await;
+        let ann_again = HttpClient::sign_in(&app.base, "ann").await;
         assert_eq!(ann_again.get("/api/admin/users").await.0, 200);
         assert_eq!(ann.get("/api/session").await.0, 401);
         app.close().await;
@@ -297,7 +297,7 @@ async fn a_demoted_admin_receives_only_events_of_own_spaces() {
     let bob = app.register("bob").await;
     let theirs = bob.create_space("Bob's", json!({})).await;
     let own = ann.create_space("Ann's", json!({})).await;
-    let ear = Ear::open(&ann).await;
+    let ear = WsClient::open(&ann).await;
     for space in [&theirs, &own] {
         let heard = ear.call(json!({"op": "subscribe_space", "space_id": space["id"]}));
         assert_eq!(heard.await["ok"], true);

@@ -18,7 +18,7 @@ const MAX_KEPT: usize = 2_000;
 
 /// One request for an answer, as it came and as it went.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct RequestLog {
     /// Requests with the same number came over the same connection.
     pub connection: usize,
     /// With its query.
@@ -35,7 +35,7 @@ pub struct Seen {
     pub hung_up_at: Option<Instant>,
 }
 
-impl Seen {
+impl RequestLog {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -47,11 +47,11 @@ impl Seen {
 #[derive(Debug, Default)]
 struct Log {
     n_forgotten: usize,
-    kept: VecDeque<Seen>,
+    kept: VecDeque<RequestLog>,
 }
 
 impl Log {
-    fn get(&self, i: usize) -> Option<&Seen> {
+    fn get(&self, i: usize) -> Option<&RequestLog> {
         self.kept.get(i.checked_sub(self.n_forgotten)?)
     }
 
@@ -62,9 +62,9 @@ impl Log {
 
 /// The log of a server; whoever waits is woken by every entry.
 #[derive(Debug)]
-pub struct Facts(watch::Sender<Log>);
+pub struct RequestLogs(watch::Sender<Log>);
 
-impl Facts {
+impl RequestLogs {
     pub fn new() -> Self {
         Self(watch::Sender::default())
     }
@@ -78,7 +78,7 @@ impl Facts {
             headers,
             ..
         } = received;
-        let seen = Seen {
+        let seen = RequestLog {
             connection,
             path,
             body,
@@ -101,7 +101,7 @@ impl Facts {
     }
 
     /// Changes the entry of a request that is still remembered.
-    pub fn note(&self, i: usize, change: impl FnOnce(&mut Seen)) {
+    pub fn note(&self, i: usize, change: impl FnOnce(&mut RequestLog)) {
         self.0.send_modify(|log| {
             let place = i.checked_sub(log.n_forgotten);
             if let Some(seen) = place.and_then(|it| log.kept.get_mut(it)) {
@@ -115,7 +115,7 @@ impl Facts {
     }
 
     /// The request with this number; panics if it has not come or is forgotten.
-    pub fn seen(&self, i: usize) -> Seen {
+    pub fn seen(&self, i: usize) -> RequestLog {
         let log = self.0.borrow();
         log.get(i)
             .unwrap_or_else(|| panic!("request {i} of {} is not there", log.len()))

@@ -3,18 +3,18 @@
 use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use crate::support::answer::Answer;
-use crate::support::person::Person;
-use crate::support::person::expect;
-use crate::support::person::http_client;
-use crate::support::person::id;
-use crate::support::wait;
+use crate::support::http_client::HttpClient;
+use crate::support::http_client::expect;
+use crate::support::http_client::http_client;
+use crate::support::http_client::id;
+use crate::support::http_response::Answer;
+use crate::support::poll;
 
 /// What stands between the parts; no file of a test holds it.
 const BOUNDARY: &str = "----a-line-that-no-chat-holds";
 
 /// Brings a file to a door.
-pub async fn bring(person: &Person, path: &str, name: &str, bytes: &[u8]) -> (u16, Value) {
+pub async fn bring(person: &HttpClient, path: &str, name: &str, bytes: &[u8]) -> (u16, Value) {
     let head = format!(
         "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n"
     );
@@ -33,15 +33,15 @@ pub async fn bring(person: &Person, path: &str, name: &str, bytes: &[u8]) -> (u1
 }
 
 /// Brings a file in and waits for the end; answers the import.
-pub async fn import(person: &Person, path: &str, name: &str, bytes: &[u8]) -> Value {
+pub async fn import(person: &HttpClient, path: &str, name: &str, bytes: &[u8]) -> Value {
     let begun = expect(202, bring(person, path, name, bytes).await);
     ended(person, id(&begun)).await
 }
 
 /// An import once it has ended.
-pub async fn ended(person: &Person, import: i64) -> Value {
+pub async fn ended(person: &HttpClient, import: i64) -> Value {
     let path = format!("/api/imports/{import}");
-    wait::until("the import has ended", async || {
+    poll::until("the import has ended", async || {
         let now = expect(200, person.get(&path).await);
         (now["status"] != "running").then_some(now)
     })
@@ -49,7 +49,7 @@ pub async fn ended(person: &Person, import: i64) -> Value {
 }
 
 /// A file of the server's.
-pub async fn fetch(person: &Person, path: &str) -> Vec<u8> {
+pub async fn fetch(person: &HttpClient, path: &str) -> Vec<u8> {
     let request = http_client().get(format!("{}{path}", person.base()));
     let request = request.header("cookie", person.cookie());
     let answer = request.send().await.expect("the server answers");

@@ -18,39 +18,39 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::connection::Connection;
-use super::connection::Played;
-use super::facts::Facts;
-use super::facts::Seen;
+use super::connection::PlayedScript;
 use super::fault;
-use super::script::Gate;
-use super::script::Script;
+use super::request_log::RequestLog;
+use super::request_log::RequestLogs;
+use super::script::HoldPoint;
+use super::script::ResponseScript;
 
 /// More clients than these at once have to wait.
 const MAX_CONNECTIONS: usize = 4_096;
 
-type Answerer = Box<dyn FnMut(&Value) -> Script + Send>;
+type Answerer = Box<dyn FnMut(&Value) -> ResponseScript + Send>;
 
 /// A provider for tests. Dropping it closes every connection.
-pub struct Upstream {
+pub struct FakeProvider {
     address: SocketAddr,
     shared: Arc<Shared>,
     accepting: JoinHandle<()>,
 }
 
 struct Shared {
-    facts: Facts,
+    facts: RequestLogs,
     plan: Mutex<Plan>,
 }
 
 /// What the coming requests are answered.
 struct Plan {
-    next: VecDeque<Script>,
+    next: VecDeque<ResponseScript>,
     otherwise: Answerer,
-    gate: Option<Gate>,
+    gate: Option<HoldPoint>,
     models: Vec<String>,
 }
 
-impl Upstream {
+impl FakeProvider {
     /// Listens on a free port of this machine, and answers "Hello." until told otherwise.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -59,12 +59,12 @@ impl Upstream {
             .expect("a bound socket has an address");
         let plan = Plan {
             next: VecDeque::new(),
-            otherwise: Box::new(|_| Script::say("Hello.")),
+            otherwise: Box::new(|_| ResponseScript::say("Hello.")),
             gate: None,
             models: vec!["scripted".to_owned()],
         };
         let shared = Arc::new(Shared {
-            facts: Facts::new(),
+            facts: RequestLogs::new(),
             plan: Mutex::new(plan),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
@@ -92,21 +92,21 @@ impl Upstream {
 
     /// Answers every request with this text.
     pub fn say(&self, text: &str) {
-        self.always(Script::say(text));
+        self.always(ResponseScript::say(text));
     }
 
     /// Answers every request by this script.
-    pub fn always(&self, script: Script) {
+    pub fn always(&self, script: ResponseScript) {
         self.answer_with(move |_| script.clone());
     }
 
     /// Answers every request by what it asks: its JSON body.
-    pub fn answer_with(&self, answerer: impl FnMut(&Value) -> Script + Send + 'static) {
+    pub fn answer_with(&self, answerer: impl FnMut(&Value) -> ResponseScript + Send + 'static) {
         self.plan(|plan| plan.otherwise = Box::new(answerer));
     }
 
     /// Answers one request by this script, after those already given here.
-    pub fn next(&self, script: Script) {
+    pub fn next(&self, script: ResponseScript) {
         self.plan(|plan| plan.next.push_back(script));
     }
 
@@ -114,7 +114,7 @@ impl Upstream {
     pub fn misbehave(&self, seed: u64, percent: u32) {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         self.plan(|plan| {
-            let otherwise: Answerer = Box::new(|_| Script::say("Hello."));
+            let otherwise: Answerer = Box::new(|_| ResponseScript::say("Hello."));
             let mut otherwise = std::mem::replace(&mut plan.otherwise, otherwise);
             plan.otherwise = Box::new(move |body| {
                 let is_spoilt = dice.random_range(0..100) < percent;
@@ -128,8 +128,8 @@ impl Upstream {
     }
 
     /// From now on each piece of text waits for this gate, except in scripts with their own.
-    pub fn gate(&self) -> Gate {
-        let gate = Gate::closed();
+    pub fn gate(&self) -> HoldPoint {
+        let gate = HoldPoint::closed();
         self.plan(|plan| plan.gate = Some(gate.clone()));
         gate
     }
@@ -145,7 +145,7 @@ impl Upstream {
     }
 
     /// All about a request, numbered from 0.
-    pub fn seen(&self, i: usize) -> Seen {
+    pub fn seen(&self, i: usize) -> RequestLog {
         self.shared.facts.seen(i)
     }
 
@@ -185,7 +185,7 @@ impl Upstream {
     }
 }
 
-impl Drop for Upstream {
+impl Drop for FakeProvider {
     fn drop(&mut self) {
         self.accepting.abort();
     }
@@ -230,16 +230,16 @@ async fn serve(socket: TcpStream, number: usize, shared: Arc<Shared>) {
                 played
             }
             ("GET", path) if lists(path) => connection.play(&shared.models(path), || ()).await,
-            _ => connection.play(&Script::status(404), || ()).await,
+            _ => connection.play(&ResponseScript::status(404), || ()).await,
         };
-        if played != Played::Whole {
+        if played != PlayedScript::Whole {
             return;
         }
     }
 }
 
 impl Shared {
-    fn script(&self, body: &Value) -> Script {
+    fn script(&self, body: &Value) -> ResponseScript {
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
         let mut script = match plan.next.pop_front() {
             Some(script) => script,
@@ -249,7 +249,7 @@ impl Shared {
         script
     }
 
-    fn models(&self, path: &str) -> Script {
+    fn models(&self, path: &str) -> ResponseScript {
         let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
         let entries =
             |entry: fn(&String) -> Value| plan.models.iter().map(entry).collect::<Value>();
@@ -264,14 +264,14 @@ impl Shared {
                 json!({ "object": "list", "data": entries(|it| json!({ "id": it, "object": "model" })) })
             }
         };
-        Script::json(200, &list)
+        ResponseScript::json(200, &list)
     }
 
-    fn note_end(&self, i: usize, played: Played) {
+    fn note_end(&self, i: usize, played: PlayedScript) {
         let now = Instant::now();
         self.facts.note(i, |seen| match played {
-            Played::Left => seen.hung_up_at = Some(now),
-            Played::Whole | Played::Broken => seen.finished_at = Some(now),
+            PlayedScript::Left => seen.hung_up_at = Some(now),
+            PlayedScript::Whole | PlayedScript::Broken => seen.finished_at = Some(now),
         });
     }
 }

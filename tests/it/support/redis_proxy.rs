@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 /// What happens to the messages that a subscriber is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Harm {
+pub enum ProxyFault {
     #[default]
     None,
     /// All are lost.
@@ -34,22 +34,22 @@ pub enum Harm {
 }
 
 /// See the module. Dropping it cuts every connection.
-pub struct RedisLine {
+pub struct RedisProxy {
     port: u16,
-    harm: Arc<Mutex<Harm>>,
+    harm: Arc<Mutex<ProxyFault>>,
     is_cut: watch::Sender<bool>,
     accepting: JoinHandle<()>,
 }
 
-impl RedisLine {
+impl RedisProxy {
     /// To the Redis at this port.
-    pub async fn to(port: u16) -> RedisLine {
+    pub async fn to(port: u16) -> RedisProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let own = listener.local_addr().expect("a bound socket").port();
-        let harm = Arc::<Mutex<Harm>>::default();
+        let harm = Arc::<Mutex<ProxyFault>>::default();
         let is_cut = watch::Sender::new(false);
         let accepting = tokio::spawn(accept(listener, port, harm.clone(), is_cut.subscribe()));
-        RedisLine {
+        RedisProxy {
             port: own,
             harm,
             is_cut,
@@ -62,7 +62,7 @@ impl RedisLine {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    pub fn harm(&self, harm: Harm) {
+    pub fn harm(&self, harm: ProxyFault) {
         *self.harm.lock() = harm;
     }
 
@@ -76,7 +76,7 @@ impl RedisLine {
     }
 }
 
-impl Drop for RedisLine {
+impl Drop for RedisProxy {
     fn drop(&mut self) {
         self.accepting.abort();
     }
@@ -85,7 +85,7 @@ impl Drop for RedisLine {
 async fn accept(
     listener: TcpListener,
     port: u16,
-    harm: Arc<Mutex<Harm>>,
+    harm: Arc<Mutex<ProxyFault>>,
     is_cut: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
@@ -101,7 +101,7 @@ async fn accept(
     }
 }
 
-async fn carry(client: TcpStream, port: u16, harm: Arc<Mutex<Harm>>) -> std::io::Result<()> {
+async fn carry(client: TcpStream, port: u16, harm: Arc<Mutex<ProxyFault>>) -> std::io::Result<()> {
     let server = TcpStream::connect(("127.0.0.1", port)).await?;
     let (mut from_client, mut to_client) = client.into_split();
     let (from_server, mut to_server) = server.into_split();
@@ -119,16 +119,16 @@ async fn carry(client: TcpStream, port: u16, harm: Arc<Mutex<Harm>>) -> std::io:
             n += 1;
             let harm = *harm.lock();
             match harm {
-                Harm::None => to_client.write_all(&value).await?,
-                Harm::LoseAll => {}
-                Harm::LoseHalf if n % 2 == 0 => {}
-                Harm::LoseHalf => to_client.write_all(&value).await?,
-                Harm::Repeat => to_client.write_all(&[&value[..], &value].concat()).await?,
-                Harm::Swap => match kept.take() {
+                ProxyFault::None => to_client.write_all(&value).await?,
+                ProxyFault::LoseAll => {}
+                ProxyFault::LoseHalf if n % 2 == 0 => {}
+                ProxyFault::LoseHalf => to_client.write_all(&value).await?,
+                ProxyFault::Repeat => to_client.write_all(&[&value[..], &value].concat()).await?,
+                ProxyFault::Swap => match kept.take() {
                     Some(before) => to_client.write_all(&[value, before].concat()).await?,
                     None => kept = Some(value),
                 },
-                Harm::Garble => {
+                ProxyFault::Garble => {
                     let at = value.len() - 5;
                     value[at] ^= 1;
                     to_client.write_all(&value).await?;

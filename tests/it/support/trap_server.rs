@@ -9,14 +9,14 @@ use tokio::task::JoinHandle;
 
 /// Listens on 127.0.0.1 and, where there is IPv6, on [::1], on one port. Whoever connects is
 /// counted, and hung up on.
-pub struct Decoy {
+pub struct TrapServer {
     pub port: u16,
     n_came: Arc<AtomicUsize>,
     listening: Vec<JoinHandle<()>>,
 }
 
-impl Decoy {
-    pub fn set_up() -> Decoy {
+impl TrapServer {
+    pub fn set_up() -> TrapServer {
         let four = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let port = four.local_addr().expect("a bound socket").port();
         // Another process may have this port over IPv6, and some machines have no IPv6.
@@ -24,7 +24,7 @@ impl Decoy {
         let n_came = Arc::new(AtomicUsize::new(0));
         let listening = [Some(four), six].into_iter().flatten();
         let listening = listening.map(|it| tokio::spawn(count(it, n_came.clone())));
-        Decoy {
+        TrapServer {
             port,
             listening: listening.collect(),
             n_came,
@@ -50,7 +50,7 @@ async fn count(listener: TcpListener, n_came: Arc<AtomicUsize>) {
     }
 }
 
-impl Drop for Decoy {
+impl Drop for TrapServer {
     fn drop(&mut self) {
         for listening in &self.listening {
             listening.abort();

@@ -13,7 +13,7 @@
 //! `#[allow(dead_code)]`, as none of them uses all of it.
 
 pub mod connection;
-pub mod facts;
 pub mod fault;
+pub mod request_log;
 pub mod script;
 pub mod server;

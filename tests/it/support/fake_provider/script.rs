@@ -28,16 +28,16 @@ pub enum Step {
 
 /// An answer. One that was not ended by a step ends properly, as HTTP sees it.
 #[derive(Debug, Clone)]
-pub struct Script {
+pub struct ResponseScript {
     pub hangs_before_head: bool,
     pub resets_before_head: bool,
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub steps: Vec<Step>,
-    pub gate: Option<Gate>,
+    pub gate: Option<HoldPoint>,
 }
 
-impl Script {
+impl ResponseScript {
     /// A whole, flawless answer: role, text word by word, finish reason, usage, `[DONE]`.
     pub fn say(text: &str) -> Self {
         let n_words = i64::try_from(text.split_whitespace().count()).expect("a short text");
@@ -233,7 +233,7 @@ impl Script {
     }
 
     /// Each piece of text waits for the gate.
-    pub fn gated(self, gate: &Gate) -> Self {
+    pub fn gated(self, gate: &HoldPoint) -> Self {
         Self {
             gate: Some(gate.clone()),
             ..self
@@ -271,9 +271,9 @@ fn event(chunk: &Value) -> Vec<u8> {
 
 /// Lets pieces of text through one by one.
 #[derive(Debug, Clone)]
-pub struct Gate(Arc<Semaphore>);
+pub struct HoldPoint(Arc<Semaphore>);
 
-impl Gate {
+impl HoldPoint {
     /// A gate that lets nothing through yet.
     pub fn closed() -> Self {
         Self(Arc::new(Semaphore::new(0)))

@@ -20,14 +20,14 @@ use crate::support::backends::TestDatabase;
 pub type TextRow = Vec<Option<String>>;
 
 /// A connection of its own to the database of a server, for reading.
-pub enum Facts {
+pub enum DatabaseFacts {
     Sqlite(Box<SqliteConnection>),
     Postgres(Box<PgConnection>),
 }
 
-impl Facts {
+impl DatabaseFacts {
     /// Opens it; the file or the database must exist.
-    pub async fn open(database: &TestDatabase) -> Facts {
+    pub async fn open(database: &TestDatabase) -> DatabaseFacts {
         match database.backend() {
             TestBackend::Sqlite => {
                 let options = SqliteConnectOptions::from_str(database.url())
@@ -36,13 +36,13 @@ impl Facts {
                 let connection = SqliteConnection::connect_with(&options)
                     .await
                     .expect("the SQLite file can be opened");
-                Facts::Sqlite(Box::new(connection))
+                DatabaseFacts::Sqlite(Box::new(connection))
             }
             TestBackend::Postgres => {
                 let connection = PgConnection::connect(database.url())
                     .await
                     .expect("the test database answers");
-                Facts::Postgres(Box::new(connection))
+                DatabaseFacts::Postgres(Box::new(connection))
             }
         }
     }
@@ -51,11 +51,11 @@ impl Facts {
     pub async fn rows(&mut self, sql: &str) -> Vec<TextRow> {
         let query = AssertSqlSafe(sql.to_owned());
         let outcome = match self {
-            Facts::Sqlite(connection) => sqlx::query(query)
+            DatabaseFacts::Sqlite(connection) => sqlx::query(query)
                 .fetch_all(connection.as_mut())
                 .await
                 .map(|rows| rows.iter().map(columns).collect()),
-            Facts::Postgres(connection) => sqlx::query(query)
+            DatabaseFacts::Postgres(connection) => sqlx::query(query)
                 .fetch_all(connection.as_mut())
                 .await
                 .map(|rows| rows.iter().map(columns).collect()),
@@ -67,11 +67,11 @@ impl Facts {
     pub async fn execute(&mut self, sql: &str) {
         let query = AssertSqlSafe(sql.to_owned());
         let outcome = match self {
-            Facts::Sqlite(connection) => sqlx::raw_sql(query)
+            DatabaseFacts::Sqlite(connection) => sqlx::raw_sql(query)
                 .execute(connection.as_mut())
                 .await
                 .map(|_| ()),
-            Facts::Postgres(connection) => sqlx::raw_sql(query)
+            DatabaseFacts::Postgres(connection) => sqlx::raw_sql(query)
                 .execute(connection.as_mut())
                 .await
                 .map(|_| ()),
@@ -82,8 +82,10 @@ impl Facts {
     /// Every row of every table, as text, in order.
     pub async fn everything(&mut self) -> Vec<String> {
         let tables = match self {
-            Facts::Sqlite(_) => "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",
-            Facts::Postgres(_) => {
+            DatabaseFacts::Sqlite(_) => {
+                "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+            }
+            DatabaseFacts::Postgres(_) => {
                 "SELECT CAST(tablename AS TEXT) FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
             }
         };
@@ -101,7 +103,7 @@ impl Facts {
 
     /// The expression for a row of a table as one text.
     async fn whole_row(&mut self, table: &str) -> String {
-        if let Facts::Postgres(_) = self {
+        if let DatabaseFacts::Postgres(_) = self {
             return format!("CAST({table} AS TEXT)");
         }
         let columns = format!("SELECT name FROM pragma_table_info('{table}')");
@@ -115,8 +117,10 @@ impl Facts {
     /// From now on this connection may write a row without its parents.
     pub async fn ignore_parents(&mut self) {
         match self {
-            Facts::Sqlite(_) => self.execute("PRAGMA foreign_keys = OFF").await,
-            Facts::Postgres(_) => self.execute("SET session_replication_role = replica").await,
+            DatabaseFacts::Sqlite(_) => self.execute("PRAGMA foreign_keys = OFF").await,
+            DatabaseFacts::Postgres(_) => {
+                self.execute("SET session_replication_role = replica").await
+            }
         }
     }
 
@@ -136,8 +140,8 @@ impl Facts {
     /// How an identifier of a run or a round is read.
     pub fn hex(&self, column: &str) -> String {
         match self {
-            Facts::Sqlite(_) => format!("lower(hex({column}))"),
-            Facts::Postgres(_) => format!("replace(CAST({column} AS TEXT), '-', '')"),
+            DatabaseFacts::Sqlite(_) => format!("lower(hex({column}))"),
+            DatabaseFacts::Postgres(_) => format!("replace(CAST({column} AS TEXT), '-', '')"),
         }
     }
 

@@ -13,20 +13,20 @@ use serde_json::json;
 const PASSWORD: &str = "correct horse battery";
 
 /// Looks at an answer: method, path, status, body.
-type Witness = fn(&Method, &str, u16, &Value);
+type ResponseInspector = fn(&Method, &str, u16, &Value);
 
 /// Who looks at every answer that anybody gets.
-static WITNESS: OnceLock<Witness> = OnceLock::new();
+static INSPECTOR: OnceLock<ResponseInspector> = OnceLock::new();
 
 /// Has every answer looked at from now on; the first one who asks for it does.
-pub fn look_at_every_answer(witness: Witness) {
+pub fn look_at_every_answer(witness: ResponseInspector) {
     // A second one is refused; the first one stands.
-    let _ = WITNESS.set(witness);
+    let _ = INSPECTOR.set(witness);
 }
 
 /// Someone with an account. Sends no `Origin`, as a program would.
 #[derive(Clone)]
-pub struct Person {
+pub struct HttpClient {
     base: String,
     client: Client,
     cookie: Option<String>,
@@ -47,10 +47,10 @@ pub fn http_client() -> Client {
         .expect("a client with its own roots can be built")
 }
 
-impl Person {
+impl HttpClient {
     /// Someone who stands before the door.
-    pub fn at(base: &str) -> Person {
-        Person {
+    pub fn at(base: &str) -> HttpClient {
+        HttpClient {
             base: base.to_owned(),
             client: http_client(),
             cookie: None,
@@ -58,24 +58,24 @@ impl Person {
     }
 
     /// The first account of a fresh server, signed in.
-    pub async fn set_up(base: &str, username: &str) -> Person {
-        let mut person = Person::at(base);
+    pub async fn set_up(base: &str, username: &str) -> HttpClient {
+        let mut person = HttpClient::at(base);
         let body = json!({"username": username, "password": PASSWORD, "display_name": username});
         person.enter("/api/setup", &body, 201).await;
         person
     }
 
     /// One more account, on a server on which anybody may register.
-    pub async fn register(base: &str, username: &str) -> Person {
-        let mut person = Person::at(base);
+    pub async fn register(base: &str, username: &str) -> HttpClient {
+        let mut person = HttpClient::at(base);
         let body = json!({"username": username, "password": PASSWORD, "display_name": username});
         person.enter("/api/users", &body, 201).await;
         person
     }
 
     /// The same account in a second browser.
-    pub async fn sign_in(base: &str, username: &str) -> Person {
-        let mut person = Person::at(base);
+    pub async fn sign_in(base: &str, username: &str) -> HttpClient {
+        let mut person = HttpClient::at(base);
         person
             .enter(
                 "/api/session",
@@ -87,8 +87,8 @@ impl Person {
     }
 
     /// A guest who came by a link, and the answer `{user, membership}`.
-    pub async fn by_link(base: &str, token: &str, display_name: &str) -> (Person, Value) {
-        let mut person = Person::at(base);
+    pub async fn by_link(base: &str, token: &str, display_name: &str) -> (HttpClient, Value) {
+        let mut person = HttpClient::at(base);
         let body = json!({"display_name": display_name});
         let answer = person
             .enter(&format!("/api/join/{token}"), &body, 201)
@@ -113,8 +113,8 @@ impl Person {
     }
 
     /// The same browser at another node.
-    pub fn at_node(&self, base: &str) -> Person {
-        Person {
+    pub fn at_node(&self, base: &str) -> HttpClient {
+        HttpClient {
             base: base.to_owned(),
             ..self.clone()
         }
@@ -150,7 +150,7 @@ impl Person {
         let status = answer.status().as_u16();
         let text = answer.text().await?;
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        if let Some(witness) = WITNESS.get() {
+        if let Some(witness) = INSPECTOR.get() {
             witness(&method, path, status, &body);
         }
         Ok((status, body))
@@ -186,8 +186,8 @@ impl Person {
     }
 
     /// The same browser with another cookie.
-    pub fn with_cookie(&self, cookie: String) -> Person {
-        Person {
+    pub fn with_cookie(&self, cookie: String) -> HttpClient {
+        HttpClient {
             cookie: Some(cookie),
             ..self.clone()
         }
@@ -230,7 +230,7 @@ impl Person {
     }
 
     /// Adds a person to a space, or invites one who then accepts; returns the membership.
-    pub async fn add_member(&self, space: i64, person: &Person, role: &str) -> Value {
+    pub async fn add_member(&self, space: i64, person: &HttpClient, role: &str) -> Value {
         let me = expect(200, person.get("/api/session").await);
         let body = json!({"user_id": me["user"]["id"], "role": role});
         let path = format!("/api/spaces/{space}/memberships");

@@ -22,14 +22,14 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 
-use crate::support::person::Person;
-use crate::support::wait::DEADLINE;
+use crate::support::http_client::HttpClient;
+use crate::support::poll::DEADLINE;
 
 /// A socket to a server of a test.
 pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// Opens a socket as the browser of this person would.
-pub async fn connect(person: &Person) -> Result<Socket, Error> {
+pub async fn connect(person: &HttpClient) -> Result<Socket, Error> {
     let mut request = person
         .base()
         .replacen("http", "ws", 1)
@@ -58,7 +58,7 @@ pub async fn connect_with_key(address: &str, key: &str) -> Result<Socket, Error>
 }
 
 /// One open socket and everything it heard.
-pub struct Ear {
+pub struct WsClient {
     log: Arc<Mutex<Vec<Value>>>,
     /// Follows the length of the log; closed when the socket is.
     heard: watch::Receiver<usize>,
@@ -67,22 +67,22 @@ pub struct Ear {
     task: JoinHandle<()>,
 }
 
-impl Ear {
+impl WsClient {
     /// Opens a socket and begins to listen.
-    pub async fn open(person: &Person) -> Ear {
+    pub async fn open(person: &HttpClient) -> WsClient {
         let socket = connect(person).await;
         let socket =
             socket.unwrap_or_else(|error| panic!("the server refused the socket: {error}"));
-        Ear::at(socket)
+        WsClient::at(socket)
     }
 
     /// Begins to listen at a socket that is open.
-    pub fn at(socket: Socket) -> Ear {
+    pub fn at(socket: Socket) -> WsClient {
         let log = Arc::new(Mutex::new(Vec::new()));
         let (told, heard) = watch::channel(0);
         let (outbox, letters) = mpsc::channel(64);
         let task = tokio::spawn(listen(socket, letters, Arc::clone(&log), told));
-        Ear {
+        WsClient {
             log,
             heard,
             outbox,
@@ -92,8 +92,8 @@ impl Ear {
     }
 
     /// Opens a socket and subscribes a conversation.
-    pub async fn on(person: &Person, conversation: i64) -> Ear {
-        let ear = Ear::open(person).await;
+    pub async fn on(person: &HttpClient, conversation: i64) -> WsClient {
+        let ear = WsClient::open(person).await;
         let answer = ear.subscribe(conversation, None).await;
         assert_eq!(answer["ok"], true, "{answer}");
         ear
@@ -210,7 +210,7 @@ impl Ear {
     }
 }
 
-impl Drop for Ear {
+impl Drop for WsClient {
     fn drop(&mut self) {
         self.task.abort();
     }

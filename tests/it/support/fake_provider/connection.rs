@@ -7,8 +7,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-use super::script::Gate;
-use super::script::Script;
+use super::script::HoldPoint;
+use super::script::ResponseScript;
 use super::script::Step;
 use super::script::text_event;
 
@@ -28,7 +28,7 @@ pub struct Received {
 
 /// How a script came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Played {
+pub enum PlayedScript {
     /// To the last step; the connection can take another request.
     Whole,
     /// To the last step, which broke the connection.
@@ -96,42 +96,46 @@ impl Connection {
     }
 
     /// Answers by the script, tells each piece of text that went out.
-    pub async fn play(&mut self, script: &Script, mut on_text: impl FnMut()) -> Played {
+    pub async fn play(
+        &mut self,
+        script: &ResponseScript,
+        mut on_text: impl FnMut(),
+    ) -> PlayedScript {
         if script.resets_before_head {
             return self.reset();
         }
         if script.hangs_before_head {
             self.left().await;
-            return Played::Left;
+            return PlayedScript::Left;
         }
         if !self.send(head(script).as_bytes()).await {
-            return Played::Left;
+            return PlayedScript::Left;
         }
         for step in &script.steps {
             match step {
                 Step::Reset => return self.reset(),
                 Step::Close => {
                     let _ = self.socket.shutdown().await;
-                    return Played::Broken;
+                    return PlayedScript::Broken;
                 }
                 _ => {}
             }
             if !self.play_step(step, script.gate.as_ref()).await {
-                return Played::Left;
+                return PlayedScript::Left;
             }
             if matches!(step, Step::Text(_)) {
                 on_text();
             }
         }
         if self.send(b"0\r\n\r\n").await {
-            Played::Whole
+            PlayedScript::Whole
         } else {
-            Played::Left
+            PlayedScript::Left
         }
     }
 
     /// `false`: the client left.
-    async fn play_step(&mut self, step: &Step, gate: Option<&Gate>) -> bool {
+    async fn play_step(&mut self, step: &Step, gate: Option<&HoldPoint>) -> bool {
         match step {
             Step::Text(text) => {
                 let may_go = match gate {
@@ -183,9 +187,9 @@ impl Connection {
         gone(&mut self.socket, &mut self.buffer).await;
     }
 
-    fn reset(&mut self) -> Played {
+    fn reset(&mut self) -> PlayedScript {
         let _ = self.socket.set_zero_linger();
-        Played::Broken
+        PlayedScript::Broken
     }
 
     async fn fill(&mut self) -> bool {
@@ -206,7 +210,7 @@ async fn gone(reader: &mut (impl io::AsyncRead + Unpin), buffer: &mut Vec<u8>) {
     }
 }
 
-fn head(script: &Script) -> String {
+fn head(script: &ResponseScript) -> String {
     let mut head = format!("HTTP/1.1 {} Scripted\r\n", script.status);
     for (name, value) in &script.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
