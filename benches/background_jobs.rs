@@ -20,21 +20,17 @@ mod http_client;
 #[allow(dead_code)]
 mod machine;
 
-use crate::fake_provider::script::ResponseScript;
-use crate::fake_provider::server::FakeProvider;
-use crate::http_client::HttpClient;
-use crate::http_client::expect;
-use crate::http_client::http_client;
-use crate::http_client::id;
-use crate::http_client::root_of;
-use crate::machine::Process;
-use serde_json::Value;
-use serde_json::json;
 use std::env;
 use std::fmt::Write as _;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
 use tokio::time::sleep;
+
+use crate::fake_provider::script::ResponseScript;
+use crate::fake_provider::server::FakeProvider;
+use crate::http_client::{HttpClient, expect, http_client, id, root_of};
+use crate::machine::Process;
 
 const QUIET: Duration = Duration::from_secs(8);
 /// Between two posts.

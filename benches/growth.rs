@@ -15,31 +15,19 @@ mod support {
     pub mod database_facts;
 }
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use std::time::Duration;
-use std::time::Instant;
-use troupe::conversations::conversation;
-use troupe::conversations::newest_messages;
-use troupe::conversations::timeline;
-use troupe::db::connect::Db;
-use troupe::db::connect::DbOptions;
-use troupe::ids::ConversationId;
-use troupe::ids::SpaceId;
+use std::time::{Duration, Instant};
+
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait, QueryOrder, QuerySelect};
+use troupe::conversations::{conversation, newest_messages, timeline};
+use troupe::db::connect::{Db, DbOptions};
+use troupe::ids::{ConversationId, SpaceId};
 use troupe::runs::command::Command;
 use troupe::runs::history::RunQuery;
-use troupe::runs::recovery;
-use troupe::runs::run;
 use troupe::runs::run::RunStatus;
-use troupe::runs::state;
-use troupe::runs::step_marks;
+use troupe::runs::{recovery, run, state, step_marks};
 use troupe::spaces::needs_step;
+
+use crate::support::backends::{TestBackend, TestDatabase, fresh_database};
 
 /// How often each question is asked.
 const ROUNDS: usize = 31;

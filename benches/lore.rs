@@ -6,21 +6,16 @@
 // A measuring program: it prints, and what goes wrong ends it.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use serde_json::json;
 use std::hint::black_box;
-use std::time::Duration;
-use std::time::Instant;
-use troupe::lore::engine;
-use troupe::lore::engine_lorebook::Lorebook;
-use troupe::lore::engine_lorebook::LorebookSource;
-use troupe::lore::entry;
-use troupe::lore::scan_request::MatchTexts;
-use troupe::lore::scan_request::ScanRequest;
-use troupe::lore::scan_request::ScanSettings;
-use troupe::lore::scan_request::ScanSpeaker;
-use troupe::lore::scan_request::ScanTrigger;
-use troupe::lore::scan_request::ScannedMessage;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use troupe::lore::engine_lorebook::{Lorebook, LorebookSource};
+use troupe::lore::scan_request::{
+    MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
+};
 use troupe::lore::timed_effects::TimedEffects;
+use troupe::lore::{engine, entry};
 
 const ENTRIES: usize = 2_000;
 const ROUNDS: usize = 31;

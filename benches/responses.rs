@@ -22,19 +22,17 @@ mod machine;
 #[path = "responses/pass_through.rs"]
 mod pass_through;
 
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use futures::{StreamExt, stream};
+use reqwest::Client;
+use serde_json::{Value, json};
+
 use crate::fake_provider::script::ResponseScript;
 use crate::fake_provider::server::FakeProvider;
 use crate::http_client::HttpClient;
-use crate::machine::Process;
-use crate::machine::Quiet;
-use futures::StreamExt;
-use futures::future::join_all;
-use futures::stream;
-use reqwest::Client;
-use serde_json::Value;
-use serde_json::json;
-use std::time::Duration;
-use std::time::Instant;
+use crate::machine::{Process, Quiet};
 
 const ROUNDS: usize = 20;
 /// No round is begun after this.

@@ -17,26 +17,20 @@ mod http_client;
 #[path = "stream_delay/machine.rs"]
 mod machine;
 
-use crate::fake_provider::script::HoldPoint;
-use crate::fake_provider::script::ResponseScript;
-use crate::fake_provider::server::FakeProvider;
-use crate::http_client::HttpClient;
-use crate::http_client::http_client;
-use crate::http_client::root_of;
-use crate::machine::Process;
-use crate::machine::Quiet;
-use futures::SinkExt;
-use futures::StreamExt;
+use std::time::{Duration, Instant};
+
+use futures::{SinkExt, StreamExt};
 use serde_json::json;
-use std::time::Duration;
-use std::time::Instant;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
-use tokio_tungstenite::MaybeTlsStream;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::fake_provider::script::{HoldPoint, ResponseScript};
+use crate::fake_provider::server::FakeProvider;
+use crate::http_client::{HttpClient, http_client, root_of};
+use crate::machine::{Process, Quiet};
 
 const ROUNDS: usize = 20;
 /// No round is begun after this.

@@ -1,33 +1,29 @@
 //! The parts of the house, built once from the settings and handed to every door.
 
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use prometheus_client::collector::Collector;
+
 use crate::accounts::body_timeouts::BodyTimeouts;
 use crate::accounts::connections::Connections;
 use crate::accounts::limits::RateLimits;
 use crate::accounts::password::Passwords;
-use crate::clock::Clock;
-use crate::clock::Timestamp;
-use crate::cluster;
+use crate::clock::{Clock, Timestamp};
 use crate::config::Config;
 use crate::conversations::import_job;
-use crate::db::clock_offset;
-use crate::db::connect::Db;
-use crate::db::connect::DbOptions;
-use crate::db::file_lock;
-use crate::db::file_permissions;
-use crate::db::ownership;
+use crate::db::connect::{Db, DbOptions};
 use crate::db::ownership::Ownership;
+use crate::db::{clock_offset, file_lock, file_permissions, ownership};
 use crate::llm::demo::TYPING_SPEED;
 use crate::llm::discovery;
 use crate::llm::discovery::ServerAddress;
-use crate::llm::outbound_client::OutboundClient;
-use crate::llm::outbound_client::Resolver;
-use crate::llm::outbound_client::SystemResolver;
+use crate::llm::outbound_client::{OutboundClient, Resolver, SystemResolver};
 use crate::llm::registry::ProviderRegistry;
-use crate::providers::builtin_providers;
 use crate::providers::call_metrics::ProviderMetrics;
-use crate::providers::encryption;
 use crate::providers::encryption::SecretCipher;
 use crate::providers::provider_factory::ProviderFactory;
+use crate::providers::{builtin_providers, encryption};
 use crate::realtime::hub::Hub;
 use crate::realtime::presence::Presence;
 use crate::realtime::socket_timeouts::SocketTimeouts;
@@ -36,20 +32,15 @@ use crate::responses::engine::ResponseEngine;
 use crate::responses::services::ResponseServices;
 use crate::runs::cluster_receiver::RunClusterReceiver;
 use crate::runs::engine::RunEngine;
-use crate::runs::services::RunServices;
-use crate::runs::services::RunSettings;
+use crate::runs::services::{RunServices, RunSettings};
 use crate::shutdown::Shutdown;
-use crate::telemetry::metrics::GaugeFn;
-use crate::telemetry::metrics::MetricsRegistry;
+use crate::telemetry::metrics::{GaugeFn, MetricsRegistry};
 use crate::telemetry::process_metrics;
-use crate::tools;
 use crate::tools::builtin::web_fetch::WebFetchTool;
 use crate::tools::fetch::WebFetcher;
 use crate::tools::mcp::tool_cache::McpToolCache;
 use crate::tools::tool_runtime::ToolRuntime;
-use anyhow::Context as _;
-use prometheus_client::collector::Collector;
-use std::sync::Arc;
+use crate::{cluster, tools};
 
 /// Everything that a door may need. Cloning gives other handles on the same parts.
 #[derive(Clone)]

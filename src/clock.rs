@@ -7,17 +7,12 @@
 //! Instants are whole milliseconds since 1970, in the program and in the database: text forms of
 //! a time do not compare on SQLite, and PostgreSQL keeps fewer digits than chrono.
 
-use chrono::DateTime;
-use chrono::SecondsFormat;
-use chrono::Utc;
-use sea_orm::DeriveValueType;
-use serde::Deserialize;
-use serde::Deserializer;
-use serde::Serialize;
-use serde::Serializer;
 use std::fmt;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use sea_orm::DeriveValueType;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
@@ -150,7 +145,7 @@ impl Clock {
     }
 
     /// Takes over what the database's clock showed. Returns false, and changes nothing, where the
-    /// answer took longer than [`LONGEST_ROUND_TRIP`].
+    /// answer took longer than [`MAX_ROUND_TRIP`].
     pub fn finish_measurement(&self, measurement: Measurement, database_time: Timestamp) -> bool {
         let measured = offset_ms(
             measurement.machine_time,
@@ -212,10 +207,9 @@ fn offset_ms(
 
 #[cfg(test)]
 mod tests {
-    use super::Clock;
-    use super::Timestamp;
-    use super::offset_ms;
     use std::time::Duration;
+
+    use super::{Clock, Timestamp, offset_ms};
 
     #[test]
     fn the_offset_is_measured_from_the_middle_of_the_round_trip() {

@@ -1,5 +1,11 @@
 //! What makes a process one node of several: the settings for it, and the wire to the others.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use prometheus_client::registry::Registry;
+
 use crate::accounts::limits::RateLimits;
 use crate::accounts::socket_limit::RENEW_INTERVAL;
 use crate::clock::Clock;
@@ -15,10 +21,6 @@ use crate::runs::services::RunServices;
 use crate::shutdown::Shutdown;
 use crate::spaces::access_review;
 use crate::spaces::access_review::AccessReviewer;
-use anyhow::Context as _;
-use prometheus_client::registry::Registry;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// An event that came before the one it follows waits so long for it.
 const REORDER_TIMEOUT: Duration = Duration::from_millis(250);

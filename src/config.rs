@@ -2,18 +2,16 @@
 //!
 //! `.env.example` names the same settings with the same defaults; `tests/it/config.rs` holds it.
 
-use crate::setting_lists::HOST_FORMAT;
-use crate::setting_lists::NETWORK_FORMAT;
-use crate::setting_lists::parse_host;
-use crate::setting_lists::parse_network;
-use ipnet::IpNet;
 use std::fmt;
-use std::net::SocketAddr;
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::setting_lists::{HOST_FORMAT, NETWORK_FORMAT, parse_host, parse_network};
 
 /// The settings of one process. Durations come from variables that end in `_MS`.
 #[derive(Clone, Debug, PartialEq)]

@@ -24,9 +24,10 @@ macro_rules! fail_point {
 /// What the places do in a build that has them.
 #[cfg(feature = "failpoints")]
 pub mod armed {
-    use sea_orm::DbErr;
     use std::io::BufRead;
     use std::process::Command;
+
+    use sea_orm::DbErr;
 
     /// Does what was asked of this place.
     ///

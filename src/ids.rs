@@ -2,11 +2,11 @@
 //!
 //! Rows have 64-bit integers; runs and rounds have UUIDv7, which sort by time on both databases.
 
-use sea_orm::DeriveValueType;
-use serde::Deserialize;
-use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
+
+use sea_orm::DeriveValueType;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 

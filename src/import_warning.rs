@@ -5,12 +5,11 @@
 //! **Invariant:** a code is never used for something else. Every code has a sentence in each
 //! language of the client; `tests/web/warnings.test.mjs` reads them from the sources.
 
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
 use std::borrow::Cow;
 use std::ops::Deref;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 /// Something to tell whoever brought a file, or wrote a book. As a text it is its sentence.
@@ -67,9 +66,9 @@ impl<T: AsRef<str>> PartialEq<T> for ImportWarning {
 
 #[cfg(test)]
 mod tests {
-    use super::ImportWarning;
-    use super::sentences;
     use serde_json::json;
+
+    use super::{ImportWarning, sentences};
 
     #[test]
     fn a_warning_is_a_code_for_programs_and_a_sentence_for_people() {

@@ -3,8 +3,7 @@
 //! **Invariant:** the secret itself enciphers and marks nothing, so what one purpose gives away is
 //! of no use to another.
 
-use sha2::Digest;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 /// The key that serves this purpose, and no other. The label stands for good: with another one,
 /// what was sealed does not open.

@@ -1,11 +1,10 @@
 //! The binary: reads the settings and runs one command.
 
-use clap::Parser;
-use clap::Subcommand;
 use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
 use troupe::config::Config;
-use troupe::server::check;
-use troupe::server::commands;
+use troupe::server::{check, commands};
 use troupe::telemetry::logging;
 
 /// A conversation server in which people and AI characters share a room.

@@ -1,7 +1,8 @@
 //! Hosts and networks as a setting lists them between commas.
 
-use ipnet::IpNet;
 use std::net::IpAddr;
+
+use ipnet::IpNet;
 
 /// What a list of hosts takes.
 pub const HOST_FORMAT: &str =

@@ -5,6 +5,7 @@
 //! last two, listeners are told what was given back. Every background task is in the tracker.
 
 use std::future::Future;
+
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

@@ -1,12 +1,10 @@
 //! The peer: hands a request on to the model and its bytes back, with the libraries that the server
 //! uses, and does no more.
 
-use actix_web::App;
-use actix_web::HttpResponse;
-use actix_web::HttpServer;
-use actix_web::web;
-use reqwest::Client;
 use std::net::TcpListener;
+
+use actix_web::{App, HttpResponse, HttpServer, web};
+use reqwest::Client;
 
 /// Names the model's address; who is started with it is the pass-through.
 pub const TO: &str = "BENCH_PASS_TO";

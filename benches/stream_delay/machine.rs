@@ -1,21 +1,14 @@
 //! The machine below the figures: its processes, how fast it is, and whether it was ours alone.
 
-use std::fs;
 use std::hint::black_box;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Read;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
 use tempfile::TempDir;
-use tokio::net::TcpListener;
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 const RELAY_TO: &str = "BENCH_RELAY_TO";
 /// Ticks of the kernel's clock in a second, on every Linux that we meet.

@@ -1,18 +1,16 @@
 //! Table `api_keys`: keys for programs, stored as hashes.
 
-use crate::accounts::secret_token;
-use crate::accounts::user;
-use crate::clock::Timestamp;
-use crate::db::connect::Db;
-use crate::ids::ApiKeyId;
-use crate::ids::UserId;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
+use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::ExprTrait;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::SimpleExpr;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::accounts::{secret_token, user};
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::ids::{ApiKeyId, UserId};
 
 /// How every key begins, so that a leaked one can be recognised.
 pub const KEY_PREFIX: &str = "trp_";

@@ -3,13 +3,15 @@
 //! **Invariant:** a connection counts from the moment it is accepted until it is closed; its permit is
 //! kept with the connection itself.
 
-use crate::accounts::limits::ClientNetwork;
-use crate::config::Config;
-use ipnet::IpNet;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+use ipnet::IpNet;
+use parking_lot::Mutex;
+
+use crate::accounts::limits::ClientNetwork;
+use crate::config::Config;
 
 /// More than this is not held at once, whatever the system allows.
 const MAX_CONNECTIONS: usize = 50_000;
@@ -128,10 +130,11 @@ impl Drop for ConnectionPermit {
 
 #[cfg(test)]
 mod tests {
-    use super::Connections;
-    use crate::config::Config;
     use std::net::IpAddr;
     use std::sync::Arc;
+
+    use super::Connections;
+    use crate::config::Config;
 
     fn connections(env: &[(&'static str, &str)], n_files: Option<usize>) -> Arc<Connections> {
         let config = Config::read(|name| {

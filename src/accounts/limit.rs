@@ -1,14 +1,13 @@
 //! One limit: counted on this node in any case, and on all nodes together where that works.
 
-use crate::accounts::limits::RetryAfter;
-use crate::accounts::sliding_window::SlidingWindow;
-use crate::clock::Clock;
-use crate::realtime::cluster::shared_counter::CounterEntry;
-use crate::realtime::cluster::shared_counter::CounterSpec;
-use crate::realtime::cluster::shared_counter::SharedCounter;
 use std::fmt::Display;
 use std::hash::Hash;
 use std::time::Duration;
+
+use crate::accounts::limits::RetryAfter;
+use crate::accounts::sliding_window::SlidingWindow;
+use crate::clock::Clock;
+use crate::realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
 
 /// At most so many for each key within a span; 0 is no limit.
 pub struct RateLimit<K> {

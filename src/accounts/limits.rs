@@ -1,16 +1,15 @@
 //! How much is too much, and what of it is counted.
 
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
 use crate::accounts::limit::RateLimit;
 use crate::accounts::socket_limit::SocketLimit;
 use crate::accounts::user;
 use crate::clock::Clock;
 use crate::config;
-use crate::ids::ApiKeyId;
-use crate::ids::UserId;
+use crate::ids::{ApiKeyId, UserId};
 use crate::realtime::cluster::shared_counter::SharedCounter;
-use std::fmt;
-use std::net::IpAddr;
-use std::net::Ipv6Addr;
 
 const MINUTE_MS: i64 = 60_000;
 /// Invitations of unknown people: how many, within how many milliseconds. More would let one person
@@ -132,13 +131,12 @@ fn name_key(username: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::ClientNetwork;
-    use super::RetryAfter;
-    use super::SignInLimit;
+    use std::net::IpAddr;
+
+    use super::{ClientNetwork, RetryAfter, SignInLimit};
     use crate::accounts::limit::RateLimit;
     use crate::clock::Clock;
     use crate::realtime::cluster::shared_counter::SharedCounter;
-    use std::net::IpAddr;
 
     #[tokio::test]
     async fn ten_failures_lock_a_name_and_an_address_each() {

@@ -2,18 +2,13 @@
 //!
 //! **Invariant:** the two agree. The patterns spell out the same sets of characters.
 
-use crate::accounts::names::Password;
-use crate::accounts::names::Username;
 use std::borrow::Cow;
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::KnownFormat;
-use utoipa::openapi::ObjectBuilder;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
-use utoipa::openapi::SchemaFormat;
-use utoipa::openapi::schema::SchemaType;
-use utoipa::openapi::schema::Type;
+
+use utoipa::openapi::schema::{SchemaType, Type};
+use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::accounts::names::{Password, Username};
 
 /// Ends that are trimmed.
 macro_rules! blank {

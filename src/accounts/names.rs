@@ -1,7 +1,8 @@
 //! What people call themselves and their rooms: parsed at the door, never judged again inside.
 
-use crate::accounts::user;
 use unicode_normalization::UnicodeNormalization;
+
+use crate::accounts::user;
 
 /// A name or a password that cannot be. The text of each is a sentence for a person.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,11 +118,7 @@ fn is_invisible(it: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::NameError;
-    use super::Password;
-    use super::Username;
-    use super::parse_display_name;
-    use super::truncate_to_display_name;
+    use super::{NameError, Password, Username, parse_display_name, truncate_to_display_name};
 
     #[test]
     fn a_username_is_two_to_thirty_two_letters_digits_and_three_signs() {

@@ -2,21 +2,15 @@
 //!
 //! **Invariant:** a check takes the same time whether the account exists or not.
 
-use crate::accounts::names::Password;
-use anyhow::Context;
-use argon2::Algorithm;
-use argon2::Argon2;
-use argon2::Block;
-use argon2::Params;
-use argon2::Version;
-use argon2::password_hash::phc::Output;
-use argon2::password_hash::phc::ParamsString;
-use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::phc::Salt;
-use parking_lot::Mutex;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::Semaphore;
+
+use anyhow::Context;
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::accounts::names::Password;
 
 /// Each takes 19 MiB while it works: more than this at once would cost memory, not save time.
 const MAX_CONCURRENT_HASHES: usize = 4;

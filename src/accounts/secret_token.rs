@@ -4,8 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rand::TryRng;
 use rand::rngs::SysRng;
-use sha2::Digest;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 /// 32 random bytes as text.
 ///
@@ -26,8 +25,7 @@ pub fn hash(token: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::generate;
-    use super::hash;
+    use super::{generate, hash};
 
     #[test]
     fn a_token_is_long_and_never_the_same() {

@@ -2,16 +2,14 @@
 //!
 //! The token is 32 random bytes and only in the cookie; here is its SHA-256.
 
-use crate::accounts::secret_token;
-use crate::accounts::user;
-use crate::clock::Timestamp;
-use crate::db::connect::Db;
-use crate::ids::SessionId;
-use crate::ids::UserId;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
+use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+
+use crate::accounts::{secret_token, user};
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::ids::{SessionId, UserId};
 
 /// How long a browser stays signed in, in seconds.
 pub const LIFETIME_SECS: i64 = 30 * 24 * 60 * 60;

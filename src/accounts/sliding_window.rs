@@ -3,13 +3,13 @@
 //! **Invariant:** what is older than its window is forgotten, so memory follows the traffic of the
 //! last minutes and not of the server's life.
 
-use crate::accounts::limits::RetryAfter;
-use crate::clock::Clock;
-use crate::clock::Timestamp;
-use parking_lot::Mutex;
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
+
+use parking_lot::Mutex;
+
+use crate::accounts::limits::RetryAfter;
+use crate::clock::{Clock, Timestamp};
 
 /// Below so many keys nothing is swept.
 const MIN_SWEEP_KEYS: usize = 1024;
@@ -110,8 +110,7 @@ fn drop_expired(times: &mut VecDeque<Timestamp>, now: Timestamp, span_ms: i64) {
 
 #[cfg(test)]
 mod tests {
-    use super::MIN_SWEEP_KEYS;
-    use super::SlidingWindow;
+    use super::{MIN_SWEEP_KEYS, SlidingWindow};
     use crate::accounts::limits::RetryAfter;
     use crate::clock::Clock;
 

@@ -1,17 +1,15 @@
 //! Open sockets: how many a person has, and how many lead to one address.
 
-use crate::accounts::limits::ClientNetwork;
-use crate::ids::ApiKeyId;
-use crate::ids::SessionId;
-use crate::ids::UserId;
-use crate::realtime::cluster::shared_counter::CounterEntry;
-use crate::realtime::cluster::shared_counter::CounterSpec;
-use crate::realtime::cluster::shared_counter::SharedCounter;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::accounts::limits::ClientNetwork;
+use crate::ids::{ApiKeyId, SessionId, UserId};
+use crate::realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
 
 /// A place on all nodes together is kept up this often; a node that dies keeps none.
 pub const RENEW_INTERVAL: Duration = Duration::from_secs(20);
@@ -251,13 +249,12 @@ impl<K: Eq + Hash> Drop for LocalPermit<K> {
 
 #[cfg(test)]
 mod tests {
-    use super::CredentialId;
-    use super::SocketLimit;
-    use crate::accounts::limits::ClientNetwork;
-    use crate::ids::SessionId;
-    use crate::ids::UserId;
-    use crate::realtime::cluster::shared_counter::SharedCounter;
     use std::net::IpAddr;
+
+    use super::{CredentialId, SocketLimit};
+    use crate::accounts::limits::ClientNetwork;
+    use crate::ids::{SessionId, UserId};
+    use crate::realtime::cluster::shared_counter::SharedCounter;
 
     const BROWSER: CredentialId = CredentialId::Session(SessionId(1));
 

@@ -1,23 +1,21 @@
 //! Table `users`: people with an account.
 
-use crate::accounts::confusable_names::NameSkeleton;
-use crate::accounts::names::Username;
-use crate::accounts::secret_token;
-use crate::clock::Timestamp;
-use crate::db::backend;
-use crate::db::connect::Backend;
-use crate::db::connect::Db;
-use crate::db::string_enum::string_enum;
-use crate::ids::UserId;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ActiveValue::Unchanged;
+use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::LockType;
 use serde::Serialize;
 use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
+
+use crate::accounts::confusable_names::NameSkeleton;
+use crate::accounts::names::Username;
+use crate::accounts::secret_token;
+use crate::clock::Timestamp;
+use crate::db::backend;
+use crate::db::connect::{Backend, Db};
+use crate::db::string_enum::string_enum;
+use crate::ids::UserId;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "users")]

@@ -3,36 +3,19 @@
 //! **Invariant:** there is always an active admin. Changes wait for each other at the rows of the
 //! active admins, so that two of them cannot take the office from each other at once.
 
-use crate::accounts::api_key;
-use crate::accounts::session;
-use crate::accounts::user;
-use crate::accounts::user::ActiveModel;
-use crate::accounts::user::Column;
-use crate::accounts::user::Entity;
-use crate::accounts::user::Model;
-use crate::accounts::user::UserRole;
-use crate::accounts::user::UserStatus;
-use crate::clock::Timestamp;
-use crate::ids::SessionId;
-use crate::ids::UserId;
-use sea_orm::ActiveModelTrait;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::ExprTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::Select;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::Func;
-use sea_orm::sea_query::LikeExpr;
-use sea_orm::sea_query::LockType;
-use sea_orm::sea_query::SimpleExpr;
 use std::collections::HashMap;
+
+use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::{Expr, Func, LikeExpr, LockType, SimpleExpr};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ExprTrait, IntoActiveModel,
+    QueryFilter, QueryOrder, QuerySelect, Select,
+};
+
+use crate::accounts::user::{ActiveModel, Column, Entity, Model, UserRole, UserStatus};
+use crate::accounts::{api_key, session, user};
+use crate::clock::Timestamp;
+use crate::ids::{SessionId, UserId};
 
 /// Those whose username or display name holds `text`, and who are of this status. Case does not
 /// matter in a username; in a display name SQLite knows it for ASCII alone.

@@ -1,23 +1,19 @@
 //! What one sets of an account, and what is answered about a new one.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::names::Password;
-use crate::accounts::names::Username;
+use crate::accounts::names::{Password, Username};
 use crate::accounts::user;
 use crate::api::join::JoinedSpace;
 use crate::api::session::SignedIn;
 use crate::http::endpoint::NamedSchema;
-use crate::http::json_body;
-use crate::http::schemas;
-use serde::Deserialize;
-use serde::Serialize;
-use std::borrow::Cow;
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::Ref;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
-use utoipa::openapi::schema::AnyOfBuilder;
+use crate::http::{json_body, schemas};
 
 /// An account to be.
 #[derive(Deserialize, ToSchema)]

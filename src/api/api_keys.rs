@@ -1,25 +1,19 @@
 //! Keys for one's own programs.
 
-use crate::accounts::api_key;
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Json, Path};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::names;
+use crate::accounts::{api_key, names};
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
+use crate::http::pagination::{PageOf, PageQuery};
 use crate::ids::ApiKeyId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::SocketControl;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use serde::Deserialize;
-use serde::Serialize;
-use utoipa::ToSchema;
+use crate::realtime::event::{Envelope, SocketControl};
 
 /// A key to be.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -1,30 +1,19 @@
 //! The pictures of characters.
 
-use crate::api::card_files;
-use crate::api::characters;
-use crate::app::App;
-use crate::characters::asset;
-use crate::characters::avatar_image;
-use crate::characters::card_store;
-use crate::characters::character;
-use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::upload::PendingUpload;
-use crate::http::upload::UploadForm;
-use crate::ids::CharacterId;
-use crate::spaces::events;
-use crate::spaces::membership_changes;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::http::header::CACHE_CONTROL;
-use actix_web::http::header::CONTENT_SECURITY_POLICY;
-use actix_web::http::header::ETAG;
-use actix_web::http::header::IF_NONE_MATCH;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
 use std::io::BufReader;
+
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH};
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+
+use crate::api::{card_files, characters};
+use crate::app::App;
+use crate::characters::{asset, avatar_image, card_store, character};
+use crate::http::authentication::CurrentUser;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::upload::{PendingUpload, UploadForm};
+use crate::ids::CharacterId;
+use crate::spaces::{events, membership_changes};
 
 /// A picture that is opened by itself may do nothing.
 const CONTENT_POLICY: &str = "default-src 'none'; sandbox";

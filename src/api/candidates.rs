@@ -1,23 +1,18 @@
 //! Candidates for what a person might say; the texts come on that person's sockets alone.
 
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Path};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
 use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::ids::GenerationId;
-use crate::ids::MembershipId;
-use crate::ids::UserId;
+use crate::ids::{ConversationId, GenerationId, MembershipId, UserId};
 use crate::runs::candidates;
 use crate::spaces::permissions::Action;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Path;
-use serde::Deserialize;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 const MAX_INSTRUCTION_CHARS: usize = 2_000;
 

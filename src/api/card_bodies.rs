@@ -1,19 +1,15 @@
 //! What the API document says of cards on their way in. Their fields are not judged by type: what
 //! other tools get wrong is put right, and said.
 
+use std::borrow::Cow;
+
+use utoipa::openapi::schema::{AnyOfBuilder, SchemaType, Type};
+use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
 use crate::accounts::name_schemas::CardNameSchema;
 use crate::http::endpoint::NamedSchema;
 use crate::http::schemas;
-use std::borrow::Cow;
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::ObjectBuilder;
-use utoipa::openapi::Ref;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
-use utoipa::openapi::schema::AnyOfBuilder;
-use utoipa::openapi::schema::SchemaType;
-use utoipa::openapi::schema::Type;
 
 /// The fields of a V2 or V3 `data`, as a body may carry them without the document around.
 pub const FLAT_FIELDS: [&str; 22] = [

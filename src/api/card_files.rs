@@ -1,48 +1,37 @@
 //! Cards as files: looked at, brought in, given away.
 
-use crate::api::characters;
-use crate::api::chat_exports;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use utoipa::ToSchema;
+
+use crate::api::{characters, chat_exports};
 use crate::app::App;
-use crate::characters::asset;
-use crate::characters::avatar_image;
-use crate::characters::card;
-use crate::characters::card::Card;
-use crate::characters::card::CardError;
-use crate::characters::card_file;
+use crate::characters::card::{Card, CardError};
 use crate::characters::card_file::CardFile;
-use crate::characters::card_store;
 use crate::characters::card_store::StoreCardError;
-use crate::characters::character;
-use crate::characters::character_asset;
-use crate::characters::export_file::CardExport;
-use crate::characters::export_file::ExportVersion;
+use crate::characters::export_file::{CardExport, ExportVersion};
 use crate::characters::temp_assets::TempAssets;
+use crate::characters::{
+    asset, avatar_image, card, card_file, card_store, character, character_asset,
+};
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::pagination;
-use crate::http::upload::PendingUpload;
-use crate::http::upload::UploadForm;
-use crate::ids::CharacterId;
-use crate::ids::ConversationId;
+use crate::http::upload::{PendingUpload, UploadForm};
+use crate::ids::{CharacterId, ConversationId};
 use crate::import_warning;
 use crate::import_warning::ImportWarning;
 use crate::prompt::greeting;
 use crate::prompt::greeting::GreetingAudience;
 use crate::prompt::macros::variables::Variables;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
-use serde_json::Value;
-use std::str::FromStr;
-use std::sync::LazyLock;
-use tokio::sync::Semaphore;
-use utoipa::ToSchema;
 
 /// Files that are unpacked or packed at the same time: each may take a few dozen megabytes.
 static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));

@@ -1,31 +1,21 @@
 //! Characters: one's shelf of cards, and those one meets.
 
-use crate::api::card_bodies::CreateCharacter;
-use crate::api::card_bodies::FLAT_FIELDS;
-use crate::api::card_bodies::UpdateCharacter;
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Json, Path};
+use serde_json::{Map, Value};
+
+use crate::api::card_bodies::{CreateCharacter, FLAT_FIELDS, UpdateCharacter};
 use crate::app::App;
 use crate::characters::card::Card;
-use crate::characters::card_store;
-use crate::characters::character;
 use crate::characters::quota::StorageQuota;
+use crate::characters::{card_store, character};
 use crate::db::slices;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use crate::ids::CharacterId;
-use crate::ids::UserId;
-use crate::spaces::events;
-use crate::spaces::membership_changes;
-use crate::spaces::shared_spaces;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use serde_json::Map;
-use serde_json::Value;
+use crate::http::pagination::{PageOf, PageQuery};
+use crate::ids::{CharacterId, UserId};
+use crate::spaces::{events, membership_changes, shared_spaces};
 
 /// One's own characters: at most 2 MiB of cards at once.
 #[utoipa::path(
@@ -97,7 +87,7 @@ fn require_known_fields(body: &Map<String, Value>, known: &[&str]) -> ApiResult<
 
 /// A character of one's own, or one met in a space.
 ///
-/// The whole card is for its owner and admins, and with `share_whole_card` for everyone who shares a
+/// The whole card is for its owner and admins, and with `parse_share_whole_card` for everyone who shares a
 /// space with it; for others `card` is null and `public_card` is what they may read.
 #[utoipa::path(
     get,

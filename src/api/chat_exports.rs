@@ -1,34 +1,27 @@
 //! Conversations as files.
 
-use crate::app::App;
-use crate::conversations::chat_export::ChatExportFormat;
-use crate::conversations::chat_export::ChatExporter;
-use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::pagination;
-use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::spaces::permissions::Action;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::http::header::ContentDisposition;
-use actix_web::http::header::DispositionParam;
-use actix_web::http::header::DispositionType;
-use actix_web::web::Bytes;
-use actix_web::web::Data;
-use actix_web::web::Path;
-use futures::stream;
-use sea_orm::DbErr;
 use std::fs::File;
 use std::io::Seek;
 use std::str::FromStr;
 use std::time::Duration;
+
+use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionType};
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use futures::stream;
+use sea_orm::DbErr;
 use tokio::io::AsyncReadExt;
-use tokio::sync::Semaphore;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::conversations::chat_export::{ChatExportFormat, ChatExporter};
+use crate::http::authentication::CurrentUser;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::{pagination, space_access};
+use crate::ids::ConversationId;
+use crate::spaces::permissions::Action;
 
 /// A conversation as a file: what is not hidden, with all versions of each text.
 ///
@@ -175,8 +168,9 @@ impl FromStr for ChatFormat {
 
 #[cfg(test)]
 mod tests {
-    use super::acquire_permit;
     use tokio::sync::Semaphore;
+
+    use super::acquire_permit;
 
     #[tokio::test(start_paused = true)]
     async fn an_export_waits_for_a_permit_and_is_refused_at_the_deadline() {

@@ -1,24 +1,20 @@
 //! The buttons that move the schedule of a conversation.
 
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Path, Query};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
 use crate::api::engine_error::api_error;
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiResult;
 use crate::http::json_body::JsonBody;
 use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
+use crate::ids::{ConversationId, MembershipId};
 use crate::runs::run;
 use crate::runs::views::ConversationView;
 use crate::spaces::permissions::Action;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Path;
-use actix_web::web::Query;
-use serde::Deserialize;
-use serde::Serialize;
-use utoipa::IntoParams;
-use utoipa::ToSchema;
 
 /// Who is to speak.
 #[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]

@@ -1,26 +1,19 @@
 //! What one sets of a conversation, and what is answered about one.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::openapi::schema::{AnyOfBuilder, SchemaType, Type};
+use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
 use crate::accounts::name_schemas::TitleSchema;
 use crate::api::settings;
 use crate::http::endpoint::NamedSchema;
-use crate::http::json_body;
-use crate::http::schemas;
+use crate::http::{json_body, schemas};
 use crate::ids::ConversationId;
 use crate::runs::views::ConversationView;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
-use std::borrow::Cow;
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::ObjectBuilder;
-use utoipa::openapi::Ref;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
-use utoipa::openapi::schema::AnyOfBuilder;
-use utoipa::openapi::schema::SchemaType;
-use utoipa::openapi::schema::Type;
 
 /// A conversation to be.
 #[derive(Debug, Deserialize)]

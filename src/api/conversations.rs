@@ -1,43 +1,29 @@
 //! Conversations: their list, their documents, and how far one has read.
 
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Json, Path};
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter};
+
 use crate::accounts::names;
-use crate::api::conversation_bodies::ConversationSummary;
-use crate::api::conversation_bodies::CreateConversation;
-use crate::api::conversation_bodies::MarkRead;
-use crate::api::conversation_bodies::NewConversationKind;
-use crate::api::conversation_bodies::UpdateConversation;
+use crate::api::conversation_bodies::{
+    ConversationSummary, CreateConversation, MarkRead, NewConversationKind, UpdateConversation,
+};
 use crate::api::engine_error::api_error;
-use crate::api::jobs;
 use crate::api::jobs::JobStarted;
-use crate::api::memberships;
-use crate::api::settings;
+use crate::api::{jobs, memberships, settings};
 use crate::app::App;
-use crate::conversations::conversation;
-use crate::conversations::read_mark;
-use crate::conversations::root_conversation;
+use crate::conversations::{conversation, read_mark, root_conversation};
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
+use crate::http::pagination::{PageOf, PageQuery};
 use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
+use crate::ids::{ConversationId, SpaceId};
 use crate::runs::conversation_start::NewConversation;
 use crate::runs::snapshot;
 use crate::runs::views::ConversationView;
-use crate::spaces::events;
-use crate::spaces::membership;
 use crate::spaces::permissions::Action;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::ColumnTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
+use crate::spaces::{events, membership};
 
 /// The conversations of a space.
 #[utoipa::path(

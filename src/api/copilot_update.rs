@@ -1,18 +1,16 @@
 //! What a change of a copilot must hold to: steps while it is on, and a conversation to play in.
 
+use sea_orm::EntityTrait;
+
 use crate::app::App;
-use crate::conversations::conversation;
-use crate::conversations::root_conversation;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::conversations::{conversation, root_conversation};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::space_access::SpaceAccess;
 use crate::ids::ConversationId;
 use crate::spaces::membership;
-use crate::spaces::membership::CopilotMode;
-use crate::spaces::membership::MembershipKind;
+use crate::spaces::membership::{CopilotMode, MembershipKind};
 use crate::spaces::membership_update::MembershipUpdate;
 use crate::spaces::space::ReplyOrder;
-use sea_orm::EntityTrait;
 
 /// Judges what `change` does to the copilot of a seat, and fills in what it leaves out.
 ///

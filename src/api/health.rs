@@ -1,16 +1,15 @@
 //! Whether the process lives, and whether it takes work.
 
-use crate::app::App;
-use crate::db::health::DAMAGED_MESSAGE;
-use crate::db::health::WriteState;
-use crate::http::error::ApiError;
-use crate::http::error::ErrorDetail;
 use actix_web::HttpResponse;
 use actix_web::http::header;
 use actix_web::web::Data;
 use sea_orm::ConnectionTrait;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::db::health::{DAMAGED_MESSAGE, WriteState};
+use crate::http::error::{ApiError, ErrorDetail};
 
 /// In one word.
 #[derive(Serialize, ToSchema)]

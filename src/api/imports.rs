@@ -1,38 +1,26 @@
 //! Bringing chats in: begun with a file, followed and canceled by its number.
 
+use std::collections::HashMap;
+
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use sea_orm::EntityTrait;
+use serde_json::{Map, Value};
+
 use crate::api::conversations;
 use crate::api::engine_error::api_error;
 use crate::app::App;
-use crate::conversations::chat_authors::AuthorChoice;
-use crate::conversations::chat_authors::AuthorMap;
-use crate::conversations::chat_import;
-use crate::conversations::chat_import::ChatImport;
-use crate::conversations::chat_import::ImportServices;
-use crate::conversations::import_job;
-use crate::conversations::import_writer;
+use crate::conversations::chat_authors::{AuthorChoice, AuthorMap};
+use crate::conversations::chat_import::{ChatImport, ImportServices};
 use crate::conversations::import_writer::ChatImportError;
+use crate::conversations::{chat_import, import_job, import_writer};
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::pagination;
-use crate::http::space_access;
-use crate::http::upload::PendingUpload;
-use crate::http::upload::TempFileUpload;
-use crate::http::upload::UploadForm;
-use crate::ids::ImportId;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::upload::{PendingUpload, TempFileUpload, UploadForm};
+use crate::http::{pagination, space_access};
+use crate::ids::{ImportId, MembershipId, SpaceId};
 use crate::spaces::membership;
 use crate::spaces::permissions::Action;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::EntityTrait;
-use serde_json::Map;
-use serde_json::Value;
-use std::collections::HashMap;
 
 /// The largest file of a chat.
 const MAX_CHAT_BYTES: u64 = 100 * 1024 * 1024;

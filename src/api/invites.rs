@@ -1,34 +1,26 @@
 //! Invites: links with which the hosts of a space let people in.
 
-use crate::api::memberships;
-use crate::api::new_seat;
-use crate::app::App;
-use crate::http::authentication::CurrentUser;
-use crate::http::csrf;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use crate::http::space_access;
-use crate::ids::InviteId;
-use crate::ids::SpaceId;
-use crate::spaces::invite;
-use crate::spaces::invite::NewInvite;
-use crate::spaces::membership::MembershipRole;
-use crate::spaces::permissions::Action;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
 use qrcode::QrCode;
 use qrcode::render::svg;
 use qrcode::types::QrError;
 use sea_orm::EntityTrait;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::api::{memberships, new_seat};
+use crate::app::App;
+use crate::http::authentication::CurrentUser;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::{PageOf, PageQuery};
+use crate::http::{csrf, space_access};
+use crate::ids::{InviteId, SpaceId};
+use crate::spaces::invite;
+use crate::spaces::invite::NewInvite;
+use crate::spaces::membership::MembershipRole;
+use crate::spaces::permissions::Action;
 
 const DEFAULT_HOURS: f64 = 7.0 * 24.0;
 const MAX_HOURS: f64 = 30.0 * 24.0;
@@ -196,9 +188,7 @@ pub async fn revoke(
 
 #[cfg(test)]
 mod tests {
-    use super::parse_lifetime_ms;
-    use super::parse_max_uses;
-    use super::qr_svg;
+    use super::{parse_lifetime_ms, parse_max_uses, qr_svg};
 
     #[test]
     fn an_invite_lives_for_up_to_thirty_days() {

@@ -1,23 +1,18 @@
 //! Background jobs: the caller's own, imports included.
 
-use crate::api::imports;
-use crate::app::App;
-use crate::conversations::import_job;
-use crate::conversations::job;
-use crate::conversations::job_view;
-use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::pagination::PageOf;
-use crate::ids::ImportId;
-use crate::ids::JobId;
 use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
+use actix_web::web::{Data, Json, Path};
 use sea_orm::EntityTrait;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::api::imports;
+use crate::app::App;
+use crate::conversations::{import_job, job, job_view};
+use crate::http::authentication::CurrentUser;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::pagination::PageOf;
+use crate::ids::{ImportId, JobId};
 
 /// Work that goes on in the background.
 #[derive(Debug, Serialize, ToSchema)]

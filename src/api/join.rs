@@ -1,35 +1,24 @@
 //! Coming in by an invite: what one would join, and joining it.
 
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::user;
 use crate::accounts::user::NewUser;
-use crate::api::memberships;
-use crate::api::session;
-use crate::api::users;
+use crate::api::{memberships, session, users};
 use crate::app::App;
 use crate::clock::Timestamp;
-use crate::http::authentication;
 use crate::http::authentication::CurrentUser;
-use crate::http::client_ip;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::spaces::invite_acceptance;
-use crate::spaces::invite_acceptance::JoinError;
-use crate::spaces::invite_acceptance::JoiningUser;
-use crate::spaces::invite_acceptance::OpenInvite;
-use crate::spaces::membership;
+use crate::http::{authentication, client_ip};
+use crate::spaces::invite_acceptance::{JoinError, JoiningUser, OpenInvite};
 use crate::spaces::membership::MembershipRole;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::HttpResponseBuilder;
-use actix_web::http::StatusCode;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use serde::Deserialize;
-use serde::Serialize;
-use utoipa::ToSchema;
+use crate::spaces::{invite_acceptance, membership};
 
 /// The name for this space. A guest needs one; an account that sends none joins under its own name.
 #[derive(Debug, Default, Deserialize, ToSchema)]

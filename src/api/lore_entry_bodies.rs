@@ -1,30 +1,19 @@
 //! One entry of a lorebook, as one sets it and as it is shown.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::openapi::schema::{SchemaType, Type};
+use utoipa::openapi::{ArrayBuilder, ObjectBuilder, Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
 use crate::api::lorebook_bodies::too_large;
 use crate::http::deserialize;
 use crate::http::endpoint::NamedSchema;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::ids::LorebookEntryId;
-use crate::ids::LorebookId;
-use crate::lore::convert;
-use crate::lore::file;
-use crate::lore::lorebook_entry;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
-use std::borrow::Cow;
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::ArrayBuilder;
-use utoipa::openapi::ObjectBuilder;
-use utoipa::openapi::Ref;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
-use utoipa::openapi::schema::SchemaType;
-use utoipa::openapi::schema::Type;
+use crate::http::error::{ApiError, ApiResult};
+use crate::ids::{LorebookEntryId, LorebookId};
+use crate::lore::{convert, file, lorebook_entry};
 
 /// An entry of a lorebook, as in a `character_book`; what SillyTavern knows beside that stands in
 /// `extensions`.

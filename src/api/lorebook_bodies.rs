@@ -1,26 +1,19 @@
 //! What one sets of lorebooks and their entries, and what is answered about them.
 
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
 use crate::api::lore_entry_bodies;
-use crate::api::lore_entry_bodies::EntryView;
-use crate::api::lore_entry_bodies::LorebookEntryBody;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::api::lore_entry_bodies::{EntryView, LorebookEntryBody};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body as body;
-use crate::ids::LorebookEntryId;
-use crate::ids::LorebookId;
+use crate::ids::{LorebookEntryId, LorebookId};
 use crate::import_warning::ImportWarning;
-use crate::lore::file;
 use crate::lore::file::LorebookError;
-use crate::lore::lorebook;
-use crate::lore::scan_result;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
-use utoipa::ToSchema;
+use crate::lore::{file, lorebook, scan_result};
 
 /// The longest text that one may try a book on; as long as a message.
 const MAX_TEST_TEXT_BYTES: usize = 64 * 1024;

@@ -1,29 +1,22 @@
 //! The entries of a lorebook, one by one.
 
-use crate::api::lore_entry_bodies;
-use crate::api::lore_entry_bodies::EntryView;
-use crate::api::lore_entry_bodies::LorebookEntryBody;
-use crate::api::lorebooks;
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Json, Path};
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::api::lore_entry_bodies::{EntryView, LorebookEntryBody};
+use crate::api::{lore_entry_bodies, lorebooks};
 use crate::app::App;
 use crate::db::slices;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use crate::ids::LorebookEntryId;
-use crate::ids::LorebookId;
+use crate::http::pagination::{PageOf, PageQuery};
+use crate::ids::{LorebookEntryId, LorebookId};
 use crate::lore::lorebook_entry;
 use crate::lore::lorebook_entry::AddEntryError;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::EntityTrait;
-use serde::Deserialize;
-use serde_json::Map;
-use serde_json::Value;
 
 /// Which entry of which book.
 #[derive(Clone, Copy, Deserialize)]

@@ -1,31 +1,21 @@
 //! Which lorebooks take part in a space, a conversation, and with a character.
 
+use std::collections::HashSet;
+
+use actix_web::web::{Data, Json, Path};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
+
 use crate::api::characters;
-use crate::api::lorebook_bodies::LinkedLorebook;
-use crate::api::lorebook_bodies::LorebookLinks;
-use crate::api::lorebook_bodies::SetLinks;
+use crate::api::lorebook_bodies::{LinkedLorebook, LorebookLinks, SetLinks};
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
 use crate::http::space_access;
-use crate::ids::CharacterId;
-use crate::ids::ConversationId;
-use crate::ids::LorebookId;
-use crate::ids::SpaceId;
-use crate::lore::lorebook;
-use crate::lore::lorebook_link;
-use crate::lore::lorebook_link::LinkTarget;
-use crate::lore::lorebook_link::MAX_LINKS;
+use crate::ids::{CharacterId, ConversationId, LorebookId, SpaceId};
+use crate::lore::lorebook_link::{LinkTarget, MAX_LINKS};
+use crate::lore::{lorebook, lorebook_link};
 use crate::spaces::permissions::Action;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use std::collections::HashSet;
 
 /// The lorebooks of a space, in order.
 #[utoipa::path(

@@ -1,47 +1,30 @@
 //! Lorebooks: one's shelf of books, and trying them.
 
+use actix_web::HttpResponse;
+use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionType};
+use actix_web::web::{Data, Json, Path};
+use sea_orm::EntityTrait;
+
 use crate::api::lore_entry_bodies::EntryView;
-use crate::api::lorebook_bodies::CreateLorebook;
-use crate::api::lorebook_bodies::ImportedLorebookResponse;
-use crate::api::lorebook_bodies::LorebookDetail;
-use crate::api::lorebook_bodies::LorebookTestRequest;
-use crate::api::lorebook_bodies::LorebookTestResult;
-use crate::api::lorebook_bodies::TestedEntry;
-use crate::api::lorebook_bodies::UpdateLorebook;
+use crate::api::lorebook_bodies::{
+    CreateLorebook, ImportedLorebookResponse, LorebookDetail, LorebookTestRequest,
+    LorebookTestResult, TestedEntry, UpdateLorebook,
+};
 use crate::app::App;
 use crate::db::slices;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use crate::http::upload::PendingUpload;
-use crate::http::upload::UploadForm;
+use crate::http::pagination::{PageOf, PageQuery};
+use crate::http::upload::{PendingUpload, UploadForm};
 use crate::ids::LorebookId;
 use crate::import_warning;
-use crate::lore::active_lorebooks;
-use crate::lore::engine;
-use crate::lore::engine_lorebook::Lorebook;
-use crate::lore::engine_lorebook::LorebookSource;
-use crate::lore::file;
-use crate::lore::lorebook;
-use crate::lore::lorebook_entry;
-use crate::lore::scan_request::MatchTexts;
-use crate::lore::scan_request::ScanRequest;
-use crate::lore::scan_request::ScanSettings;
-use crate::lore::scan_request::ScanSpeaker;
-use crate::lore::scan_request::ScanTrigger;
-use crate::lore::scan_request::ScannedMessage;
+use crate::lore::engine_lorebook::{Lorebook, LorebookSource};
+use crate::lore::scan_request::{
+    MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
+};
 use crate::lore::timed_effects::TimedEffects;
-use actix_web::HttpResponse;
-use actix_web::http::header::ContentDisposition;
-use actix_web::http::header::DispositionParam;
-use actix_web::http::header::DispositionType;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::EntityTrait;
+use crate::lore::{active_lorebooks, engine, file, lorebook, lorebook_entry};
 
 /// One's own lorebooks.
 #[utoipa::path(

@@ -1,45 +1,28 @@
 //! `PATCH /api/memberships/{id}`: what of a seat may be changed, and by whom.
 
+use actix_web::web::{Data, Json, Path};
+use sea_orm::EntityTrait;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::names;
-use crate::accounts::user;
-use crate::api::copilot_update;
+use crate::accounts::{names, user};
 use crate::api::engine_error::api_error;
-use crate::api::memberships;
-use crate::api::presets;
-use crate::api::settings;
-use crate::api::spaces;
-use crate::api::users;
+use crate::api::{copilot_update, memberships, presets, settings, spaces, users};
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body;
 use crate::http::json_body::JsonBody;
 use crate::http::space_access::SpaceAccess;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::PresetId;
-use crate::ids::ProviderId;
+use crate::ids::{ConversationId, MembershipId, PresetId, ProviderId};
 use crate::providers::provider;
-use crate::spaces::events;
 use crate::spaces::lifecycle::SpaceUpdateError;
-use crate::spaces::membership;
-use crate::spaces::membership::CopilotMode;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership::Participation;
-use crate::spaces::membership_update;
+use crate::spaces::membership::{CopilotMode, MembershipKind, MembershipRole, Participation};
 use crate::spaces::membership_update::MembershipUpdate;
 use crate::spaces::permissions::Action;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::EntityTrait;
-use serde::Deserialize;
-use serde_json::Map;
-use serde_json::Value;
-use utoipa::ToSchema;
+use crate::spaces::{events, membership, membership_update};
 
 const MAX_PERSONA_CHARS: usize = 20_000;
 const MAX_ALIASES: usize = 50;

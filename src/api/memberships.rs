@@ -1,43 +1,28 @@
 //! Seats: who sits in a space, taking a seat, and leaving it.
 
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Json, Path};
+use sea_orm::{DbErr, EntityTrait};
+
 use crate::api::engine_error::api_error;
 use crate::api::new_seat::CreateMembership;
-use crate::api::space_invitations;
-use crate::api::users;
+use crate::api::{space_invitations, users};
 use crate::app::App;
 use crate::characters::character;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
+use crate::http::pagination::{PageOf, PageQuery};
 use crate::http::space_access;
 use crate::http::space_access::SpaceAccess;
-use crate::ids::CharacterId;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::SocketControl;
-use crate::spaces::events;
-use crate::spaces::membership;
-use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership_changes;
-use crate::spaces::membership_changes::AddMemberError;
-use crate::spaces::membership_changes::NewMember;
-use crate::spaces::membership_changes::RemoveMemberError;
-use crate::spaces::permissions;
+use crate::ids::{CharacterId, MembershipId, SpaceId, UserId};
+use crate::realtime::event::{Envelope, SocketControl};
+use crate::spaces::membership::{MembershipRole, MembershipStatus};
+use crate::spaces::membership_changes::{AddMemberError, NewMember, RemoveMemberError};
 use crate::spaces::permissions::Action;
-use crate::spaces::roster_page;
-use crate::spaces::shared_spaces;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
+use crate::spaces::{
+    events, membership, membership_changes, permissions, roster_page, shared_spaces,
+};
 
 /// The seats of a space, in the order of its roster.
 ///

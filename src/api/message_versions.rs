@@ -1,33 +1,25 @@
 //! Other versions of what was said: another text for a message, another way on from it.
 
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::accounts::name_schemas::TitleSchema;
-use crate::api::conversations;
 use crate::api::engine_error::api_error;
-use crate::api::jobs;
 use crate::api::jobs::JobStarted;
-use crate::api::messages;
+use crate::api::{conversations, jobs, messages};
 use crate::app::App;
 use crate::conversations::message;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiResult;
 use crate::http::json_body::JsonBody;
 use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::ids::MessageId;
-use crate::runs::message_versions;
-use crate::runs::message_versions::BranchResult;
-use crate::runs::message_versions::Requester;
-use crate::runs::run;
+use crate::ids::{ConversationId, MessageId};
+use crate::runs::message_versions::{BranchResult, Requester};
 use crate::runs::views::ConversationView;
+use crate::runs::{message_versions, run};
 use crate::spaces::permissions::Action;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use serde::Deserialize;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 /// What is to be written anew.
 #[derive(Debug, Default, Deserialize, ToSchema)]

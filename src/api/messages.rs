@@ -1,39 +1,26 @@
 //! Messages: read, post, edit, hide.
 
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
 use crate::api::engine_error::api_error;
 use crate::app::App;
-use crate::conversations::message;
 use crate::conversations::message_text::MessageText;
-use crate::conversations::timeline;
+use crate::conversations::{message, timeline};
 use crate::http::authentication::CurrentUser;
-use crate::http::encoded;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::if_match;
-use crate::http::json_body;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::runs::command::CommandError;
-use crate::runs::command::MessageEdit;
+use crate::http::pagination::{PageOf, PageQuery};
+use crate::http::{encoded, if_match, json_body, pagination, space_access};
+use crate::ids::{ConversationId, MembershipId, MessageId};
+use crate::runs::command::{CommandError, MessageEdit};
 use crate::runs::error::EngineError;
 use crate::runs::message_pages::MessageQuery;
 use crate::runs::run;
 use crate::spaces::permissions::Action;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::json;
-use utoipa::ToSchema;
 
 /// The longest `client_id`, in characters.
 const MAX_CLIENT_ID_CHARS: usize = 100;

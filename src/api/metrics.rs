@@ -1,20 +1,18 @@
 //! The figures of the server, for whoever watches it.
 
+use std::time::Duration;
+
+use actix_web::http::header::{AUTHORIZATION, HOST};
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+
 use crate::app::App;
-use crate::http::allowed_hosts;
-use crate::http::authentication;
 use crate::http::authentication::Credential;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::{allowed_hosts, authentication};
 use crate::runs::history;
 use crate::runs::history::QueueLoad;
 use crate::telemetry::metrics;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::http::header::AUTHORIZATION;
-use actix_web::http::header::HOST;
-use actix_web::web::Data;
-use std::time::Duration;
 
 /// Whoever scrapes wants the other figures even when the database hangs.
 const QUEUE_COUNT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -100,8 +98,9 @@ async fn count_queue(app: &App) -> Option<QueueLoad> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_local;
     use actix_web::test::TestRequest;
+
+    use super::is_local;
 
     fn local(peer: &str, headers: &[(&str, &str)]) -> bool {
         let mut request = TestRequest::get().peer_addr(peer.parse().unwrap());

@@ -1,22 +1,16 @@
 //! The body of a new seat: a character, or a person with a role.
 
-use crate::http::schemas;
-use crate::ids::CharacterId;
-use crate::ids::UserId;
-use crate::spaces::membership::MembershipRole;
-use serde::Deserialize;
-use serde_json::Value;
-use serde_json::json;
 use std::borrow::Cow;
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::Object;
-use utoipa::openapi::ObjectBuilder;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
-use utoipa::openapi::schema::AnyOfBuilder;
-use utoipa::openapi::schema::SchemaType;
-use utoipa::openapi::schema::Type;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::openapi::schema::{AnyOfBuilder, SchemaType, Type};
+use utoipa::openapi::{Object, ObjectBuilder, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::http::schemas;
+use crate::ids::{CharacterId, UserId};
+use crate::spaces::membership::MembershipRole;
 
 /// Who is to sit there.
 #[derive(Debug, Deserialize)]

@@ -1,17 +1,15 @@
 //! What one sets of a preset, and what of it cannot be.
 
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
-use crate::http::deserialize;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::json_body as body;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::{deserialize, json_body as body};
 use crate::presets::import::MAX_DOCUMENT_BYTES;
 use crate::presets::partial::PartialPreset;
-use serde::Deserialize;
-use serde_json::Map;
-use serde_json::Value;
-use utoipa::ToSchema;
 
 /// A preset to be. Without a document it has the usual order and words, to be changed.
 #[derive(Debug, Deserialize, ToSchema)]

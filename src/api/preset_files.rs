@@ -1,31 +1,25 @@
 //! Presets as files, in and out.
 
+use std::str::FromStr;
+
+use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionType};
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::accounts::names;
 use crate::api::presets;
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::pagination;
-use crate::http::upload;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::upload::PendingUpload;
+use crate::http::{pagination, upload};
 use crate::ids::PresetId;
 use crate::import_warning;
 use crate::import_warning::ImportWarning;
-use crate::presets::import;
-use crate::presets::import::PresetFormat;
-use crate::presets::import::PresetImportError;
-use crate::presets::preset;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::http::header::ContentDisposition;
-use actix_web::http::header::DispositionParam;
-use actix_web::http::header::DispositionType;
-use actix_web::web::Data;
-use actix_web::web::Path;
-use serde::Serialize;
-use std::str::FromStr;
-use utoipa::ToSchema;
+use crate::presets::import::{PresetFormat, PresetImportError};
+use crate::presets::{import, preset};
 
 /// A preset whose file and owner gave it no name.
 const DEFAULT_NAME: &str = "Preset";

@@ -1,29 +1,24 @@
 //! Presets: one's shelf of prompt orders and samplers, and those one meets.
 
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Json, Path};
+use sea_orm::EntityTrait;
+
 use crate::api::preset_bodies;
 use crate::api::preset_bodies::UpdatePreset;
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
+use crate::http::pagination::{PageOf, PageQuery};
 use crate::ids::PresetId;
 use crate::presets::document::Preset;
 use crate::presets::partial::PartialPreset;
-use crate::presets::preset;
 use crate::presets::preset::PresetStatus;
-use crate::presets::preset_summary;
-use crate::presets::resolve;
+use crate::presets::{preset, preset_summary, resolve};
 use crate::spaces::lifecycle::SpaceRules;
 use crate::spaces::preset_visibility;
-use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::EntityTrait;
 
 /// One's own presets.
 #[utoipa::path(

@@ -1,36 +1,24 @@
 //! Prompts: what a model would be told now, and what it was told by a run.
 
+use actix_web::web::{Data, Json, Path, Query};
+use sea_orm::EntityTrait;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
+use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use crate::import_warning::ImportWarning;
 use crate::llm::request::Message;
-use crate::prompt::blocks;
 use crate::prompt::blocks::PromptBlock;
 use crate::prompt::card_use::HiddenCards;
-use crate::prompt::lore;
 use crate::prompt::lore::LoreReport;
-use crate::prompt::sent_prompt;
-use crate::runs::preparation;
-use crate::runs::run;
-use crate::spaces::card_rights;
-use crate::spaces::membership;
+use crate::prompt::{blocks, lore, sent_prompt};
+use crate::runs::{preparation, run};
 use crate::spaces::permissions::Action;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use actix_web::web::Query;
-use sea_orm::EntityTrait;
-use serde::Deserialize;
-use serde::Serialize;
-use utoipa::IntoParams;
-use utoipa::ToSchema;
+use crate::spaces::{card_rights, membership};
 
 /// Whose prompt is to be shown.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -1,34 +1,25 @@
 //! What one sets of a provider, and what is answered about one.
 
-use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::name_schemas::TitleSchema;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::openapi::schema::{AnyOfBuilder, SchemaType, Type};
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, SchemaFormat};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::accounts::name_schemas::{DisplayNameSchema, TitleSchema};
 use crate::accounts::names;
 use crate::api::provider_settings;
 use crate::app::App;
 use crate::http::endpoint::NamedSchema;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body as body;
 use crate::llm::discovery::DiscoveredServer;
 use crate::llm::registry::ProviderKind;
 use crate::llm::secret::Secret;
 use crate::providers::provider;
 use crate::providers::provider::ProviderChange;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
-use std::borrow::Cow;
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::ObjectBuilder;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
-use utoipa::openapi::SchemaFormat;
-use utoipa::openapi::schema::AnyOfBuilder;
-use utoipa::openapi::schema::SchemaType;
-use utoipa::openapi::schema::Type;
 
 const MAX_MODEL_CHARS: usize = 200;
 const MAX_KEY_CHARS: usize = 4_000;

@@ -1,14 +1,13 @@
 //! The object `settings` of a provider: what is known in it must make sense; what is not is kept for
 //! those who know it.
 
-use crate::http::deserialize;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::llm::provider_options::ReasoningEffort;
 use serde::Deserialize;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
+
+use crate::http::deserialize;
+use crate::http::error::{ApiError, ApiResult};
+use crate::llm::provider_options::ReasoningEffort;
 
 /// More than any list of stop words takes.
 const MAX_BYTES: usize = 64 * 1024;
@@ -124,9 +123,9 @@ fn with_settings_prefix(error: ApiError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::parse;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn validate(settings: &Value) -> Result<Value, (u16, Option<String>)> {
         let settings = settings.as_object().cloned().unwrap();

@@ -2,37 +2,27 @@
 //!
 //! **Invariant:** a key is written, never read back.
 
-use crate::api::provider_bodies::CreateProvider;
-use crate::api::provider_bodies::DiscoveredServerView;
-use crate::api::provider_bodies::ModelListItem;
-use crate::api::provider_bodies::ProviderDetail;
-use crate::api::provider_bodies::ProviderListItem;
-use crate::api::provider_bodies::ProviderTestFailure;
-use crate::api::provider_bodies::ProviderTestResult;
-use crate::api::provider_bodies::UpdateProvider;
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Json, Path};
+use sea_orm::EntityTrait;
+use serde_json::json;
+
+use crate::api::provider_bodies::{
+    CreateProvider, DiscoveredServerView, ModelListItem, ProviderDetail, ProviderListItem,
+    ProviderTestFailure, ProviderTestResult, UpdateProvider,
+};
 use crate::app::App;
-use crate::http::authentication::Admin;
-use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::authentication::{Admin, CurrentUser};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
+use crate::http::pagination::{PageOf, PageQuery};
 use crate::ids::ProviderId;
-use crate::llm::discovery;
 use crate::llm::error::LlmError;
-use crate::llm::model_list;
-use crate::llm::registry::ProviderKind;
-use crate::llm::registry::RegistryError;
+use crate::llm::registry::{ProviderKind, RegistryError};
+use crate::llm::{discovery, model_list};
 use crate::providers::provider;
 use crate::providers::provider::NewProvider;
 use crate::providers::provider_factory::ProviderError;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::EntityTrait;
-use serde_json::json;
 
 /// The models on the shelf: for an admin whole, for everybody else their signs.
 #[utoipa::path(

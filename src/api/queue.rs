@@ -1,23 +1,19 @@
 //! The queue of a conversation, as people arrange it.
 
+use actix_web::web::{Data, Json, Path};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
 use crate::api::conversation_actions;
 use crate::api::engine_error::api_error;
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
 use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::RoundId;
+use crate::ids::{ConversationId, MembershipId, RoundId};
 use crate::runs::views::ConversationView;
 use crate::spaces::permissions::Action;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 /// More turns than anybody plans ahead.
 const MAX_SLOTS: usize = 100;

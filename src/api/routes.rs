@@ -1,46 +1,14 @@
 //! The whole surface on one screen. A handler carries its method and its path; see `http/endpoint.rs`.
 
-use crate::api::admin::runs as admin_runs;
-use crate::api::admin::stats as admin_stats;
-use crate::api::admin::users as admin_users;
-use crate::api::api_keys;
-use crate::api::avatars;
-use crate::api::candidates;
-use crate::api::card_files;
-use crate::api::characters;
-use crate::api::chat_exports;
-use crate::api::conversation_actions;
-use crate::api::conversations;
-use crate::api::health;
-use crate::api::imports;
-use crate::api::invites;
-use crate::api::jobs;
-use crate::api::join;
-use crate::api::lorebook_entries;
-use crate::api::lorebook_links;
-use crate::api::lorebooks;
-use crate::api::membership_updates;
-use crate::api::memberships;
-use crate::api::message_versions;
-use crate::api::messages;
-use crate::api::metrics;
-use crate::api::preset_files;
-use crate::api::presets;
-use crate::api::prompts;
-use crate::api::providers;
-use crate::api::queue;
-use crate::api::runs;
-use crate::api::search;
-use crate::api::session;
-use crate::api::setup;
-use crate::api::space_files;
-use crate::api::space_invitations;
-use crate::api::spaces;
-use crate::api::swipes;
-use crate::api::tool_approvals;
-use crate::api::users;
-use crate::http::endpoint::ApiEndpoint;
-use crate::http::endpoint::endpoints;
+use crate::api::admin::{runs as admin_runs, stats as admin_stats, users as admin_users};
+use crate::api::{
+    api_keys, avatars, candidates, card_files, characters, chat_exports, conversation_actions,
+    conversations, health, imports, invites, jobs, join, lorebook_entries, lorebook_links,
+    lorebooks, membership_updates, memberships, message_versions, messages, metrics, preset_files,
+    presets, prompts, providers, queue, runs, search, session, setup, space_files,
+    space_invitations, spaces, swipes, tool_approvals, users,
+};
+use crate::http::endpoint::{ApiEndpoint, endpoints};
 
 /// The rooms in the order in which the document tells of them, each in a sentence. A door names its
 /// own as `tag`.

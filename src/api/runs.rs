@@ -1,32 +1,23 @@
 //! Runs: what was tried, what came of it, and the word to stop one.
 
-use crate::api::conversation_actions::EmptyBody;
-use crate::api::conversation_actions::PlannedRun;
-use crate::api::engine_error::api_error;
-use crate::app::App;
-use crate::http::authentication::Admin;
-use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::ids::RunId;
-use crate::runs::history;
-use crate::runs::recovery::RecoveryReport;
-use crate::runs::run;
-use crate::spaces::permissions::Action;
 use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use actix_web::web::Query;
-use sea_orm::ConnectionTrait;
-use sea_orm::EntityTrait;
+use actix_web::web::{Data, Json, Path, Query};
+use sea_orm::{ConnectionTrait, EntityTrait};
 use serde::Deserialize;
 use utoipa::IntoParams;
+
+use crate::api::conversation_actions::{EmptyBody, PlannedRun};
+use crate::api::engine_error::api_error;
+use crate::app::App;
+use crate::http::authentication::{Admin, CurrentUser};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::{PageOf, PageQuery};
+use crate::http::space_access;
+use crate::ids::{ConversationId, RunId};
+use crate::runs::recovery::RecoveryReport;
+use crate::runs::{history, run};
+use crate::spaces::permissions::Action;
 
 /// Which runs.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -2,6 +2,8 @@
 //!
 //! It is made once, by the set-up; whoever deletes it has deleted it.
 
+use serde_json::{Map, Value, json};
+
 use crate::accounts::user;
 use crate::api::engine_error::api_error;
 use crate::api::spaces;
@@ -12,9 +14,6 @@ use crate::http::error::ApiResult;
 use crate::spaces::lifecycle::SpaceRules;
 use crate::spaces::membership_changes;
 use crate::spaces::membership_changes::NewMember;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 /// Makes the sample room for the first admin.
 ///
@@ -115,8 +114,7 @@ fn wren() -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::marlo;
-    use super::wren;
+    use super::{marlo, wren};
     use crate::characters::card::Card;
 
     #[test]

@@ -1,43 +1,26 @@
 //! Finding messages by what they say.
 
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use actix_web::HttpRequest;
+use actix_web::web::{Data, Json};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QuerySelect, QueryTrait};
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::app::App;
 use crate::clock::Timestamp;
-use crate::conversations::conversation;
-use crate::conversations::message;
-use crate::conversations::pages;
-use crate::conversations::search;
 use crate::conversations::search::SearchTerms;
-use crate::conversations::snippet;
 use crate::conversations::snippet::Snippet;
+use crate::conversations::{conversation, message, pages, search, snippet};
 use crate::db::slices;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::pagination;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::SpaceId;
-use crate::spaces::lifecycle;
-use crate::spaces::membership;
-use crate::spaces::membership_changes;
-use crate::spaces::space;
-use actix_web::HttpRequest;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use serde::Serialize;
-use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::collections::HashSet;
-use utoipa::ToSchema;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::pagination::{PageOf, PageQuery};
+use crate::http::{pagination, space_access};
+use crate::ids::{ConversationId, MembershipId, MessageId, SpaceId};
+use crate::spaces::{lifecycle, membership, membership_changes, space};
 
 /// A message that says what was looked for.
 #[derive(Serialize, ToSchema)]

@@ -1,38 +1,26 @@
 //! Signing in and out, and the browsers in which one is signed in.
 
-use crate::accounts::limits::ClientNetwork;
-use crate::accounts::limits::RetryAfter;
-use crate::accounts::session;
-use crate::accounts::user;
-use crate::api::memberships;
-use crate::app::App;
-use crate::clock::Timestamp;
-use crate::http::authentication;
-use crate::http::authentication::CurrentUser;
-use crate::http::client_ip;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use crate::ids::SessionId;
-use crate::ids::UserId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::SocketControl;
-use crate::spaces::membership_changes;
-use actix_web::HttpMessage;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::HttpResponseBuilder;
 use actix_web::cookie::Cookie;
 use actix_web::http::StatusCode;
 use actix_web::http::header::USER_AGENT;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use serde::Deserialize;
-use serde::Serialize;
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::accounts::limits::{ClientNetwork, RetryAfter};
+use crate::accounts::{session, user};
+use crate::api::memberships;
+use crate::app::App;
+use crate::clock::Timestamp;
+use crate::http::authentication::CurrentUser;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::json_body::JsonBody;
+use crate::http::pagination::{PageOf, PageQuery};
+use crate::http::{authentication, client_ip};
+use crate::ids::{SessionId, UserId};
+use crate::realtime::event::{Envelope, SocketControl};
+use crate::spaces::membership_changes;
 
 /// A name and its password.
 #[derive(Deserialize, ToSchema)]

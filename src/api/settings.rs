@@ -1,20 +1,16 @@
 //! The object `settings` of spaces and seats: what is known in it must make sense; what is not is
 //! kept for those who know it.
 
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
 use crate::accounts::name_schemas::TitleSchema;
 use crate::accounts::names;
 use crate::http::deserialize;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::presets::partial::PartialPreset;
-use crate::presets::partial::ValidationError;
-use crate::tools::tool_settings::BuiltinToolSettings;
-use crate::tools::tool_settings::MAX_SERVERS;
-use crate::tools::tool_settings::McpServerSettings;
-use serde::Deserialize;
-use serde_json::Map;
-use serde_json::Value;
-use utoipa::ToSchema;
+use crate::http::error::{ApiError, ApiResult};
+use crate::presets::partial::{PartialPreset, ValidationError};
+use crate::tools::tool_settings::{BuiltinToolSettings, MAX_SERVERS, McpServerSettings};
 
 /// More than any note, scenario and list of stop words together.
 const MAX_BYTES: usize = 64 * 1024;
@@ -207,10 +203,9 @@ fn invalid_setting(name: &str, message: String) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Map, Value, json};
+
     use super::parse;
-    use serde_json::Map;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn object(value: Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap()

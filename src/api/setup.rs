@@ -1,25 +1,20 @@
 //! The first visit: the account of the admin, and something to look at.
 
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Json};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::names::Password;
-use crate::accounts::names::Username;
+use crate::accounts::names::{Password, Username};
 use crate::accounts::user;
-use crate::api::sample_space;
-use crate::api::session;
 use crate::api::session::SignedIn;
 use crate::api::users::Registration;
+use crate::api::{sample_space, session};
 use crate::app::App;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use serde::Deserialize;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 /// The account of the admin.
 #[derive(Deserialize, ToSchema)]

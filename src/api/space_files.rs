@@ -1,28 +1,23 @@
 //! Whole spaces as files.
 
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Path};
+
 use crate::api::chat_exports;
-use crate::api::imports::import_context;
-use crate::api::imports::import_error;
+use crate::api::imports::{import_context, import_error};
 use crate::app::App;
-use crate::conversations::import_job;
-use crate::conversations::import_writer;
+use crate::conversations::{import_job, import_writer};
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::space_access;
-use crate::http::upload::PendingUpload;
-use crate::http::upload::UploadForm;
+use crate::http::upload::{PendingUpload, UploadForm};
 use crate::ids::SpaceId;
-use crate::space_transfer::export_writer;
 use crate::space_transfer::export_writer::ExportError;
 use crate::space_transfer::limits::TransferLimits;
 use crate::space_transfer::lorebooks::VisibleLorebooks;
-use crate::space_transfer::space_import;
 use crate::space_transfer::space_import::SpaceImport;
+use crate::space_transfer::{export_writer, space_import};
 use crate::spaces::permissions::Action;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Path;
 
 /// A whole space as a file: rules, seats, cards with their pictures, lorebooks, presets, and every
 /// conversation with its branches, versions and dates. No key, no password and no invite is in it,

@@ -1,47 +1,33 @@
 //! Invitations of one person into a space: made in place of a membership for people whom the caller
 //! does not know, listed, revoked, accepted and declined.
 
+use std::collections::HashMap;
+
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Json, Path};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::user;
-use crate::api::memberships;
-use crate::api::users;
+use crate::api::{memberships, users};
 use crate::app::App;
 use crate::clock::Timestamp;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
+use crate::http::pagination::{PageOf, PageQuery};
 use crate::http::space_access;
 use crate::http::space_access::SpaceAccess;
-use crate::ids::InvitationId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::spaces::events;
-use crate::spaces::membership;
-use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership_changes;
-use crate::spaces::membership_changes::NewMember;
-use crate::spaces::membership_changes::NewUserMember;
+use crate::ids::{InvitationId, SpaceId, UserId};
+use crate::spaces::membership::{MembershipRole, MembershipStatus};
+use crate::spaces::membership_changes::{NewMember, NewUserMember};
 use crate::spaces::permissions::Action;
-use crate::spaces::shared_spaces;
-use crate::spaces::space;
-use crate::spaces::space_invitation;
-use crate::spaces::space_invitation::InvitationError;
-use crate::spaces::space_invitation::NewInvitation;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use serde::Deserialize;
-use serde::Serialize;
-use std::collections::HashMap;
-use utoipa::ToSchema;
+use crate::spaces::space_invitation::{InvitationError, NewInvitation};
+use crate::spaces::{
+    events, membership, membership_changes, shared_spaces, space, space_invitation,
+};
 
 /// The answer when a person is asked in place of being added.
 #[derive(Serialize, ToSchema)]
@@ -88,7 +74,7 @@ pub struct AcceptedInvitation {
 /// exists or not.
 ///
 /// # Errors
-/// 409 `already_member`, 409 `name_taken_here`, 429 after 30 invitations in an hour.
+/// 409 `already_member`, 409 `name_taken_error`, 429 after 30 invitations in an hour.
 pub async fn add_or_invite(
     app: &App,
     at: &SpaceAccess,

@@ -1,22 +1,20 @@
 //! What one sets of a space, and what of it cannot be.
 
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names;
 use crate::api::settings;
 use crate::http::endpoint::NamedSchema;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body;
 use crate::spaces::lifecycle::SpaceRules;
 use crate::spaces::space;
-use serde::Deserialize;
-use serde_json::Map;
-use serde_json::Value;
-use std::borrow::Cow;
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
 
 const MAX_DESCRIPTION_CHARS: usize = 4_000;
 

@@ -1,51 +1,31 @@
 //! Spaces: making them, their rules, their end.
 
+use std::collections::HashMap;
+
+use actix_web::web::{Data, Json, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
+use serde_json::{Value, json};
+
 use crate::accounts::user;
 use crate::api::engine_error::api_error;
-use crate::api::jobs;
 use crate::api::jobs::JobStarted;
-use crate::api::memberships;
-use crate::api::presets;
-use crate::api::space_rules::CreateSpace;
-use crate::api::space_rules::UPDATE_ONLY_FIELDS;
-use crate::api::space_rules::UpdateSpace;
-use crate::api::users;
+use crate::api::space_rules::{CreateSpace, UPDATE_ONLY_FIELDS, UpdateSpace};
+use crate::api::{jobs, memberships, presets, users};
 use crate::app::App;
-use crate::conversations::conversation;
-use crate::conversations::import_job;
-use crate::conversations::root_conversation;
+use crate::conversations::{conversation, import_job, root_conversation};
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use crate::http::space_access;
+use crate::http::pagination::{PageOf, PageQuery};
 use crate::http::space_access::SpaceAccess;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
+use crate::http::{pagination, space_access};
+use crate::ids::{SpaceId, UserId};
 use crate::runs::conversation_start::NewConversation;
 use crate::runs::run::RunCancelReason;
-use crate::spaces::events;
-use crate::spaces::lifecycle;
-use crate::spaces::lifecycle::SpaceRules;
-use crate::spaces::lifecycle::SpaceUpdateError;
-use crate::spaces::membership;
-use crate::spaces::permissions::Access;
-use crate::spaces::permissions::Action;
-use crate::spaces::space;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::HashMap;
+use crate::spaces::lifecycle::{SpaceRules, SpaceUpdateError};
+use crate::spaces::permissions::{Access, Action};
+use crate::spaces::{events, lifecycle, membership, space};
 
 /// One's own spaces; for an admin with `all=true` every one.
 #[utoipa::path(

@@ -1,36 +1,26 @@
 //! The texts of a message.
 
+use std::sync::Arc;
+
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::api::messages;
 use crate::app::App;
 use crate::conversations::markdown::Markdown;
-use crate::conversations::message;
-use crate::conversations::pages;
 use crate::conversations::pages::PageBudget;
-use crate::conversations::swipe;
-use crate::conversations::swipe::Column;
-use crate::conversations::swipe::Entity;
+use crate::conversations::swipe::{Column, Entity};
+use crate::conversations::{message, pages, swipe};
 use crate::db::slices;
 use crate::http::authentication::CurrentUser;
-use crate::http::encoded;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::large_page::PageKeys;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use crate::http::space_access;
-use crate::ids::MessageId;
-use crate::ids::RunId;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Path;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use serde::Serialize;
-use std::sync::Arc;
-use utoipa::ToSchema;
+use crate::http::pagination::{PageOf, PageQuery};
+use crate::http::{encoded, space_access};
+use crate::ids::{MessageId, RunId};
 
 /// What stands around the entries of a list.
 const FRAME_BYTES: usize = 64;

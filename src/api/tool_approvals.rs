@@ -1,23 +1,19 @@
 //! Tools that characters want to call, and on which a moderator decides.
 
+use actix_web::web::{Data, Json, Path};
+use sea_orm::EntityTrait;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
 use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::ids::ToolApprovalId;
+use crate::ids::{ConversationId, ToolApprovalId};
 use crate::runs::tool_approval;
 use crate::runs::tool_approval::ToolApprovalView;
 use crate::spaces::permissions::Action;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use sea_orm::EntityTrait;
-use serde::Deserialize;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 /// Whether the tool may be called.
 #[derive(Debug, Deserialize, ToSchema)]

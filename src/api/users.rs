@@ -1,41 +1,25 @@
 //! Accounts: making one, and changing one's own.
 
-use crate::accounts::api_key;
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use sea_orm::PaginatorTrait;
+
 use crate::accounts::limits::RetryAfter;
-use crate::accounts::names;
-use crate::accounts::names::Password;
-use crate::accounts::names::Username;
-use crate::accounts::session as sessions;
-use crate::accounts::user;
-use crate::accounts::user::NewUser;
-use crate::accounts::user::ProfileChange;
-use crate::accounts::user::UserError;
-use crate::api::account_bodies::CreateUser;
-use crate::api::account_bodies::RegisteredUser;
-use crate::api::account_bodies::UpdateMe;
-use crate::api::account_bodies::UpdatedMe;
-use crate::api::join;
-use crate::api::session;
+use crate::accounts::names::{Password, Username};
+use crate::accounts::user::{NewUser, ProfileChange, UserError};
+use crate::accounts::{api_key, names, session as sessions, user};
+use crate::api::account_bodies::{CreateUser, RegisteredUser, UpdateMe, UpdatedMe};
+use crate::api::{join, session};
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
 use crate::http::client_ip;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::ids::ApiKeyId;
-use crate::ids::SessionId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::SocketControl;
-use crate::spaces::events;
-use crate::spaces::invite_acceptance::JoinError;
-use crate::spaces::invite_acceptance::JoiningUser;
-use crate::spaces::membership;
-use crate::spaces::membership_changes;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
-use actix_web::web::Data;
-use sea_orm::PaginatorTrait;
+use crate::ids::{ApiKeyId, SessionId};
+use crate::realtime::event::{Envelope, SocketControl};
+use crate::spaces::invite_acceptance::{JoinError, JoiningUser};
+use crate::spaces::{events, membership, membership_changes};
 
 /// What somebody who wants an account says, judged.
 pub struct Registration {

@@ -1,17 +1,14 @@
 //! Table `assets`: bytes by their SHA-256, with a media type that was sniffed, not believed.
 
-use crate::clock::Timestamp;
-use crate::ids::AssetId;
 use image::ImageFormat;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
+use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::Func;
-use sea_orm::sea_query::SimpleExpr;
-use sha2::Digest;
-use sha2::Sha256;
+use sea_orm::sea_query::{Expr, Func, SimpleExpr};
+use sha2::{Digest, Sha256};
+
+use crate::clock::Timestamp;
+use crate::ids::AssetId;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "assets")]

@@ -1,18 +1,12 @@
 //! Pictures from strangers: decoded once, within limits, and made anew. What is served is what we
 //! have drawn ourselves.
 
-use crate::characters::card::CardError;
-use image::DynamicImage;
-use image::ImageDecoder;
-use image::ImageFormat;
-use image::ImageReader;
-use image::Limits;
-use image::Rgb;
-use image::RgbImage;
+use std::io::{BufRead, Cursor, Seek};
+
 use image::metadata::Orientation;
-use std::io::BufRead;
-use std::io::Cursor;
-use std::io::Seek;
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
+
+use crate::characters::card::CardError;
 
 /// The largest file of a picture that stands alone.
 pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
@@ -155,15 +149,9 @@ fn too_large() -> CardError {
 
 #[cfg(test)]
 mod tests {
-    use super::Cursor;
-    use super::DynamicImage;
-    use super::ImageFormat;
-    use super::as_png;
-    use super::decode;
-    use super::encode;
-    use super::plain_png;
-    use super::preview;
-    use super::re_encode;
+    use super::{
+        Cursor, DynamicImage, ImageFormat, as_png, decode, encode, plain_png, preview, re_encode,
+    };
 
     fn png(width: u32, height: u32) -> Vec<u8> {
         encode(&DynamicImage::new_rgba8(width, height), ImageFormat::Png).expect("a PNG")

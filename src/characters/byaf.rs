@@ -1,13 +1,11 @@
 //! Archives of Backyard: a manifest that names characters and scenarios, each a JSON document.
 
+use serde_json::{Map, Value, json};
+
 use crate::characters::card;
-use crate::characters::card::Card;
-use crate::characters::card::CardError;
+use crate::characters::card::{Card, CardError};
 use crate::characters::zip_archive::CardArchive;
 use crate::import_warning::ImportWarning;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 /// What tells such an archive.
 pub const MANIFEST: &str = "manifest.json";
@@ -147,9 +145,9 @@ fn convert_placeholders(text: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::card_fields;
-    use super::convert_placeholders;
     use serde_json::json;
+
+    use super::{card_fields, convert_placeholders};
 
     #[test]
     fn single_braces_become_double_ones_once() {

@@ -4,13 +4,10 @@
 //! with a `data` object in which every V2 field has its right type; fields we do not know are where
 //! they were. Files come from strangers, so size, depth and number of values are bounded.
 
-use serde_json::Map;
-use serde_json::Value;
-use sha2::Digest;
-use sha2::Sha256;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
-use crate::characters::card_versions;
-use crate::characters::repair;
+use crate::characters::{card_versions, repair};
 use crate::import_warning::ImportWarning;
 
 /// The largest card document that is read, in bytes.

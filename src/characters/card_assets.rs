@@ -1,9 +1,10 @@
 //! The assets that a V3 card lists: where each lies, and which is its picture.
 
+use std::collections::HashSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use std::collections::HashSet;
 
 /// Both ways to spell it are in use; the first is the one of the specification.
 const IN_ARCHIVE: [&str; 2] = ["embeded://", "embedded://"];
@@ -121,12 +122,9 @@ fn embedded_path(asset: &Value) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::AssetLocation;
-    use super::locations;
-    use super::main_icon;
-    use super::with_container_uris;
-    use super::without_main_icon;
     use serde_json::json;
+
+    use super::{AssetLocation, locations, main_icon, with_container_uris, without_main_icon};
 
     #[test]
     fn an_asset_is_found_by_its_uri() {

@@ -1,27 +1,19 @@
 //! A card as a file, whatever wraps it: told by its first bytes, not by its name.
 
-use crate::characters::avatar_image;
-use crate::characters::avatar_image::AvatarImage;
-use crate::characters::byaf;
-use crate::characters::card;
-use crate::characters::card::Card;
-use crate::characters::card::CardError;
-use crate::characters::card_assets;
-use crate::characters::card_assets::AssetLocation;
-use crate::characters::export;
-use crate::characters::png;
-use crate::characters::png::PngCard;
-use crate::characters::temp_assets;
-use crate::characters::temp_assets::TempAssets;
-use crate::characters::zip_archive;
-use crate::characters::zip_archive::CardArchive;
-use crate::import_warning::ImportWarning;
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::BufReader;
-use std::io::Cursor;
-use std::io::Read;
-use std::io::Seek;
+use std::io::{BufReader, Cursor, Read, Seek};
+
+use crate::characters::avatar_image::AvatarImage;
+use crate::characters::card::{Card, CardError};
+use crate::characters::card_assets::AssetLocation;
+use crate::characters::png::PngCard;
+use crate::characters::temp_assets::TempAssets;
+use crate::characters::zip_archive::CardArchive;
+use crate::characters::{
+    avatar_image, byaf, card, card_assets, export, png, temp_assets, zip_archive,
+};
+use crate::import_warning::ImportWarning;
 
 /// The largest file of any kind, in bytes.
 pub const MAX_BYTES: u64 = 100 * 1024 * 1024;

@@ -1,21 +1,18 @@
 //! What a file may cost at most: each is small or hostile, and is held to the memory that one
 //! unpacking may take, and to how much it may copy in all.
 
-use super::CardError;
-use super::CardFile;
-use super::read;
-use crate::characters::png::SIGNATURE;
-use crate::characters::png_chunks::push_chunk;
+use std::fs::File;
+use std::io::{Cursor, Read, Seek, Write};
+
 use allocation_counter::measure;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use std::fs::File;
-use std::io::Cursor;
-use std::io::Read;
-use std::io::Seek;
-use std::io::Write;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
+
+use super::{CardError, CardFile, read};
+use crate::characters::png::SIGNATURE;
+use crate::characters::png_chunks::push_chunk;
 
 /// The most bytes that are held at one time.
 const MAX_HEAP: u64 = 64 * 1024 * 1024;

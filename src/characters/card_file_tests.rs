@@ -1,18 +1,13 @@
 //! Every file of `tests/fixtures/cards`, each made by hand for one oddity.
 
-use super::CardError;
-use super::CardFile;
-use super::File;
-use super::read;
-use crate::characters::export_file::CardExport;
-use crate::characters::export_file::ExportVersion;
-use crate::characters::temp_assets::TempAssets;
-use serde_json::Value;
-use serde_json::json;
-use std::io::Read;
-use std::io::Seek;
-use std::io::Write;
+use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::{CardError, CardFile, File, read};
+use crate::characters::export_file::{CardExport, ExportVersion};
+use crate::characters::temp_assets::TempAssets;
 
 const FOLDER: &str = "tests/fixtures/cards";
 

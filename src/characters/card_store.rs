@@ -1,33 +1,21 @@
 //! Characters as they arrive: the card, its picture and its assets, together.
 
+use sea_orm::ActiveValue::{Set, Unchanged};
+use sea_orm::{ActiveModelTrait, ConnectionTrait, DatabaseTransaction, DbErr};
+
 use crate::accounts::user;
-use crate::characters::asset;
 use crate::characters::avatar_image::AvatarImage;
-use crate::characters::card;
-use crate::characters::card::Card;
-use crate::characters::card::CardError;
-use crate::characters::card_assets;
+use crate::characters::card::{Card, CardError};
 use crate::characters::card_assets::AssetLocation;
 use crate::characters::card_file::CardFile;
-use crate::characters::character;
 use crate::characters::character::Model;
-use crate::characters::character_asset;
 use crate::characters::character_asset::AVATAR_PATH;
-use crate::characters::quota;
-use crate::characters::quota::QuotaError;
-use crate::characters::quota::QuotaExceeded;
-use crate::characters::quota::StorageQuota;
+use crate::characters::quota::{QuotaError, QuotaExceeded, StorageQuota};
 use crate::characters::temp_assets::TempAssets;
+use crate::characters::{asset, card, card_assets, character, character_asset, quota};
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::AssetId;
-use crate::ids::CharacterId;
-use sea_orm::ActiveModelTrait;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ActiveValue::Unchanged;
-use sea_orm::ConnectionTrait;
-use sea_orm::DatabaseTransaction;
-use sea_orm::DbErr;
+use crate::ids::{AssetId, CharacterId};
 
 /// Why something was not put on the shelf.
 #[derive(Debug, thiserror::Error)]

@@ -1,15 +1,9 @@
 //! Cards of every form, whole and broken.
 
-use super::Card;
-use super::CardError;
-use super::CardSpec;
-use super::MAX_BYTES;
-use super::MAX_DEPTH;
-use super::Map;
-use super::Value;
-use super::content_hash;
-use crate::characters::export::export_v2;
 use serde_json::json;
+
+use super::{Card, CardError, CardSpec, MAX_BYTES, MAX_DEPTH, Map, Value, content_hash};
+use crate::characters::export::export_v2;
 
 fn read(document: Value) -> Card {
     Card::parse(document.to_string().as_bytes()).expect("a card")

@@ -1,12 +1,9 @@
 //! The forms in which cards come: V3, V2, V1, and the one of older tools. Each is brought to the
 //! shape of V2 and V3, a document around a `data` object.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::characters::card::CardError;
-use crate::characters::card::CardSpec;
+use crate::characters::card::{CardError, CardSpec};
 use crate::import_warning::ImportWarning;
 
 /// The fields of V1, which other tools repeat at the root of later forms.

@@ -1,26 +1,21 @@
 //! Table `characters`: cards, each the whole document it came as.
 
+use std::collections::HashMap;
+
+use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::LockType;
+use sea_orm::{FromQueryResult, QueryOrder, QuerySelect};
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::characters::card;
-use crate::characters::card::Card;
-use crate::characters::card::CardError;
+use crate::characters::card::{Card, CardError};
 use crate::characters::public_card::PublicCard;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::string_enum::string_enum;
-use crate::ids::AssetId;
-use crate::ids::CharacterId;
-use crate::ids::UserId;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ActiveValue::Unchanged;
-use sea_orm::FromQueryResult;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::LockType;
-use serde::Serialize;
-use std::collections::HashMap;
-use utoipa::ToSchema;
+use crate::ids::{AssetId, CharacterId, UserId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "characters")]

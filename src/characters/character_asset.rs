@@ -1,12 +1,12 @@
 //! Table `character_assets`: what a character has beside its card, by the path that the card has
 //! for it. Its picture has the empty path.
 
-use crate::ids::AssetId;
-use crate::ids::CharacterId;
 use sea_orm::ActiveValue::Set;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::OnConflict;
+
+use crate::ids::{AssetId, CharacterId};
 
 /// The path of the picture itself, in the size in which it is given away.
 pub const AVATAR_PATH: &str = "";

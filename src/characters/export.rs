@@ -2,9 +2,7 @@
 //!
 //! **Invariant:** nothing is lost on the way: fields we do not know leave as they came in.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::characters::card::Card;
 use crate::characters::card_versions::V1_FIELDS;

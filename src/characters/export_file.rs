@@ -3,33 +3,22 @@
 //! **Invariant:** a file is made on the disk. What is held is the card, its picture and a piece of
 //! an asset, however many the assets are and however large.
 
-use crate::characters::avatar_image;
-use crate::characters::card;
-use crate::characters::card::Card;
-use crate::characters::card::CardError;
-use crate::characters::card_assets;
-use crate::characters::card_assets::AssetLocation;
-use crate::characters::character_asset::AVATAR_PATH;
-use crate::characters::export;
-use crate::characters::png;
-use crate::characters::png_chunks;
-use crate::characters::png_chunks::ChunkWriter;
-use crate::characters::temp_assets::TempAssets;
-use crate::characters::zip_archive;
+use std::fs::File;
+use std::io::{BufWriter, Cursor, Read, Seek, Write};
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
-use serde_json::json;
-use std::fs::File;
-use std::io::BufWriter;
-use std::io::Cursor;
-use std::io::Read;
-use std::io::Seek;
-use std::io::Write;
-use zip::CompressionMethod;
-use zip::ZipWriter;
+use serde_json::{Value, json};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use crate::characters::card::{Card, CardError};
+use crate::characters::card_assets::AssetLocation;
+use crate::characters::character_asset::AVATAR_PATH;
+use crate::characters::png_chunks::ChunkWriter;
+use crate::characters::temp_assets::TempAssets;
+use crate::characters::{avatar_image, card, card_assets, export, png, png_chunks, zip_archive};
 
 /// Where a picture goes that the card does not list.
 const ICON_PATH: &str = "assets/icon/images/main.webp";

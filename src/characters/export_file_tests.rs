@@ -1,16 +1,13 @@
 //! What leaves can come in again, or is not given away in that form.
 
-use super::Card;
-use super::CardError;
-use super::CardExport;
-use crate::characters::card;
-use crate::characters::card_file;
-use crate::characters::png;
-use crate::characters::temp_assets::TempAssets;
-use serde_json::Value;
-use serde_json::json;
 use std::fs::File;
 use std::io::Seek;
+
+use serde_json::{Value, json};
+
+use super::{Card, CardError, CardExport};
+use crate::characters::temp_assets::TempAssets;
+use crate::characters::{card, card_file, png};
 
 fn character(fields: Value, assets: &[(&str, usize)]) -> CardExport {
     let card = Card::from_document(fields).expect("a card");

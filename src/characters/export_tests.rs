@@ -1,18 +1,10 @@
 //! What leaves is what came in.
 
-use super::Card;
-use super::Value;
-use super::export_v2;
-use super::export_v3;
-use super::json;
-use proptest::prelude::Just;
-use proptest::prelude::Strategy;
-use proptest::prelude::any;
-use proptest::prelude::prop;
-use proptest::prelude::prop_assert;
-use proptest::prelude::prop_assert_eq;
-use proptest::prelude::prop_oneof;
-use proptest::prelude::proptest;
+use proptest::prelude::{
+    Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
+};
+
+use super::{Card, Value, export_v2, export_v3, json};
 
 fn read(document: Value) -> Card {
     Card::from_document(document).expect("a card")

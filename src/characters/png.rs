@@ -5,22 +5,16 @@
 //! inflated further than that, and few of those that turn out broken. A wrong checksum is said and
 //! forgiven; a broken card does not hide one that is not.
 
+use std::collections::HashSet;
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
+
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine, alphabet};
+
 use crate::characters::card;
 use crate::characters::card::CardError;
-use crate::characters::png_chunks::checksum;
-use crate::characters::png_chunks::push_chunk;
+use crate::characters::png_chunks::{checksum, push_chunk};
 use crate::import_warning::ImportWarning;
-use base64::Engine;
-use base64::alphabet;
-use base64::engine::DecodePaddingMode;
-use base64::engine::GeneralPurpose;
-use base64::engine::GeneralPurposeConfig;
-use std::collections::HashSet;
-use std::io::BufReader;
-use std::io::Cursor;
-use std::io::Read;
-use std::io::Seek;
-use std::io::SeekFrom;
 
 /// What every PNG begins with.
 pub const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";

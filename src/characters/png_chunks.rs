@@ -80,8 +80,7 @@ const fn crc_table() -> [u32; 256] {
 
 #[cfg(test)]
 mod tests {
-    use super::ChunkWriter;
-    use super::push_chunk;
+    use super::{ChunkWriter, push_chunk};
 
     #[test]
     fn a_chunk_in_pieces_is_the_same_as_one_at_once() {

@@ -1,14 +1,9 @@
 //! PNG files of every oddity, whole and cut at every byte.
 
-use super::Cursor;
-use super::PngAsset;
-use super::PngCard;
-use super::SIGNATURE;
-use super::push_chunk;
-use super::read;
-use super::read_asset;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+
+use super::{Cursor, PngAsset, PngCard, SIGNATURE, push_chunk, read, read_asset};
 
 fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -1,10 +1,10 @@
 //! The part of a card that everyone who shares a space with the character may read.
 
-use crate::characters::card::Card;
 use serde::Serialize;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
+
+use crate::characters::card::Card;
 
 /// Name, notes of the creator, tags and first messages of a card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]

@@ -1,21 +1,14 @@
 //! How much of the database is one person's: the documents, pictures and assets of their cards, and
 //! the text of the spaces that they own.
 
-use crate::characters::asset;
-use crate::characters::character;
-use crate::characters::character_asset;
+use sea_orm::sea_query::{Condition, Expr};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbBackend, DbErr, EntityTrait, QueryFilter, QuerySelect,
+    QueryTrait, Statement,
+};
+
+use crate::characters::{asset, character, character_asset};
 use crate::ids::UserId;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbBackend;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use sea_orm::Statement;
-use sea_orm::sea_query::Condition;
-use sea_orm::sea_query::Expr;
 
 /// Whose shelf it is, and how many bytes may stand on it; 0 is no limit.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,11 @@
 //! Puts right what cards of other tools get wrong: a number where text belongs, text where a list
 //! belongs. Whatever is changed is said in a warning.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::accounts::names;
-use crate::characters::card::CardError;
-use crate::characters::card::CardSpec;
-use crate::characters::card_versions::describe_kind;
-use crate::characters::card_versions::kind_name;
+use crate::characters::card::{CardError, CardSpec};
+use crate::characters::card_versions::{describe_kind, kind_name};
 use crate::import_warning::ImportWarning;
 
 /// As long as any name that is shown.

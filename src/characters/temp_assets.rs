@@ -1,11 +1,9 @@
 //! The assets of a character on disk, while a file is read or made: they are many and large.
 
-use crate::characters::card::CardError;
 use std::fs::File;
-use std::io::Read;
-use std::io::Seek;
-use std::io::SeekFrom;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use crate::characters::card::CardError;
 
 /// The largest asset.
 pub const MAX_ASSET: u64 = 25 * 1024 * 1024;

@@ -3,16 +3,15 @@
 //!
 //! **Invariant:** what an archive says of its sizes is never believed: past a limit reading stops.
 
-use crate::characters::card::CardError;
 use std::cell::Cell;
 use std::fs::File;
-use std::io::BufReader;
-use std::io::Read;
-use std::io::Seek;
-use std::io::SeekFrom;
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::rc::Rc;
+
 use zip::ZipArchive;
 use zip::result::ZipError;
+
+use crate::characters::card::CardError;
 
 /// The most entries.
 pub const MAX_ENTRIES: usize = 1_000;

@@ -1,15 +1,11 @@
 //! Archives of every kind of malice.
 
-use super::CardArchive;
-use super::CardError;
-use super::File;
-use super::Seek;
-use super::ZipArchive;
-use super::is_archive;
-use std::io::Cursor;
-use std::io::Write;
+use std::io::{Cursor, Write};
+
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
+
+use super::{CardArchive, CardError, File, Seek, ZipArchive, is_archive};
 
 fn on_disk(bytes: &[u8]) -> File {
     let mut file = tempfile::tempfile().expect("a file");

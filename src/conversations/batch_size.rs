@@ -3,13 +3,12 @@
 //! **Invariant:** a batch is measured by what it costs, not by rows alone: long texts take as long to
 //! write as many short ones. The size follows the duration of the batch before.
 
+use std::time::Duration;
+
+use sea_orm::{ConnectionTrait, DbErr, FromQueryResult, Statement};
+
 use crate::db::connect::Backend;
 use crate::ids::ConversationId;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::FromQueryResult;
-use sea_orm::Statement;
-use std::time::Duration;
 
 /// A batch should take so long: a fraction of the 100 ms for which it may hold its locks. On SQLite
 /// every other write waits for it.
@@ -109,11 +108,10 @@ pub async fn next_range(
 
 #[cfg(test)]
 mod tests {
-    use super::BatchSize;
-    use super::MAX_ROWS;
-    use super::SQLITE_TARGET;
-    use crate::db::connect::Backend;
     use std::time::Duration;
+
+    use super::{BatchSize, MAX_ROWS, SQLITE_TARGET};
+    use crate::db::connect::Backend;
 
     #[test]
     fn a_batch_that_took_too_long_is_followed_by_a_smaller_one() {

@@ -5,31 +5,18 @@
 //! one that is shown; it knows whom it was cloned from by `origin_message_id`. A branch that is copied
 //! in several parts is hidden until it is whole.
 
-use crate::clock::Timestamp;
-use crate::conversations::conversation;
-use crate::conversations::message;
-use crate::conversations::newest_messages;
-use crate::conversations::read_mark;
-use crate::conversations::swipe;
-use crate::ids::ConversationId;
-use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::NotSet;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::Iterable;
-use sea_orm::QueryFilter;
-use sea_orm::Statement;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::InsertStatement;
-use sea_orm::sea_query::IntoIden;
-use sea_orm::sea_query::Order;
-use sea_orm::sea_query::Query;
-use sea_orm::sea_query::SelectStatement;
-use sea_orm::sea_query::SimpleExpr;
+use sea_orm::sea_query::{
+    Expr, ExprTrait, InsertStatement, IntoIden, Order, Query, SelectStatement, SimpleExpr,
+};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, Iterable,
+    QueryFilter, Statement,
+};
+
+use crate::clock::Timestamp;
+use crate::conversations::{conversation, message, newest_messages, read_mark, swipe};
+use crate::ids::ConversationId;
 
 /// The number of the event that a branch begins with: whoever has seen nothing has missed the clones.
 const FIRST_REV: i64 = 1;

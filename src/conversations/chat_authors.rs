@@ -5,12 +5,12 @@
 //! here is called after is whoever imports: files of other frontends call their owner as they
 //! please. Everybody else gets a seat of their own, which is empty: history keeps the name.
 
-use crate::ids::MembershipId;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Model;
 use std::collections::HashMap;
+
 use unicode_normalization::UnicodeNormalization;
+
+use crate::ids::MembershipId;
+use crate::spaces::membership::{MembershipKind, MembershipStatus, Model};
 
 /// So many authors get seats of their own; all others share one.
 const MAX_NEW: usize = 200;

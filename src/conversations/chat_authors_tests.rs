@@ -1,20 +1,16 @@
 //! Whose the names of a file are.
 
-use super::AuthorChoice;
-use super::AuthorMap;
-use super::AuthorName;
-use super::AuthorTarget;
-use crate::clock::Timestamp;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Model;
-use crate::spaces::membership_changes;
+use std::collections::HashMap;
+
 use sea_orm::ActiveValue::Set;
 use sea_orm::TryIntoModel;
 use serde_json::json;
-use std::collections::HashMap;
+
+use super::{AuthorChoice, AuthorMap, AuthorName, AuthorTarget};
+use crate::clock::Timestamp;
+use crate::ids::{MembershipId, SpaceId};
+use crate::spaces::membership::{MembershipKind, MembershipStatus, Model};
+use crate::spaces::membership_changes;
 
 fn membership(id: i64, kind: MembershipKind, name: &str, status: MembershipStatus) -> Model {
     let mut row =

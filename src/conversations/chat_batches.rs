@@ -1,17 +1,14 @@
 //! A chat file as batches of messages: what is held at once does not grow with the file.
 
-use crate::conversations::chat_line;
-use crate::conversations::chat_line::ChatHeader;
-use crate::conversations::chat_line::ChatLine;
-use crate::conversations::chat_line::ChatLineError;
-use crate::conversations::chat_line::ChatMessage;
-use crate::conversations::chat_reader::LineReader;
-use crate::conversations::chat_reader::RawLine;
-use crate::import_warning::ImportWarning;
-use serde::Deserialize;
-use serde::Serialize;
 use std::io::BufRead;
+
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::conversations::chat_line;
+use crate::conversations::chat_line::{ChatHeader, ChatLine, ChatLineError, ChatMessage};
+use crate::conversations::chat_reader::{LineReader, RawLine};
+use crate::import_warning::ImportWarning;
 
 /// A batch is written in one transaction, which others wait for.
 pub const MAX_MESSAGES: usize = 100;

@@ -1,14 +1,9 @@
 //! A whole file, batch by batch.
 
-use super::BatchEvent;
-use super::LineReport;
-use super::MAX_BYTES;
-use super::MAX_MESSAGES;
-use super::MessageBatch;
-use super::read;
+use std::io::{BufReader, Read};
+
+use super::{BatchEvent, LineReport, MAX_BYTES, MAX_MESSAGES, MessageBatch, read};
 use crate::conversations::chat_reader::MAX_LINE;
-use std::io::BufReader;
-use std::io::Read;
 
 fn read_all(file: &[u8]) -> (Vec<MessageBatch>, usize, LineReport) {
     let mut batches = Vec::new();

@@ -1,9 +1,9 @@
 //! When a message of a chat file was sent: the forms that a decade of frontends wrote.
 
-use crate::clock::Timestamp;
-use chrono::DateTime;
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate};
 use serde_json::Value;
+
+use crate::clock::Timestamp;
 
 const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -102,9 +102,9 @@ fn find_month(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::parse;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn read(value: &Value) -> Option<String> {
         parse(value).map(|it| it.to_string())

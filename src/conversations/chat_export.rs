@@ -3,33 +3,19 @@
 //! **Invariant:** a file is made piece by piece. What is held is a slice of messages, however long
 //! the conversation and however many its versions are; what is said while it is being read is not in it.
 
-use crate::clock::Timestamp;
-use crate::conversations::chat_metadata;
-use crate::conversations::conversation;
-use crate::conversations::message;
-use crate::conversations::message::MessageRole;
-use crate::conversations::message::Visibility;
-use crate::conversations::pages;
-use crate::conversations::swipe;
-use crate::conversations::timeline;
-use crate::db::slices;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::spaces::membership;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipStatus;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
+use serde_json::{Map, Value, json};
+
+use crate::clock::Timestamp;
+use crate::conversations::message::{MessageRole, Visibility};
+use crate::conversations::{chat_metadata, conversation, message, pages, swipe, timeline};
+use crate::db::slices;
+use crate::ids::{ConversationId, MembershipId, MessageId};
+use crate::spaces::membership;
+use crate::spaces::membership::{MembershipKind, MembershipStatus};
 
 /// What is held at once.
 const PAGE_SIZE: u64 = 100;

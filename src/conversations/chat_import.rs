@@ -1,35 +1,25 @@
 //! Bringing in a chat of another frontend: read line by line, written batch by batch, seen only
 //! when it is whole.
 
-use crate::accounts::names;
-use crate::clock::Clock;
-use crate::clock::Timestamp;
-use crate::conversations::chat_authors::AuthorMap;
-use crate::conversations::chat_authors::AuthorName;
-use crate::conversations::chat_authors::AuthorTarget;
-use crate::conversations::chat_batches;
-use crate::conversations::chat_batches::BatchEvent;
-use crate::conversations::chat_batches::LineReport;
-use crate::conversations::chat_batches::MessageBatch;
-use crate::conversations::chat_line::ChatHeader;
-use crate::conversations::chat_line::ChatMessage;
-use crate::conversations::conversation;
-use crate::conversations::import_job;
-use crate::conversations::import_writer;
-use crate::conversations::import_writer::ChatImportError;
-use crate::conversations::import_writer::ChatImportResult;
-use crate::conversations::import_writer::ImportTarget;
-use crate::conversations::import_writer::ImportedMessage;
-use crate::db::connect::Db;
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
-use crate::llm::tokens;
-use crate::shutdown::Shutdown;
-use serde_json::Value;
-use serde_json::json;
 use std::fs::File;
 use std::io::BufReader;
+
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
+
+use crate::accounts::names;
+use crate::clock::{Clock, Timestamp};
+use crate::conversations::chat_authors::{AuthorMap, AuthorName, AuthorTarget};
+use crate::conversations::chat_batches::{BatchEvent, LineReport, MessageBatch};
+use crate::conversations::chat_line::{ChatHeader, ChatMessage};
+use crate::conversations::import_writer::{
+    ChatImportError, ChatImportResult, ImportTarget, ImportedMessage,
+};
+use crate::conversations::{chat_batches, conversation, import_job, import_writer};
+use crate::db::connect::Db;
+use crate::ids::{ConversationId, SpaceId};
+use crate::llm::tokens;
+use crate::shutdown::Shutdown;
 
 /// The reader waits when so many batches are not written yet.
 const MAX_QUEUED_BATCHES: usize = 2;

@@ -3,19 +3,15 @@
 //! **Invariant:** no line stops the reading of a file. What cannot be read is a reason in the
 //! report; what can be repaired is repaired, and the report says that too.
 
+use serde_json::{Map, Value};
+
 use crate::accounts::names;
 use crate::clock::Timestamp;
-use crate::conversations::chat_dates;
-use crate::conversations::chat_metadata;
-use crate::conversations::message::MessageRole;
-use crate::conversations::message::Visibility;
-use crate::conversations::message_text;
-use crate::conversations::message_text::MessageText;
-use crate::conversations::message_text::MessageTextError;
+use crate::conversations::message::{MessageRole, Visibility};
+use crate::conversations::message_text::{MessageText, MessageTextError};
 use crate::conversations::swipe::SwipeText;
+use crate::conversations::{chat_dates, chat_metadata, message_text};
 use crate::import_warning::ImportWarning;
-use serde_json::Map;
-use serde_json::Value;
 
 /// More versions of one text than anybody looks through.
 const MAX_SWIPES: usize = 200;

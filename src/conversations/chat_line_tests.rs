@@ -1,12 +1,9 @@
 //! What is read out of the lines of chat files, and what is repaired.
 
-use super::ChatLine;
-use super::ChatLineError;
-use super::ChatMessage;
-use super::read;
-use crate::conversations::message::MessageRole;
-use crate::conversations::message::Visibility;
 use serde_json::json;
+
+use super::{ChatLine, ChatLineError, ChatMessage, read};
+use crate::conversations::message::{MessageRole, Visibility};
 
 macro_rules! fixture {
     ($name:literal) => {

@@ -1,10 +1,9 @@
 //! What chat files say beside the texts, as our own documents and back: the author's note and the
 //! scenario of a header, the reasoning and the marginal notes of a message.
 
+use serde_json::{Map, Value, json};
+
 use crate::conversations::message::MessageRole;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 /// Where a message keeps what only its file knows, so that an export gives it back.
 pub const IMPORTED: &str = "imported";
@@ -161,13 +160,10 @@ pub fn to_chat_metadata(settings: &Value) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::extra_of_message;
-    use super::metadata;
-    use super::settings;
-    use super::to_chat_metadata;
+    use serde_json::{Value, json};
+
+    use super::{extra_of_message, metadata, settings, to_chat_metadata};
     use crate::conversations::message::MessageRole;
-    use serde_json::Value;
-    use serde_json::json;
 
     #[test]
     fn a_note_and_a_scenario_come_out_as_they_went_in() {

@@ -85,11 +85,9 @@ impl<R: BufRead> LineReader<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::LineReader;
-    use super::MAX_LINE;
-    use super::RawLine;
-    use std::io::BufReader;
-    use std::io::Read;
+    use std::io::{BufReader, Read};
+
+    use super::{LineReader, MAX_LINE, RawLine};
 
     fn all(text: &[u8]) -> Vec<String> {
         let mut lines = LineReader::new(BufReader::with_capacity(7, text));

@@ -1,29 +1,17 @@
 //! Table `conversations`: timelines.
 
+use sea_orm::ActiveValue::Set;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::{Expr, ExprTrait, LockBehavior, LockType, Query, SelectStatement};
+use sea_orm::{IntoActiveModel, PaginatorTrait, QueryOrder, QuerySelect};
+
 use crate::clock::Timestamp;
 use crate::db::backend;
 use crate::db::commit_verification::CommitProof;
-use crate::db::connect::Backend;
-use crate::db::connect::Db;
+use crate::db::connect::{Backend, Db};
 use crate::db::string_enum::string_enum;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::SpaceId;
-use crate::spaces::membership;
-use crate::spaces::space;
-use sea_orm::ActiveValue::Set;
-use sea_orm::IntoActiveModel;
-use sea_orm::PaginatorTrait;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::LockBehavior;
-use sea_orm::sea_query::LockType;
-use sea_orm::sea_query::Query;
-use sea_orm::sea_query::SelectStatement;
+use crate::ids::{ConversationId, MembershipId, MessageId, SpaceId};
+use crate::spaces::{membership, space};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversations")]

@@ -4,28 +4,17 @@
 //! conversation refers to it. Every statement finds its rows by an index, and a row that is deleted
 //! finds by an index what refers to it.
 
-use crate::conversations::conversation;
-use crate::conversations::job;
-use crate::conversations::job::JobSubject;
-use crate::conversations::job::NewJob;
-use crate::conversations::message;
+use sea_orm::sea_query::{Expr, ExprTrait, Query};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, PaginatorTrait, QueryFilter,
+    QueryOrder, QuerySelect,
+};
+
+use crate::conversations::job::{JobSubject, NewJob};
+use crate::conversations::{conversation, job, message};
 use crate::db::connect::Db;
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
-use crate::spaces::membership;
-use crate::spaces::space;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::FromQueryResult;
-use sea_orm::PaginatorTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::Query;
+use crate::ids::{ConversationId, SpaceId};
+use crate::spaces::{membership, space};
 
 /// A conversation that is hidden and waits for its deletion.
 #[derive(Clone, Debug)]

@@ -4,24 +4,18 @@
 //! nobody has a seat. The last transaction moves it to where it belongs; a failure, a cancel, and the
 //! next start after a crash delete that space with all that is in it.
 
-use crate::clock::Timestamp;
-use crate::conversations::chat_batches::LineReport;
-use crate::db::connect::Backend;
-use crate::db::connect::Db;
-use crate::db::string_enum::string_enum;
-use crate::ids::ConversationId;
-use crate::ids::ImportId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::spaces::space;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::SelectStatement;
+use sea_orm::sea_query::{Expr, ExprTrait, SelectStatement};
+use sea_orm::{QuerySelect, QueryTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::conversations::chat_batches::LineReport;
+use crate::db::connect::{Backend, Db};
+use crate::db::string_enum::string_enum;
+use crate::ids::{ConversationId, ImportId, SpaceId, UserId};
+use crate::spaces::space;
 
 /// An import writes every few moments; one that has been silent so long has lost its process.
 const HEARTBEAT_TIMEOUT_MS: i64 = 10 * 60 * 1000;

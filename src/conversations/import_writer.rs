@@ -1,44 +1,24 @@
 //! The transactions of an import: the first one hides a place, each batch writes into it, the last
 //! one shows it.
 
-use crate::characters::quota::QuotaError;
-use crate::characters::quota::QuotaExceeded;
-use crate::clock::Timestamp;
-use crate::conversations::chat_authors::AuthorName;
-use crate::conversations::chat_authors::AuthorTarget;
-use crate::conversations::chat_line::ChatMessage;
-use crate::conversations::conversation;
-use crate::conversations::import_job;
-use crate::conversations::message;
-use crate::conversations::newest_messages;
-use crate::conversations::swipe;
-use crate::conversations::timeline;
-use crate::db::connect::Db;
-use crate::ids::ConversationId;
-use crate::ids::ImportId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::spaces::lifecycle;
-use crate::spaces::membership;
-use crate::spaces::membership_changes;
-use crate::spaces::space;
-use sea_orm::ActiveModelTrait;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use serde_json::Value;
-use serde_json::json;
 use std::collections::HashMap;
+
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter, QuerySelect,
+};
+use serde_json::{Value, json};
+
+use crate::characters::quota::{QuotaError, QuotaExceeded};
+use crate::clock::Timestamp;
+use crate::conversations::chat_authors::{AuthorName, AuthorTarget};
+use crate::conversations::chat_line::ChatMessage;
+use crate::conversations::{conversation, import_job, message, newest_messages, swipe, timeline};
+use crate::db::connect::Db;
+use crate::ids::{ConversationId, ImportId, MembershipId, MessageId, SpaceId, UserId};
+use crate::spaces::{lifecycle, membership, membership_changes, space};
 
 /// The number of the event that an imported conversation begins with.
 pub const FIRST_REV: i64 = 1;

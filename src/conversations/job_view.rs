@@ -1,29 +1,18 @@
 //! The documents of jobs: those of the table `jobs`, and imports in the same form.
 
-use crate::clock::Timestamp;
-use crate::conversations::chat_batches::LineReport;
-use crate::conversations::import_job;
-use crate::conversations::job;
-use crate::conversations::job::JobStatus;
-use crate::conversations::job::Model;
-use crate::conversations::job::StoredJobKind;
-use crate::ids::ConversationId;
-use crate::ids::JobId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Event;
-use crate::realtime::topic::Topic;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::conversations::chat_batches::LineReport;
+use crate::conversations::job::{JobStatus, Model, StoredJobKind};
+use crate::conversations::{import_job, job};
+use crate::ids::{ConversationId, JobId, RunId, SpaceId, UserId};
+use crate::realtime::event::{Envelope, Event};
+use crate::realtime::topic::Topic;
 
 /// The most jobs in one list.
 const MAX_LISTED: u64 = 50;

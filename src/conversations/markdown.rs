@@ -6,27 +6,19 @@
 //! shown plain. Rendering is CPU work, a few milliseconds for a long text: each text is rendered
 //! once, and a page of them not on the thread of a door.
 
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
-use std::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use ammonia::Builder;
-use ammonia::UrlRelative;
-use comrak::Arena;
-use comrak::Options;
-use comrak::nodes::AstNode;
-use comrak::nodes::NodeValue;
+use ammonia::{Builder, UrlRelative};
+use comrak::nodes::{AstNode, NodeValue};
+use comrak::{Arena, Options};
 use moka::sync::Cache;
-use sha2::Digest;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
-use crate::conversations::markdown_limits::MAX_OUTPUT;
-use crate::conversations::markdown_limits::is_within_limits;
+use crate::conversations::markdown_limits::{MAX_OUTPUT, is_within_limits};
 
 /// How deep the parts of a text may stand inside each other; a level of a list counts twice.
 const MAX_TREE_DEPTH: usize = 80;

@@ -1,9 +1,9 @@
 //! Text that means harm: it comes out inert, and soon.
 
-use super::Markdown;
-use super::plain_html;
-use crate::conversations::markdown_limits::MAX_INPUT;
 use proptest::prelude::proptest;
+
+use super::{Markdown, plain_html};
+use crate::conversations::markdown_limits::MAX_INPUT;
 
 /// Every tag of a piece of HTML: its name, and its attributes with their values.
 fn tags(html: &str) -> Vec<(String, Vec<(String, String)>)> {

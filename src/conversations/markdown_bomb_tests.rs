@@ -1,13 +1,9 @@
 //! Small texts that would cost much: they are shown, soon, and what they become is never huge.
 
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::MAX_TIME;
-use super::Markdown;
-use super::plain_html;
-use crate::conversations::markdown_limits::MAX_INPUT;
-use crate::conversations::markdown_limits::MAX_OUTPUT;
+use super::{MAX_TIME, Markdown, plain_html};
+use crate::conversations::markdown_limits::{MAX_INPUT, MAX_OUTPUT};
 
 fn filled(piece: &str) -> String {
     piece.repeat(MAX_INPUT / piece.len())

@@ -1,8 +1,8 @@
 //! What people see of what they wrote.
 
-use super::Markdown;
-use super::plain_html;
 use std::sync::Arc;
+
+use super::{Markdown, plain_html};
 
 fn html(text: &str) -> String {
     Markdown::new().render(text).trim_end().to_owned()

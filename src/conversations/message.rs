@@ -1,16 +1,15 @@
 //! Table `messages`: finished entries of a timeline. Never a placeholder.
 
+use std::sync::Arc;
+
+use sea_orm::entity::prelude::*;
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::clock::Timestamp;
 use crate::conversations::markdown::Markdown;
 use crate::db::string_enum::string_enum;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RunId;
-use sea_orm::entity::prelude::*;
-use serde::Serialize;
-use std::sync::Arc;
-use utoipa::ToSchema;
+use crate::ids::{ConversationId, MembershipId, MessageId, RunId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "messages")]

@@ -1,11 +1,8 @@
 //! The text of a message, parsed once at the door.
 
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::ObjectBuilder;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
 use utoipa::openapi::schema::Type;
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// The longest text, in bytes of UTF-8.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -94,9 +91,7 @@ fn is_invisible(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::MAX_BYTES;
-    use super::MessageText;
-    use super::MessageTextError;
+    use super::{MAX_BYTES, MessageText, MessageTextError};
 
     #[test]
     fn a_text_of_which_nothing_can_be_seen_is_blank() {

@@ -3,20 +3,14 @@
 //! **Invariant:** the stored columns equal what [`find`] returns. They change in the transaction that
 //! appends, hides, restores, clones or imports a message.
 
-use crate::conversations::conversation;
-use crate::conversations::message::Column;
-use crate::conversations::message::MessageRole;
-use crate::conversations::timeline;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
 use sea_orm::sea_query::Expr;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+
+use crate::conversations::message::{Column, MessageRole};
+use crate::conversations::{conversation, timeline};
+use crate::ids::{ConversationId, MembershipId};
 
 /// What a conversation stores about its newest messages that are not hidden.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

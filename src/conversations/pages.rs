@@ -3,32 +3,22 @@
 //! **Invariant:** a page has at most [`MAX_BYTES`] of JSON, or one message; while it is made, one
 //! slice of rows is held besides, however many and however long the messages are.
 
-use crate::conversations::markdown::Markdown;
-use crate::conversations::message;
-use crate::conversations::message::Column;
-use crate::conversations::message::Entity;
-use crate::conversations::message::Model;
-use crate::conversations::message::Visibility;
-use crate::conversations::swipe;
-use crate::conversations::timeline::TimelinePage;
-use crate::conversations::timeline::visible;
-use crate::db::slices;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::spaces::membership;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::SimpleExpr;
-use serde::Serialize;
 use std::collections::HashMap;
 use std::io::Write;
+
+use sea_orm::sea_query::{ExprTrait, SimpleExpr};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+use serde::Serialize;
+
+use crate::conversations::markdown::Markdown;
+use crate::conversations::message::{Column, Entity, Model, Visibility};
+use crate::conversations::timeline::{TimelinePage, visible};
+use crate::conversations::{message, swipe};
+use crate::db::slices;
+use crate::ids::{ConversationId, MembershipId, MessageId};
+use crate::spaces::membership;
 
 /// The most bytes of JSON in a page of messages, of their texts, or in the window of a socket.
 pub const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -230,8 +220,7 @@ impl Write for ByteCounter {
 
 #[cfg(test)]
 mod tests {
-    use super::PageBudget;
-    use super::n_json_bytes;
+    use super::{PageBudget, n_json_bytes};
 
     #[test]
     fn a_page_has_one_entry_however_large_and_none_after_one_that_does_not_fit() {

@@ -1,19 +1,17 @@
 //! Table `read_marks`: how far each person has read.
 
-use crate::db::connect::Db;
-use crate::ids::ConversationId;
-use crate::ids::UserId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Event;
-use crate::realtime::topic::Topic;
+use std::collections::HashMap;
+
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::OnConflict;
+use sea_orm::sea_query::{Expr, ExprTrait, OnConflict};
 use serde::Serialize;
-use std::collections::HashMap;
 use utoipa::ToSchema;
+
+use crate::db::connect::Db;
+use crate::ids::{ConversationId, UserId};
+use crate::realtime::event::{Envelope, Event};
+use crate::realtime::topic::Topic;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "read_marks")]

@@ -1,17 +1,11 @@
 //! The first timeline of each space: where one lands on entering it.
 
-use crate::conversations::conversation::Column;
-use crate::conversations::conversation::ConversationKind;
-use crate::conversations::conversation::Entity;
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
 use std::collections::HashMap;
+
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
+
+use crate::conversations::conversation::{Column, ConversationKind, Entity};
+use crate::ids::{ConversationId, SpaceId};
 
 /// The oldest root conversation of each of these spaces.
 pub async fn list_for_spaces(

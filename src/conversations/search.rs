@@ -6,29 +6,17 @@
 //! What is found is what one may see: the shown text of messages that are not hidden, in the given
 //! spaces. Every word must be in it, as it is or as a part of another, in any order.
 
-use crate::conversations::conversation;
-use crate::conversations::message;
-use crate::conversations::message::Column;
-use crate::conversations::message::Entity;
-use crate::conversations::message::Visibility;
+use sea_orm::sea_query::{Expr, ExprTrait, LikeExpr, SelectStatement, SimpleExpr};
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect,
+    QueryTrait, RelationTrait, Select,
+};
+
+use crate::conversations::message::{Column, Entity, Visibility};
+use crate::conversations::{conversation, message};
 use crate::db::connect::Backend;
 use crate::ids::SpaceId;
 use crate::spaces::space;
-use sea_orm::ColumnTrait;
-use sea_orm::Condition;
-use sea_orm::EntityTrait;
-use sea_orm::JoinType;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use sea_orm::RelationTrait;
-use sea_orm::Select;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::LikeExpr;
-use sea_orm::sea_query::SelectStatement;
-use sea_orm::sea_query::SimpleExpr;
 
 /// The longest thing to look for, in characters.
 pub const MAX_CHARS: usize = 200;

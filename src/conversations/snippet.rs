@@ -86,8 +86,7 @@ fn flatten_whitespace(c: char) -> char {
 
 #[cfg(test)]
 mod tests {
-    use super::Snippet;
-    use super::extract;
+    use super::{Snippet, extract};
 
     fn marked(it: &Snippet) -> Vec<String> {
         let units: Vec<u16> = it.snippet.encode_utf16().collect();

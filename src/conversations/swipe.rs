@@ -4,22 +4,17 @@
 //! **Invariant:** the row at a message's `active_swipe` and the message's content are one text.
 //! **Invariant:** positions are consecutive from 0, and a run wrote at most one text of a message.
 
+use std::collections::HashMap;
+
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{JoinType, QuerySelect};
+
 use crate::clock::Timestamp;
 use crate::conversations::message;
 use crate::db::slices;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RunId;
-use crate::ids::SwipeId;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::JoinType;
-use sea_orm::QuerySelect;
-use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use std::collections::HashMap;
+use crate::ids::{ConversationId, MembershipId, MessageId, RunId, SwipeId};
 
 /// In the metadata of a message: a character came in with it. About the message, not about a text.
 pub const GREETING_KEY: &str = "greeting";

@@ -3,23 +3,19 @@
 //! The text of a conversation is counted in its own row, under its own lock, so that no two
 //! conversations wait for each other to count. It counts for the owner of the space.
 
-use crate::characters::quota;
-use crate::characters::quota::QuotaError;
-use crate::characters::quota::StorageQuota;
-use crate::conversations::conversation;
-use crate::ids::ConversationId;
-use crate::ids::UserId;
-use crate::spaces::space;
-use moka::sync::Cache;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::JoinType;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::RelationTrait;
 use std::time::Duration;
+
+use moka::sync::Cache;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, JoinType, QueryFilter, QuerySelect,
+    RelationTrait,
+};
+
+use crate::characters::quota;
+use crate::characters::quota::{QuotaError, StorageQuota};
+use crate::conversations::conversation;
+use crate::ids::{ConversationId, UserId};
+use crate::spaces::space;
 
 /// An owner with so much room is not measured again for [`ROOMY_FOR`]: far more than can be posted
 /// in that time.

@@ -3,29 +3,19 @@
 //! **Invariant:** `seq` is consecutive from 1. It is given from the conversation's row, under its
 //! lock, in the transaction that inserts; no reader who saw `k` ever finds a new `j < k`.
 
-use crate::clock::Timestamp;
-use crate::conversations::conversation;
-use crate::conversations::message;
-use crate::conversations::message::Column;
-use crate::conversations::message::Entity;
-use crate::conversations::message::MessageRole;
-use crate::conversations::message::Model;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::PaginatorTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
 use std::collections::HashSet;
+
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
+    QueryOrder, QuerySelect,
+};
+
+use crate::clock::Timestamp;
+use crate::conversations::message::{Column, Entity, MessageRole, Model};
+use crate::conversations::{conversation, message};
+use crate::ids::{ConversationId, MembershipId, MessageId};
 
 /// A timeline with more messages is no longer untouched: each character greets once.
 const MAX_GREETINGS: i64 = 1_000;

@@ -1,18 +1,13 @@
 //! Where SQLite and PostgreSQL differ in what we ask of them.
 
+use std::borrow::Cow;
+
+use sea_orm::sea_query::{Expr, ExprTrait, IntoColumnRef, Query, SimpleExpr};
+use sea_orm::{ConnectionTrait, DbErr, RuntimeErr, SqlErr};
+
 use crate::clock::Timestamp;
 use crate::db::connect::Backend;
 use crate::ids::SpaceId;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::RuntimeErr;
-use sea_orm::SqlErr;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::IntoColumnRef;
-use sea_orm::sea_query::Query;
-use sea_orm::sea_query::SimpleExpr;
-use std::borrow::Cow;
 
 /// The instant that heartbeats and stale checks use: PostgreSQL's own clock, since nodes may
 /// disagree about the time; on SQLite, which one process owns, the program's.
@@ -233,9 +228,7 @@ fn is_transient_code(code: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::StorageFailure;
-    use super::is_transient_code;
-    use super::storage_failure_for_code;
+    use super::{StorageFailure, is_transient_code, storage_failure_for_code};
 
     #[test]
     fn storage_failures_are_recognized_by_code_on_both_databases() {

@@ -4,12 +4,11 @@
 //! waits for the one writing connection would wait for two more syncs of the disk. Here a connection
 //! of its own does it beside the writer (`SQLITE_CHECKPOINT_PASSIVE`, which waits for no one).
 
-use sea_orm::ConnectionTrait;
-use sea_orm::DatabaseConnection;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::sqlite::SqlitePoolOptions;
 use std::sync::Arc;
 use std::time::Duration;
+
+use sea_orm::{ConnectionTrait, DatabaseConnection};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use tokio::sync::watch;
 
 /// The time between two checkpoints. What is written in it is what the writer moves when the log is

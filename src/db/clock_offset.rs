@@ -1,11 +1,10 @@
 //! Measures how far the clock of this process is from the database's, so that all nodes have one time.
 
-use crate::clock::Clock;
-use crate::clock::MAX_ROUND_TRIP;
-use crate::db::backend;
-use crate::db::connect::Backend;
-use crate::db::connect::Db;
 use tokio::time::timeout;
+
+use crate::clock::{Clock, MAX_ROUND_TRIP};
+use crate::db::backend;
+use crate::db::connect::{Backend, Db};
 
 /// Asks the database for its time and corrects `clock`. On SQLite, which one process owns, that clock
 /// is right as it is. What cannot be measured is logged, and the last offset stays.

@@ -3,13 +3,12 @@
 //! **Invariant:** it is asked about by what it wrote, on another connection; it is never tried
 //! again blindly, and never told of before the database says that it is there.
 
-use crate::db::backend;
-use sea_orm::ConnectionTrait;
-use sea_orm::DatabaseConnection;
-use sea_orm::DbErr;
+use std::time::{Duration, Instant};
+
 use sea_orm::sea_query::SelectStatement;
-use std::time::Duration;
-use std::time::Instant;
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr};
+
+use crate::db::backend;
 
 /// A question that is answered with the one word `committed` once the transaction is.
 #[derive(Clone, Debug)]

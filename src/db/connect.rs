@@ -4,26 +4,21 @@
 //! opened read-only, so a write on them fails instead of waiting for a lock. A connection of its own
 //! moves what was committed from the write-ahead log into the file.
 
-use crate::db::checkpoint;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Context;
+use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use tokio::runtime::Handle;
+
 use crate::db::checkpoint::Checkpoints;
-use crate::db::connection_checks;
 use crate::db::connection_checks::TransactionEnds;
 use crate::db::health::WriteHealth;
 use crate::db::metrics::DbMetrics;
 use crate::db::read_pool::ReadPool;
 use crate::db::segments::SegmentMerges;
-use anyhow::Context;
-use sea_orm::ConnectOptions;
-use sea_orm::Database;
-use sea_orm::DatabaseConnection;
-use sea_orm::DbErr;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::sqlite::SqliteJournalMode;
-use sqlx::sqlite::SqlitePoolOptions;
-use sqlx::sqlite::SqliteSynchronous;
-use std::str::FromStr;
-use std::time::Duration;
-use tokio::runtime::Handle;
+use crate::db::{checkpoint, connection_checks};
 
 /// How the database is to be opened.
 #[derive(Clone, Debug)]

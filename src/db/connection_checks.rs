@@ -4,10 +4,11 @@
 //! again. sqlx lowers its transaction depth only when these statements succeed; a connection that
 //! keeps a depth of 1 answers the next `begin` with a SAVEPOINT, and nothing ever commits it.
 
+use std::sync::Arc;
+
 use sqlx::Connection;
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnection;
-use std::sync::Arc;
 use tokio::sync::watch;
 
 /// How the last transaction of the one writing connection of SQLite ended.
@@ -126,8 +127,7 @@ fn is_settled(connection: &PgConnection) -> bool {
 /// 0.9.0); such a connection would swallow the next writes. In a simple query the two clocks agree
 /// only outside a transaction. Goes when a later sqlx is out.
 async fn is_idle(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    use sqlx::Executor;
-    use sqlx::Row;
+    use sqlx::{Executor, Row};
     let row = connection
         .fetch_one("select now() = statement_timestamp()")
         .await?;

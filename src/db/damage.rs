@@ -4,18 +4,16 @@
 //! (`PRAGMA user_version` is [`CLEAN`]). Any other file is read whole before it is used, on a
 //! connection that cannot write: a damaged file stays as it was found.
 
-use crate::db::connect::Backend;
-use crate::db::connect::Db;
-use crate::db::health::WriteState;
-use anyhow::Context;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sqlx::Connection;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::sqlite::SqliteConnection;
 use std::path::Path;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use sea_orm::{ConnectionTrait, DbErr};
+use sqlx::Connection;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+
+use crate::db::connect::{Backend, Db};
+use crate::db::health::WriteState;
 
 /// The clean-stop mark.
 const CLEAN_STOP_MARK: i64 = 1;
@@ -126,11 +124,11 @@ impl Db {
 
 #[cfg(test)]
 mod tests {
-    use super::require_undamaged;
-    use crate::db::connect::Db;
-    use crate::db::connect::DbOptions;
     use std::fs;
     use std::path::Path;
+
+    use super::require_undamaged;
+    use crate::db::connect::{Db, DbOptions};
 
     async fn open(file: &Path) -> Db {
         let options = DbOptions {

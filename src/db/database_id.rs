@@ -1,11 +1,9 @@
 //! Which database this is, among all that share a Redis.
 
+use sea_orm::{ConnectionTrait, DbErr, Statement};
+use sha2::{Digest, Sha256};
+
 use crate::db::connect::Db;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::Statement;
-use sha2::Digest;
-use sha2::Sha256;
 
 impl Db {
     /// A word that every node on this PostgreSQL database has, and nobody else: one that was

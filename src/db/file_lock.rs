@@ -5,15 +5,12 @@
 //! the only one beside SQLite's own: closing any descriptor of a file drops the POSIX locks that
 //! SQLite holds on it, while this lock (`flock`) is independent of those.
 
-use anyhow::Context;
-use std::fs::File;
-use std::fs::OpenOptions;
-use std::fs::TryLockError;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
-use std::path::Path;
-use std::path::PathBuf;
-use std::time::Duration;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
 
 /// Held as long as the file is ours.
 #[derive(Debug)]
@@ -99,10 +96,10 @@ pub fn create_private_dir(folder: &Path) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::acquire;
-    use super::sqlite_file;
     use std::path::PathBuf;
     use std::time::Duration;
+
+    use super::{acquire, sqlite_file};
 
     #[test]
     fn a_lock_excludes_others_until_it_is_dropped() {

@@ -1,8 +1,7 @@
 //! Nobody but this account reads the data: files 0600, the data folder 0700.
 
 use std::io;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What SQLite puts beside a database file.
 const FILE_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
@@ -80,12 +79,12 @@ fn is_shared(_: &Path) -> bool {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::restrict_database;
-    use super::restrict_folder;
     use std::fs;
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
+
+    use super::{restrict_database, restrict_folder};
 
     fn set_mode(path: &Path, mode: u32) {
         fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");

@@ -4,13 +4,14 @@
 //! after damage of the file was found it is `Damaged` until the process ends, and nothing more is
 //! written.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sea_orm::{DbErr, RuntimeErr};
+use tokio::sync::Notify;
+
 use crate::db::backend;
 use crate::db::backend::StorageFailure;
-use parking_lot::Mutex;
-use sea_orm::DbErr;
-use sea_orm::RuntimeErr;
-use std::sync::Arc;
-use tokio::sync::Notify;
 
 /// Whether writes reach the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,10 +149,9 @@ impl WriteHealth {
 
 #[cfg(test)]
 mod tests {
-    use super::COMMIT_FAILED;
-    use super::WriteHealth;
-    use super::WriteState;
     use sea_orm::DbErr;
+
+    use super::{COMMIT_FAILED, WriteHealth, WriteState};
 
     fn unknown() -> DbErr {
         DbErr::Custom("no code".to_owned())

@@ -3,21 +3,19 @@
 //! **Invariant:** the row belongs to the process that wrote it last, as long as its heartbeat is not
 //! older than [`VALID_MS`]. A process that finds the row taken from it ends at once.
 
-use crate::clock::Clock;
-use crate::clock::Timestamp;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use sea_orm::{ConnectionTrait, DbErr, Statement};
+use sqlx::Connection;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use uuid::Uuid;
+
+use crate::clock::{Clock, Timestamp};
 use crate::db::connect::Db;
 use crate::db::file_lock;
 use crate::shutdown::Shutdown;
-use anyhow::Context;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::Statement;
-use sqlx::Connection;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::sqlite::SqliteConnection;
-use std::path::Path;
-use std::time::Duration;
-use uuid::Uuid;
 
 /// How often the heartbeat is written.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
@@ -119,11 +117,9 @@ impl InstanceLock {
 
 #[cfg(test)]
 mod tests {
-    use super::VALID_MS;
-    use super::acquire;
+    use super::{VALID_MS, acquire};
     use crate::clock::Timestamp;
-    use crate::db::connect::Db;
-    use crate::db::connect::DbOptions;
+    use crate::db::connect::{Db, DbOptions};
 
     #[tokio::test]
     async fn a_file_without_flock_belongs_to_one_process_until_its_heartbeat_is_old() {

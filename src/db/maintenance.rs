@@ -1,10 +1,11 @@
 //! What SQLite would do inside COMMIT, done between the writes: checkpoints, and merges of the
 //! segments of the search index.
 
+use std::time::Duration;
+
 use crate::db::checkpoint::Checkpoints;
 use crate::db::connect::Db;
 use crate::shutdown::Shutdown;
-use std::time::Duration;
 
 /// The time between two rounds of merges.
 const MERGE_INTERVAL: Duration = Duration::from_millis(500);
@@ -35,17 +36,15 @@ async fn run_merges(db: &Db, checkpoints: &Checkpoints) {
 
 #[cfg(test)]
 mod tests {
-    use super::run_maintenance;
-    use crate::db::connect::Db;
-    use crate::db::connect::DbOptions;
-    use crate::shutdown::Shutdown;
-    use sea_orm::ConnectionTrait;
-    use sea_orm::DatabaseBackend;
-    use sea_orm::DbErr;
-    use sea_orm::Statement;
     use std::fs;
     use std::path::Path;
     use std::time::Duration;
+
+    use sea_orm::{ConnectionTrait, DatabaseBackend, DbErr, Statement};
+
+    use super::run_maintenance;
+    use crate::db::connect::{Db, DbOptions};
+    use crate::shutdown::Shutdown;
 
     const N_WRITES: i64 = 40;
 

@@ -1,17 +1,17 @@
 //! How busy the connections are, and how long who writes waits for one.
 
-use crate::db::connect::Backend;
-use crate::db::connect::Db;
+use std::fmt;
+use std::time::Duration;
+
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
-use prometheus_client::encoding::EncodeMetric;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use sea_orm::DatabaseConnection;
-use std::fmt;
-use std::time::Duration;
+
+use crate::db::connect::{Backend, Db};
 
 /// Seconds. An idle connection is there at once; one that is waited for is the queue of writers.
 const BUCKETS: [f64; 11] = [

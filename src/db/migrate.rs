@@ -1,12 +1,9 @@
 //! Brings the tables up to date, also when several processes start at once.
 
-use crate::db::connect::Backend;
-use crate::db::connect::Db;
-use migration::Migrator;
-use migration::MigratorTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::TransactionTrait;
+use migration::{Migrator, MigratorTrait};
+use sea_orm::{ConnectionTrait, DbErr, TransactionTrait};
+
+use crate::db::connect::{Backend, Db};
 
 /// Any number, the same on every node: who holds it migrates.
 const MIGRATION_LOCK: i64 = 7_236_451_918;

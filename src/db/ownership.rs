@@ -1,13 +1,11 @@
 //! Makes an SQLite file this process's own, and refuses one that must not be used.
 
-use crate::clock::Timestamp;
-use crate::db::damage;
-use crate::db::file_lock;
-use crate::db::file_lock::FileLock;
-use crate::db::file_permissions;
-use crate::db::instance_lock;
-use crate::db::instance_lock::InstanceLock;
 use std::path::Path;
+
+use crate::clock::Timestamp;
+use crate::db::file_lock::FileLock;
+use crate::db::instance_lock::InstanceLock;
+use crate::db::{damage, file_lock, file_permissions, instance_lock};
 
 /// Held as long as the process uses the file.
 #[derive(Debug)]

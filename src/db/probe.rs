@@ -1,14 +1,13 @@
 //! The write probe: after a failed write it finds out when writes succeed again.
 
+use std::time::Duration;
+
+use sea_orm::DbErr;
+use sea_orm::sea_query::{Alias, Expr, OnConflict, Query};
+
 use crate::db::connect::Db;
 use crate::db::health::WriteState;
 use crate::shutdown::Shutdown;
-use sea_orm::DbErr;
-use sea_orm::sea_query::Alias;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::OnConflict;
-use sea_orm::sea_query::Query;
-use std::time::Duration;
 
 /// How long after a failure a probe is written, and again while it fails.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);

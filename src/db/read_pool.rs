@@ -8,27 +8,18 @@
 //! **Invariant:** what one answer shows together is read by [`Db::read`], from one state of the
 //! database: separate statements may each see another commit.
 
-use crate::db::connect::Backend;
-use crate::db::connect::Db;
-use crate::db::health::WriteHealth;
-use crate::db::write::WriteError;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use sea_orm::AccessMode;
-use sea_orm::ConnectionTrait;
-use sea_orm::DatabaseConnection;
-use sea_orm::DatabaseTransaction;
-use sea_orm::DbBackend;
-use sea_orm::DbErr;
-use sea_orm::ExecResult;
-use sea_orm::IsolationLevel;
-use sea_orm::QueryResult;
-use sea_orm::RuntimeErr;
-use sea_orm::SqliteTransactionMode;
-use sea_orm::Statement;
-use sea_orm::TransactionOptions;
-use sea_orm::TransactionTrait;
+use sea_orm::{
+    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
+    ExecResult, IsolationLevel, QueryResult, RuntimeErr, SqliteTransactionMode, Statement,
+    TransactionOptions, TransactionTrait,
+};
 use tokio::runtime::Handle;
+
+use crate::db::connect::{Backend, Db};
+use crate::db::health::WriteHealth;
+use crate::db::write::WriteError;
 
 /// Connections for reading. Cloning gives another handle on the same pool.
 #[derive(Clone, Debug)]
@@ -170,13 +161,10 @@ impl ConnectionTrait for ReadPool {
 
 #[cfg(test)]
 mod tests {
-    use super::ReadPool;
-    use super::WriteHealth;
-    use sea_orm::DatabaseConnection;
-    use sea_orm::DbErr;
-    use tokio::runtime::Builder;
-    use tokio::runtime::Handle;
-    use tokio::runtime::Id;
+    use sea_orm::{DatabaseConnection, DbErr};
+    use tokio::runtime::{Builder, Handle, Id};
+
+    use super::{ReadPool, WriteHealth};
 
     async fn runtime_of_statement(reader: &ReadPool) -> Result<Id, DbErr> {
         let here = |_| async { Ok(Handle::current().id()) };

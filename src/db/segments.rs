@@ -4,17 +4,13 @@
 //! merged. FTS5 would do this inside the transaction that happens to have written enough, for up to
 //! tens of milliseconds; that is switched off, and what writes many messages merges after each batch.
 
-use crate::db::connect::Backend;
-use crate::db::connect::Db;
-use sea_orm::ConnectionTrait;
-use sea_orm::DatabaseBackend;
-use sea_orm::DatabaseTransaction;
-use sea_orm::DbErr;
-use sea_orm::Statement;
 use std::sync::Arc;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use sea_orm::{ConnectionTrait, DatabaseBackend, DatabaseTransaction, DbErr, Statement};
 use tokio::sync::Mutex;
+
+use crate::db::connect::{Backend, Db};
 
 /// A transaction should take so long.
 const TARGET_DURATION: Duration = Duration::from_micros(1_500);

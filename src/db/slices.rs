@@ -1,11 +1,7 @@
 //! Large rows, a slice at a time: which rows are wanted is read first, with the bytes that each
 //! stores, and then only as many of them as may be held.
 
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::Func;
-use sea_orm::sea_query::IntoColumnRef;
-use sea_orm::sea_query::SimpleExpr;
+use sea_orm::sea_query::{Expr, ExprTrait, Func, IntoColumnRef, SimpleExpr};
 
 /// The most stored bytes of rows that are held at once, unless a single row is larger.
 pub const SLICE_BYTES: i64 = 256 * 1024;
@@ -46,8 +42,7 @@ pub fn split_into_slices<K>(mut rows: &[(K, i64)], max_bytes: i64) -> Vec<&[(K, 
 
 #[cfg(test)]
 mod tests {
-    use super::n_fitting;
-    use super::split_into_slices;
+    use super::{n_fitting, split_into_slices};
 
     #[test]
     fn a_slice_has_at_least_one_row_and_at_most_the_allowed_bytes() {

@@ -4,22 +4,20 @@
 //! half-way (the client left) cannot drop the transaction with it: on PostgreSQL a cancelled
 //! `BEGIN` poisons its connection, and work already promised would be undone.
 
+use std::time::Instant;
+
+use futures::future::BoxFuture;
+use sea_orm::{
+    DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode, TransactionOptions,
+    TransactionTrait,
+};
+
 use crate::db::backend;
-use crate::db::commit_verification::CommitProof;
-use crate::db::commit_verification::is_committed;
+use crate::db::commit_verification::{CommitProof, is_committed};
 #[cfg(feature = "failpoints")]
 use crate::db::connect::Backend;
 use crate::db::connect::Db;
-use crate::db::health::COMMIT_FAILED;
-use crate::db::health::ROLLED_BACK;
-use futures::future::BoxFuture;
-use sea_orm::DatabaseTransaction;
-use sea_orm::DbErr;
-use sea_orm::RuntimeErr;
-use sea_orm::SqliteTransactionMode;
-use sea_orm::TransactionOptions;
-use sea_orm::TransactionTrait;
-use std::time::Instant;
+use crate::db::health::{COMMIT_FAILED, ROLLED_BACK};
 
 /// How often a transaction is tried that the database undoes for the sake of another one.
 const MAX_ATTEMPTS: u32 = 3;

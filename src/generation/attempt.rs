@@ -4,9 +4,7 @@ use std::mem;
 
 use futures::StreamExt;
 use serde_json::Value;
-use tokio::time::Duration;
-use tokio::time::Instant;
-use tokio::time::timeout_at;
+use tokio::time::{Duration, Instant, timeout_at};
 
 use crate::generation::attempt_error::AttemptError;
 use crate::generation::call_limits::CallLimits;
@@ -15,11 +13,8 @@ use crate::generation::sink::Sink;
 use crate::generation::tool_call_assembler::ToolCallAssembler;
 use crate::generation::trim::ReplyTrimmer;
 use crate::generation::usage::CallUsage;
-use crate::llm::delta::Delta;
-use crate::llm::delta::FinishReason;
-use crate::llm::delta::TokenUsage;
-use crate::llm::provider::DeltaStream;
-use crate::llm::provider::Provider;
+use crate::llm::delta::{Delta, FinishReason, TokenUsage};
+use crate::llm::provider::{DeltaStream, Provider};
 use crate::llm::request::Request;
 use crate::llm::tool::ToolCallDelta;
 

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::generation::call_limits::CallLimits;
-use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::GenerationFailure;
+use crate::generation::outcome::{FailureCode, GenerationFailure};
 use crate::llm::error::LlmError;
 
 /// All tries of one call, the first included.
@@ -126,8 +125,7 @@ fn failure_code(error: &LlmError) -> FailureCode {
 mod tests {
     use std::time::Duration;
 
-    use super::AttemptError;
-    use super::RetryBudget;
+    use super::{AttemptError, RetryBudget};
     use crate::generation::call_limits::CallLimits;
     use crate::generation::outcome::FailureCode;
     use crate::llm::error::LlmError;

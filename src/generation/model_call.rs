@@ -8,17 +8,12 @@ use std::mem;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::generation::attempt::AttemptState;
-use crate::generation::attempt::attempt;
-use crate::generation::attempt_error::AttemptError;
-use crate::generation::attempt_error::RetryBudget;
-use crate::generation::attempt_error::rounded_seconds;
+use crate::generation::attempt::{AttemptState, attempt};
+use crate::generation::attempt_error::{AttemptError, RetryBudget, rounded_seconds};
 use crate::generation::call_limits::CallLimits;
-use crate::generation::outcome::CallEnd;
-use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::GenerationFailure;
-use crate::generation::outcome::GenerationOutcome;
-use crate::generation::outcome::ModelOutput;
+use crate::generation::outcome::{
+    CallEnd, FailureCode, GenerationFailure, GenerationOutcome, ModelOutput,
+};
 use crate::generation::reasoning::ReasoningBuffer;
 use crate::generation::sink::Sink;
 use crate::generation::tool_call_assembler::ToolCallAssembler;
@@ -189,28 +184,21 @@ fn is_blank(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
-    use std::sync::atomic::Ordering;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     use async_trait::async_trait;
-    use futures::StreamExt;
-    use futures::stream;
+    use futures::{StreamExt, stream};
     use tokio::time::sleep;
     use tokio_util::sync::CancellationToken;
 
-    use super::generate;
-    use super::is_blank;
+    use super::{generate, is_blank};
     use crate::generation::call_limits::CallLimits;
-    use crate::generation::outcome::FailureCode;
-    use crate::generation::outcome::GenerationOutcome;
+    use crate::generation::outcome::{FailureCode, GenerationOutcome};
     use crate::generation::trim::ReplyTrimmer;
-    use crate::llm::delta::Delta;
-    use crate::llm::delta::FinishReason;
+    use crate::llm::delta::{Delta, FinishReason};
     use crate::llm::error::LlmError;
-    use crate::llm::provider::Capability;
-    use crate::llm::provider::DeltaStream;
-    use crate::llm::provider::Provider;
+    use crate::llm::provider::{Capability, DeltaStream, Provider};
     use crate::llm::request::Request;
 
     #[test]

@@ -103,8 +103,7 @@ fn is_colon(it: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::NamePrefixes;
-    use super::PrefixMatch;
+    use super::{NamePrefixes, PrefixMatch};
 
     fn match_line(names: &[&str], line: &str) -> PrefixMatch {
         let names = NamePrefixes::new(names);

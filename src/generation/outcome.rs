@@ -3,10 +3,8 @@
 use std::fmt;
 
 use crate::generation::reasoning::Reasoning;
-use crate::generation::usage::CallUsage;
-use crate::generation::usage::UsageTotal;
-use crate::llm::delta::FinishReason;
-use crate::llm::delta::TokenUsage;
+use crate::generation::usage::{CallUsage, UsageTotal};
+use crate::llm::delta::{FinishReason, TokenUsage};
 use crate::llm::tool::ToolCall;
 
 /// What came of one call of [`listen`](crate::generation::generator::listen).

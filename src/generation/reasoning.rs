@@ -60,9 +60,7 @@ impl ReasoningBuffer {
 
 #[cfg(test)]
 mod tests {
-    use super::MAX_REASONING_BYTES;
-    use super::Reasoning;
-    use super::ReasoningBuffer;
+    use super::{MAX_REASONING_BYTES, Reasoning, ReasoningBuffer};
 
     fn buffer_pieces<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Option<Reasoning> {
         let mut gathered = ReasoningBuffer::default();

@@ -1,7 +1,8 @@
 //! Where the text of a turn goes while it is being written.
 
-use crate::llm::tool::ToolCallDelta;
 use serde_json::Value;
+
+use crate::llm::tool::ToolCallDelta;
 
 /// Takes the text piece by piece.
 ///

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::llm::tool::ToolCall;
-use crate::llm::tool::ToolCallDelta;
+use crate::llm::tool::{ToolCall, ToolCallDelta};
 
 /// The calls of one answer while they come in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,8 +34,7 @@ impl ToolCallAssembler {
 #[cfg(test)]
 mod tests {
     use super::ToolCallAssembler;
-    use crate::llm::tool::ToolCall;
-    use crate::llm::tool::ToolCallDelta;
+    use crate::llm::tool::{ToolCall, ToolCallDelta};
 
     fn piece(index: usize, name: &str, arguments: &str) -> ToolCallDelta {
         let name = Some(name.to_owned()).filter(|it| !it.is_empty());

@@ -9,8 +9,7 @@
 use std::mem;
 
 use crate::generation::name_prefix;
-use crate::generation::name_prefix::NamePrefixes;
-use crate::generation::name_prefix::PrefixMatch;
+use crate::generation::name_prefix::{NamePrefixes, PrefixMatch};
 
 /// The state between two pieces of one text.
 #[derive(Debug, Clone)]
@@ -210,12 +209,9 @@ fn is_allowed(it: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::any;
-    use proptest::prelude::prop_assert;
-    use proptest::prelude::prop_assert_eq;
+    use proptest::prelude::{any, prop_assert, prop_assert_eq};
     use proptest::proptest;
-    use proptest::sample::Index;
-    use proptest::sample::select;
+    use proptest::sample::{Index, select};
 
     use super::ReplyTrimmer;
 

@@ -3,13 +3,10 @@
 //! **Invariant:** each call that was answered with a success status is counted once and never as 0
 //! where something was sent; one that was refused before costs nothing.
 
-use crate::llm::delta::Delta;
-use crate::llm::delta::TokenUsage;
-use crate::llm::request::Message;
-use crate::llm::request::Request;
+use crate::llm::delta::{Delta, TokenUsage};
+use crate::llm::request::{Message, Request};
 use crate::llm::tokens;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolCall;
+use crate::llm::tool::{Tool, ToolCall};
 
 /// Tokens of one call or of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -184,16 +181,9 @@ pub fn call_tokens(calls: &[ToolCall]) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::CallUsage;
-    use super::MAX_SAMPLE_BYTES;
-    use super::UsageTotal;
-    use super::count_usage;
-    use crate::llm::delta::Delta;
-    use crate::llm::delta::FinishReason;
-    use crate::llm::delta::TokenUsage;
-    use crate::llm::request::Message;
-    use crate::llm::request::PromptRole;
-    use crate::llm::request::Request;
+    use super::{CallUsage, MAX_SAMPLE_BYTES, UsageTotal, count_usage};
+    use crate::llm::delta::{Delta, FinishReason, TokenUsage};
+    use crate::llm::request::{Message, PromptRole, Request};
     use crate::llm::tokens;
     use crate::llm::tool::ToolCallDelta;
 

@@ -5,20 +5,18 @@
 //! So a name that is not ours is refused. Ports are not looked at: a forwarded port is another one,
 //! and no page gains anything by it.
 
-use crate::app::App;
-use crate::config::Config;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use std::net::IpAddr;
+
 use actix_web::Error;
-use actix_web::body::BoxBody;
-use actix_web::body::MessageBody;
-use actix_web::dev::RequestHead;
-use actix_web::dev::ServiceRequest;
-use actix_web::dev::ServiceResponse;
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{RequestHead, ServiceRequest, ServiceResponse};
 use actix_web::http::header::HOST;
 use actix_web::middleware::Next;
 use actix_web::web::Data;
-use std::net::IpAddr;
+
+use crate::app::App;
+use crate::config::Config;
+use crate::http::error::{ApiError, ApiResult};
 
 /// Asked by balancers and supervisors, under whatever name; they tell nothing.
 pub const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];

@@ -3,34 +3,23 @@
 //! [`identify`] looks once, before any handler; the extractors only read what it found. So a
 //! caller who is not signed in learns nothing else about the request.
 
-use crate::accounts::api_key;
-use crate::accounts::session;
-use crate::accounts::user;
-use crate::app::App;
-use crate::clock::Timestamp;
-use crate::http::csrf;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::ids::ApiKeyId;
-use crate::ids::SessionId;
-use crate::ids::UserId;
-use actix_web::Error;
-use actix_web::FromRequest;
-use actix_web::HttpMessage;
-use actix_web::HttpRequest;
-use actix_web::body::BoxBody;
-use actix_web::body::MessageBody;
-use actix_web::cookie::Cookie;
-use actix_web::cookie::SameSite;
+use std::future::{Ready, ready};
+
+use actix_web::body::{BoxBody, MessageBody};
 use actix_web::cookie::time::Duration;
-use actix_web::dev::Payload;
-use actix_web::dev::ServiceRequest;
-use actix_web::dev::ServiceResponse;
+use actix_web::cookie::{Cookie, SameSite};
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::middleware::Next;
 use actix_web::web::Data;
-use std::future::Ready;
-use std::future::ready;
+use actix_web::{Error, FromRequest, HttpMessage, HttpRequest};
+
+use crate::accounts::{api_key, session, user};
+use crate::app::App;
+use crate::clock::Timestamp;
+use crate::http::csrf;
+use crate::http::error::{ApiError, ApiResult};
+use crate::ids::{ApiKeyId, SessionId, UserId};
 
 const SESSION_COOKIE: &str = "troupe_session";
 

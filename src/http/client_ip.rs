@@ -3,15 +3,15 @@
 //! **Invariant:** what a caller writes about themselves counts for nothing. Only a proxy that is
 //! named in `TROUPE_TRUSTED_PROXIES` is believed, and only as far back as such proxies reach.
 
-use crate::accounts::limits::ClientNetwork;
-use crate::app::App;
+use std::net::{IpAddr, SocketAddr};
+
 use actix_web::HttpRequest;
-use actix_web::http::header::HeaderMap;
-use actix_web::http::header::HeaderName;
+use actix_web::http::header::{HeaderMap, HeaderName};
 use actix_web::web::Data;
 use ipnet::IpNet;
-use std::net::IpAddr;
-use std::net::SocketAddr;
+
+use crate::accounts::limits::ClientNetwork;
+use crate::app::App;
 
 /// The caller's address; without one (a test's request has none) nothing is counted.
 pub fn client_ip(request: &HttpRequest) -> Option<ClientNetwork> {
@@ -52,11 +52,10 @@ fn parse_address(text: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::resolve_client;
-    use actix_web::http::header::HeaderMap;
-    use actix_web::http::header::HeaderName;
-    use actix_web::http::header::HeaderValue;
+    use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
     use ipnet::IpNet;
+
+    use super::resolve_client;
 
     fn resolved(peer: &str, lines: &[&'static str], trusted: &[&str]) -> String {
         let mut headers = HeaderMap::new();

@@ -1,11 +1,9 @@
 //! What the API document says of answers: the errors that many doors share are written here once.
 
-use crate::http::allowed_hosts;
-use crate::http::csrf;
+use serde_json::{Map, Value, json};
+
 use crate::http::endpoint::ApiEndpoint;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use crate::http::{allowed_hosts, csrf};
 
 /// Every error status, what the document calls it, and what it means where a door says no more.
 const ERRORS: [(u16, &str, &str); 17] = [

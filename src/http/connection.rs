@@ -1,31 +1,24 @@
 //! The two ends of the connection itself: what comes in, what goes out, how it closes.
 
-use crate::http::frame_limit::FrameLimit;
-use actix_web::FromRequest;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::dev;
-use actix_web::error::PayloadError;
-use actix_web::web::Bytes;
-use actix_web::web::Payload;
-use actix_ws::AggregatedMessage;
-use actix_ws::AggregatedMessageStream;
-use actix_ws::CloseCode;
-use actix_ws::CloseReason;
-use actix_ws::Closed;
-use actix_ws::ProtocolError;
-use actix_ws::Session;
-use bytestring::ByteString;
-use futures::Stream;
-use futures::StreamExt;
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Context;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
+
+use actix_web::error::PayloadError;
+use actix_web::web::{Bytes, Payload};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, dev};
+use actix_ws::{
+    AggregatedMessage, AggregatedMessageStream, CloseCode, CloseReason, Closed, ProtocolError,
+    Session,
+};
+use bytestring::ByteString;
+use futures::{Stream, StreamExt};
 use tokio::time::timeout;
+
+use crate::http::frame_limit::FrameLimit;
 
 type BoxedPayloadStream = Pin<Box<dyn Stream<Item = Result<Bytes, PayloadError>>>>;
 

@@ -3,13 +3,10 @@
 //! A browser sends the cookie whoever made it ask; it also tells who made it ask. A program tells
 //! nothing and is let through, save to the socket: browsers always name their origin there.
 
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
 use actix_web::http::Method;
-use actix_web::http::header::HOST;
-use actix_web::http::header::HeaderMap;
-use actix_web::http::header::HeaderName;
-use actix_web::http::header::ORIGIN;
+use actix_web::http::header::{HOST, HeaderMap, HeaderName, ORIGIN};
+
+use crate::http::error::{ApiError, ApiResult};
 
 /// Whether a method changes nothing.
 pub fn is_safe_method(method: &Method) -> bool {
@@ -110,13 +107,9 @@ fn cross_origin() -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use super::check_request;
-    use super::check_upgrade;
-    use super::public_origin;
-    use actix_web::http::header::HOST;
-    use actix_web::http::header::HeaderMap;
-    use actix_web::http::header::HeaderName;
-    use actix_web::http::header::HeaderValue;
+    use actix_web::http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
+
+    use super::{check_request, check_upgrade, public_origin};
 
     const PUBLIC: Option<&str> = Some("https://troupe.example/app");
 

@@ -3,21 +3,14 @@
 //! serde_json reports its failures as text alone; doors must tell an unknown field from a missing
 //! one and from a value out of range, so the values are walked here with an error of our own.
 
-use serde::de::DeserializeOwned;
-use serde::de::DeserializeSeed;
-use serde::de::Deserializer;
-use serde::de::EnumAccess;
-use serde::de::Error;
-use serde::de::Expected;
-use serde::de::IntoDeserializer;
-use serde::de::MapAccess;
-use serde::de::SeqAccess;
-use serde::de::Unexpected;
-use serde::de::VariantAccess;
-use serde::de::Visitor;
+use std::fmt;
+
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IntoDeserializer,
+    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+};
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
-use std::fmt;
 
 /// What kind of wrong a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,9 @@
 //! Every misfit tells its kind and its field.
 
-use crate::http::deserialize::FieldErrorKind;
-use crate::http::deserialize::from_value;
 use serde::Deserialize;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
+
+use crate::http::deserialize::{FieldErrorKind, from_value};
 
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]

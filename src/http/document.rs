@@ -2,14 +2,10 @@
 //!
 //! **Invariant:** nothing is listed here. Doors bring their operations and the schemas these name.
 
-use crate::http::common_responses;
-use crate::http::endpoint::ApiEndpoint;
-use crate::http::endpoint::NamedSchema;
-use crate::http::endpoint::plain_path;
-use crate::http::schemas;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
+
+use crate::http::endpoint::{ApiEndpoint, NamedSchema, plain_path};
+use crate::http::{common_responses, schemas};
 
 /// What every reader of the document must know.
 const DESCRIPTION: &str = "\

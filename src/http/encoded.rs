@@ -1,12 +1,13 @@
 //! Answers that were encoded piece by piece, and leave piece by piece: nothing is copied together.
 
+use std::convert::Infallible;
+
 use actix_web::HttpResponse;
 use actix_web::body::SizedStream;
 use actix_web::http::header::ContentType;
 use actix_web::web::Bytes;
 use futures::stream;
 use serde_json::Value;
-use std::convert::Infallible;
 
 /// A list of entries that are JSON already; `cursor` leads to the next part, if there is one.
 pub fn json_page(entries: Vec<String>, has_more: bool, cursor: Option<i64>) -> HttpResponse {
@@ -30,10 +31,10 @@ pub fn json_page(entries: Vec<String>, has_more: bool, cursor: Option<i64>) -> H
 
 #[cfg(test)]
 mod tests {
-    use super::json_page;
     use actix_web::body::to_bytes;
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    use super::json_page;
 
     #[actix_web::test]
     async fn chunks_form_one_document() {

@@ -7,16 +7,12 @@
 //! path share one resource: a wrong method gets 405 with `Allow`. A path may hold a pattern,
 //! `{character_id:\d+}`, when another door of the same method and shape stands beside it.
 
-use actix_web::Resource;
-use actix_web::Route;
 use actix_web::http::Method;
-use actix_web::web;
 use actix_web::web::ServiceConfig;
+use actix_web::{Resource, Route, web};
 use utoipa::Path;
-use utoipa::openapi::HttpMethod;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
 use utoipa::openapi::path::Operation;
+use utoipa::openapi::{HttpMethod, RefOr, Schema};
 
 /// A schema with its name.
 pub type NamedSchema = (String, RefOr<Schema>);

@@ -1,17 +1,17 @@
 //! The one shape of every error, and where errors of the house become answers.
 
-use crate::db::backend;
-use actix_web::HttpResponse;
-use actix_web::ResponseError;
+use std::fmt;
+
 use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, ResponseError};
 use sea_orm::DbErr;
 use serde::Serialize;
 use serde_json::Value;
-use std::fmt;
 use utoipa::ToSchema;
-use utoipa::openapi::Object;
-use utoipa::openapi::ObjectBuilder;
 use utoipa::openapi::schema::Type;
+use utoipa::openapi::{Object, ObjectBuilder};
+
+use crate::db::backend;
 
 /// No name of ours is longer; those of strangers are not given back whole.
 const MAX_PARAM_CHARS: usize = 200;

@@ -5,13 +5,12 @@
 //! does one with a reserved bit, of which the decoder says no more than of a text that is none, and
 //! a control frame in pieces, of which it writes into our log.
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
 use actix_web::error::PayloadError;
 use actix_web::web::Bytes;
 use futures::Stream;
-use std::pin::Pin;
-use std::task::Context;
-use std::task::Poll;
-use std::task::ready;
 
 /// Two bytes, eight of a long length, four of a mask.
 const MAX_HEADER_BYTES: usize = 14;
@@ -141,9 +140,9 @@ fn declared_length(header: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::FrameError;
-    use super::FramePosition;
     use proptest::prelude::*;
+
+    use super::{FrameError, FramePosition};
 
     const MAX: usize = 64 * 1024;
 

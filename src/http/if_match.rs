@@ -1,9 +1,9 @@
 //! The version of a document that a change was made from: in the body, or in the header `If-Match`.
 
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
 use actix_web::HttpRequest;
 use actix_web::http::header::IF_MATCH;
+
+use crate::http::error::{ApiError, ApiResult};
 
 /// The field of a body that names the version.
 const FIELD: &str = "expected_version";
@@ -49,8 +49,9 @@ fn contradiction() -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use super::expected_version;
     use actix_web::test::TestRequest;
+
+    use super::expected_version;
 
     fn version_of(header: Option<&str>, body: Option<i64>) -> Result<i64, &'static str> {
         let request = match header {

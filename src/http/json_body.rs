@@ -1,25 +1,19 @@
 //! Bodies: read on demand, so that who may not ask is told so before what was asked is judged.
 
-use crate::http::deserialize;
-use crate::http::deserialize::FieldError;
-use crate::http::deserialize::FieldErrorKind;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::request_body;
-use actix_web::FromRequest;
-use actix_web::HttpRequest;
-use actix_web::dev::Payload;
-use actix_web::http::header::CONTENT_ENCODING;
-use actix_web::http::header::CONTENT_LENGTH;
-use actix_web::http::header::CONTENT_TYPE;
-use futures::StreamExt;
-use serde::Deserialize;
-use serde::Deserializer;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-use std::future::Ready;
-use std::future::ready;
+use std::future::{Ready, ready};
 use std::marker::PhantomData;
+
+use actix_web::dev::Payload;
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use actix_web::{FromRequest, HttpRequest};
+use futures::StreamExt;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::http::deserialize::{FieldError, FieldErrorKind};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::{deserialize, request_body};
 
 /// The longest JSON body.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -260,8 +254,9 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
     use serde::Deserialize;
+
+    use super::parse;
 
     #[derive(Debug, Default, Deserialize)]
     #[serde(deny_unknown_fields)]

@@ -1,9 +1,11 @@
 //! Whether a peer still lives, and how fast a client may talk.
 
-use crate::realtime::socket_timeouts::SocketTimeouts;
 use std::collections::VecDeque;
 use std::time::Duration;
+
 use tokio::time::Instant;
+
+use crate::realtime::socket_timeouts::SocketTimeouts;
 
 /// Whether the peer still lives.
 #[derive(Debug)]
@@ -99,12 +101,12 @@ impl FrameRateLimit {
 
 #[cfg(test)]
 mod tests {
-    use super::FrameRateLimit;
-    use super::Keepalive;
-    use super::KeepaliveAction;
-    use crate::realtime::socket_timeouts::SocketTimeouts;
     use std::time::Duration;
+
     use tokio::time::Instant;
+
+    use super::{FrameRateLimit, Keepalive, KeepaliveAction};
+    use crate::realtime::socket_timeouts::SocketTimeouts;
 
     fn after(begin: Instant, seconds: u64) -> Instant {
         begin + Duration::from_secs(seconds)

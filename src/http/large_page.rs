@@ -3,21 +3,15 @@
 //! **Invariant:** an answer has at most [`MAX_BYTES`] of documents, or one; what does not fit stays
 //! in the database, and `has_more` and `cursor` lead to it.
 
-use crate::db::slices;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::Select;
-use sea_orm::TryGetable;
-use sea_orm::Value;
 use sea_orm::sea_query::SimpleExpr;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select,
+    TryGetable, Value,
+};
 use serde_json::Value as Json;
+
+use crate::db::slices;
+use crate::http::pagination::{PageOf, PageQuery};
 
 /// The most stored bytes of one answer.
 pub const MAX_BYTES: i64 = 2 * 1024 * 1024;

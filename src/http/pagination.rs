@@ -1,44 +1,26 @@
 //! Lists: how much of them is wanted, and from where.
 
-use crate::http::endpoint::NamedSchema;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use actix_web::FromRequest;
-use actix_web::HttpRequest;
+use std::borrow::Cow;
+use std::future::{Ready, ready};
+use std::str::FromStr;
+
 use actix_web::dev::Payload;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::ModelTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::Select;
-use sea_orm::Value;
+use actix_web::{FromRequest, HttpRequest};
 use sea_orm::sea_query::sea_value_to_json_value;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ModelTrait, QueryFilter, QueryOrder,
+    QuerySelect, Select, Value,
+};
 use serde::Serialize;
 use serde_json::Value as Json;
-use std::borrow::Cow;
-use std::future::Ready;
-use std::future::ready;
-use std::str::FromStr;
 use utoipa::__dev::ComposeSchema;
-use utoipa::IntoParams;
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::KnownFormat;
-use utoipa::openapi::ObjectBuilder;
-use utoipa::openapi::Ref;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
-use utoipa::openapi::SchemaFormat;
-use utoipa::openapi::path::Parameter;
-use utoipa::openapi::path::ParameterBuilder;
-use utoipa::openapi::path::ParameterIn;
-use utoipa::openapi::schema::ArrayBuilder;
-use utoipa::openapi::schema::SchemaType;
-use utoipa::openapi::schema::Type;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ArrayBuilder, SchemaType, Type};
+use utoipa::openapi::{KnownFormat, ObjectBuilder, Ref, RefOr, Schema, SchemaFormat};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+use crate::http::endpoint::NamedSchema;
+use crate::http::error::{ApiError, ApiResult};
 
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
@@ -309,9 +291,7 @@ fn out_of_range(name: &'static str, message: &str) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use super::PageQuery;
-    use super::parse_text;
-    use super::parse_value;
+    use super::{PageQuery, parse_text, parse_value};
 
     #[test]
     fn a_page_has_fifty_by_default() {

@@ -3,36 +3,28 @@
 //! **Invariant:** a connection whose request body has not been read to its end is closed after the
 //! answer, however the body is framed.
 
-use crate::accounts::body_timeouts::BodyTimeouts;
-use crate::accounts::connections::Connections;
-use crate::app::App;
-use crate::http::error::ApiError;
-use actix_web::Error;
-use actix_web::HttpMessage;
-use actix_web::body::BodySize;
-use actix_web::body::BoxBody;
-use actix_web::body::MessageBody;
-use actix_web::dev::Payload;
-use actix_web::dev::ServiceRequest;
-use actix_web::dev::ServiceResponse;
-use actix_web::error::PayloadError;
-use actix_web::http::Method;
-use actix_web::http::header;
-use actix_web::middleware::Next;
-use actix_web::web::Bytes;
-use actix_web::web::Data;
-use futures::Stream;
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
-use std::task::ready;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::time::Instant;
-use tokio::time::Sleep;
+
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
+use actix_web::error::PayloadError;
+use actix_web::http::{Method, header};
+use actix_web::middleware::Next;
+use actix_web::web::{Bytes, Data};
+use actix_web::{Error, HttpMessage};
+use futures::Stream;
+use tokio::time::{Instant, Sleep};
+
+use crate::accounts::body_timeouts::BodyTimeouts;
+use crate::accounts::connections::Connections;
+use crate::app::App;
+use crate::http::error::ApiError;
 
 /// How often a reader that waits looks whether connections have become scarce.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);

@@ -1,19 +1,19 @@
 //! The deadlines of bodies, on a clock that the tests advance.
 
-use super::PacedBody;
-use super::is_timeout;
-use crate::accounts::body_timeouts::BodyTimeouts;
-use crate::accounts::connections::Connections;
-use crate::config::Config;
-use actix_web::error::PayloadError;
-use actix_web::web::Bytes;
-use futures::StreamExt;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
-use tokio::time::sleep;
+
+use actix_web::error::PayloadError;
+use actix_web::web::Bytes;
+use futures::StreamExt;
+use tokio::time::{Instant, sleep};
+
+use super::{PacedBody, is_timeout};
+use crate::accounts::body_timeouts::BodyTimeouts;
+use crate::accounts::connections::Connections;
+use crate::config::Config;
 
 /// Pieces of a body, each after a time.
 async fn receive_body(rate: u32, pieces: Vec<(Duration, usize)>) -> Result<usize, Duration> {

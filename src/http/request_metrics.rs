@@ -1,16 +1,16 @@
 //! Counts what the doors are asked, by the pattern of the door and never by the address.
 
-use crate::app::App;
-use crate::http::endpoint;
+use std::time::Instant;
+
 use actix_web::Error;
 use actix_web::body::MessageBody;
-use actix_web::dev::ServiceRequest;
-use actix_web::dev::ServiceResponse;
-use actix_web::http::Method;
-use actix_web::http::StatusCode;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
-use std::time::Instant;
+
+use crate::app::App;
+use crate::http::endpoint;
 
 /// What no door stands for: a file of the client, or nothing at all. There are endlessly many such
 /// addresses, and people can write them.

@@ -1,22 +1,15 @@
 //! What every answer wears: a request id, the security headers, and the one shape of errors.
 
-use crate::http::error::ApiError;
-use crate::http::error::ErrorBody;
-use actix_web::Error;
-use actix_web::HttpResponse;
-use actix_web::ResponseError;
-use actix_web::body::BoxBody;
-use actix_web::body::MessageBody;
-use actix_web::dev::ServiceRequest;
-use actix_web::dev::ServiceResponse;
-use actix_web::http::Method;
-use actix_web::http::header;
-use actix_web::http::header::HeaderMap;
-use actix_web::http::header::HeaderName;
-use actix_web::http::header::HeaderValue;
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::{Method, header};
 use actix_web::middleware::Next;
+use actix_web::{Error, HttpResponse, ResponseError};
 use tracing::Instrument;
 use uuid::Uuid;
+
+use crate::http::error::{ApiError, ErrorBody};
 
 /// Scripts, styles and sockets come from here alone; pictures may also be made in the page.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \

@@ -3,15 +3,14 @@
 //! The server drops a request whose client closes the connection. A door that has written, but not
 //! yet told anybody, or not yet taken away what was lost with a seat, must not stop there.
 
-use crate::http::csrf;
-use crate::http::error::ApiError;
 use actix_web::Error;
-use actix_web::body::BoxBody;
-use actix_web::body::MessageBody;
-use actix_web::dev::ServiceRequest;
-use actix_web::dev::ServiceResponse;
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
 use tracing::Instrument;
+
+use crate::http::csrf;
+use crate::http::error::ApiError;
 
 /// The middleware around doors that change something.
 ///
@@ -34,19 +33,16 @@ pub async fn run_to_completion(
 
 #[cfg(test)]
 mod tests {
-    use super::run_to_completion;
-    use actix_web::App;
-    use actix_web::HttpResponse;
-    use actix_web::HttpServer;
-    use actix_web::dev::ServiceRequest;
-    use actix_web::middleware::Next;
-    use actix_web::middleware::from_fn;
-    use actix_web::web;
     use std::sync::Arc;
+
+    use actix_web::dev::ServiceRequest;
+    use actix_web::middleware::{Next, from_fn};
+    use actix_web::{App, HttpResponse, HttpServer, web};
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpStream;
-    use tokio::sync::Notify;
-    use tokio::sync::mpsc;
+    use tokio::sync::{Notify, mpsc};
+
+    use super::run_to_completion;
 
     /// What one request of the test goes through.
     #[derive(Clone)]

@@ -1,19 +1,14 @@
 //! The schemas of the API document, and what is true of all of them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{AdditionalProperties, Type};
+use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Ref, Schema};
+
 use crate::http::endpoint::NamedSchema;
 use crate::http::error::ErrorBody;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-use utoipa::ToSchema;
-use utoipa::openapi::ObjectBuilder;
-use utoipa::openapi::OneOfBuilder;
-use utoipa::openapi::Ref;
-use utoipa::openapi::Schema;
-use utoipa::openapi::schema::AdditionalProperties;
-use utoipa::openapi::schema::Type;
 
 const PREFIX: &str = "#/components/schemas/";
 

@@ -3,22 +3,20 @@
 //! Connections to the database belong to the main runtime, and a socket lives on a web worker: what
 //! it must ask, it has [`on_main`] find out.
 
-use crate::accounts::api_key;
-use crate::accounts::session;
-use crate::accounts::user;
-use crate::app::App;
-use crate::http::authentication::Credential;
-use crate::http::authentication::CurrentUser;
-use crate::http::connection::DisconnectReason;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::ids::UserId;
-use crate::realtime::event::SocketControl;
+use std::sync::Arc;
+use std::time::Duration;
+
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use sea_orm::EntityTrait;
-use std::sync::Arc;
-use std::time::Duration;
+
+use crate::accounts::{api_key, session, user};
+use crate::app::App;
+use crate::http::authentication::{Credential, CurrentUser};
+use crate::http::connection::DisconnectReason;
+use crate::http::error::{ApiError, ApiResult};
+use crate::ids::UserId;
+use crate::realtime::event::SocketControl;
 
 /// A database that takes longer gives no answer.
 const TIMEOUT: Duration = Duration::from_secs(10);

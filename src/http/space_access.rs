@@ -2,22 +2,17 @@
 //!
 //! **Invariant:** who may not see a space gets the same answer as for one that does not exist.
 
-use crate::app::App;
-use crate::conversations::conversation;
-use crate::conversations::import_job;
-use crate::conversations::message;
-use crate::http::authentication::CurrentUser;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::ids::ConversationId;
-use crate::ids::MessageId;
-use crate::ids::SpaceId;
-use crate::spaces::membership;
-use crate::spaces::permissions::Access;
-use crate::spaces::permissions::Action;
-use crate::spaces::space;
-use sea_orm::EntityTrait;
 use std::ops::Deref;
+
+use sea_orm::EntityTrait;
+
+use crate::app::App;
+use crate::conversations::{conversation, import_job, message};
+use crate::http::authentication::CurrentUser;
+use crate::http::error::{ApiError, ApiResult};
+use crate::ids::{ConversationId, MessageId, SpaceId};
+use crate::spaces::permissions::{Access, Action};
+use crate::spaces::{membership, space};
 
 /// A caller inside a space.
 #[derive(Clone, Debug)]

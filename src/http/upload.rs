@@ -3,27 +3,21 @@
 //! **Invariant:** never more than the limit is held, however much is sent, and a file that is
 //! refused is gone: what is on disk has no name there.
 
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::request_body;
-use actix_multipart::Field;
-use actix_multipart::Multipart;
-use actix_multipart::MultipartError;
-use actix_web::FromRequest;
-use actix_web::HttpRequest;
+use std::fs::File;
+use std::future::{Ready, ready};
+use std::io::{Seek, Write};
+
+use actix_multipart::{Field, Multipart, MultipartError};
 use actix_web::dev::Payload;
-use actix_web::http::header::CONTENT_ENCODING;
-use actix_web::http::header::CONTENT_LENGTH;
-use actix_web::http::header::HeaderMap;
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap};
 use actix_web::web::Bytes;
+use actix_web::{FromRequest, HttpRequest};
 use futures::StreamExt;
 use serde::Deserialize;
-use std::fs::File;
-use std::future::Ready;
-use std::future::ready;
-use std::io::Seek;
-use std::io::Write;
 use utoipa::ToSchema;
+
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::request_body;
 
 /// The field that holds the file.
 const FIELD: &str = "file";

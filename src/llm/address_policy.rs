@@ -3,9 +3,7 @@
 //! **Invariant:** an address that carries another one inside (mapped, translated, tunneled) is
 //! judged by the one inside, and refused where that cannot be read.
 
-use std::net::IpAddr;
-use std::net::Ipv4Addr;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Where clouds tell a machine its secrets, as far as no rule below covers it: Alibaba, Oracle,
 /// Azure.
@@ -117,8 +115,7 @@ fn v4_from_segments(high: u16, low: u16) -> Ipv4Addr {
 mod tests {
     use std::net::IpAddr;
 
-    use super::AddressRejected;
-    use super::check;
+    use super::{AddressRejected, check};
 
     fn check_text(text: &str, allow_private: bool) -> Result<(), AddressRejected> {
         let ip: IpAddr = text.parse().unwrap_or_else(|_| panic!("{text}"));

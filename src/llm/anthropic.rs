@@ -1,19 +1,14 @@
 //! Anthropic's Messages API, streamed.
 
 use reqwest::header::HeaderName;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::llm::anthropic_blocks;
 use crate::llm::anthropic_events::AnthropicEventParser;
-use crate::llm::dialect::ChunkParser;
-use crate::llm::dialect::Dialect;
-use crate::llm::dialect::DialectRequest;
+use crate::llm::dialect::{ChunkParser, Dialect, DialectRequest};
 use crate::llm::error::LlmError;
 use crate::llm::provider::Capability;
-use crate::llm::provider_options::ProviderOptions;
-use crate::llm::provider_options::ReasoningEffort;
+use crate::llm::provider_options::{ProviderOptions, ReasoningEffort};
 use crate::llm::request::Request;
 use crate::llm::role_alternation::AlternatingMessages;
 use crate::llm::secret::Secret;
@@ -145,17 +140,11 @@ fn samplers(request: &Request) -> Map<String, Value> {
 mod tests {
     use serde_json::json;
 
-    use super::Anthropic;
-    use super::body;
+    use super::{Anthropic, body};
     use crate::llm::dialect::Dialect;
-    use crate::llm::provider_options::ProviderOptions;
-    use crate::llm::provider_options::ReasoningEffort;
-    use crate::llm::request::Message;
-    use crate::llm::request::PromptRole;
-    use crate::llm::request::Request;
-    use crate::llm::request::Samplers;
-    use crate::llm::tool::Tool;
-    use crate::llm::tool::ToolChoice;
+    use crate::llm::provider_options::{ProviderOptions, ReasoningEffort};
+    use crate::llm::request::{Message, PromptRole, Request, Samplers};
+    use crate::llm::tool::{Tool, ToolChoice};
 
     fn request() -> Request {
         Request {

@@ -2,17 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::llm::request::Request;
-use crate::llm::role_alternation::AlternatingMessages;
-use crate::llm::role_alternation::ContentBlock;
-use crate::llm::role_alternation::RoleGroup;
-use crate::llm::tool::OutputFormat;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolChoice;
+use crate::llm::role_alternation::{AlternatingMessages, ContentBlock, RoleGroup};
+use crate::llm::tool::{OutputFormat, Tool, ToolChoice};
 use crate::llm::untrusted_json;
 
 /// A turn of the prompt: one text alone, or blocks.
@@ -136,26 +130,14 @@ pub fn format(format: &OutputFormat) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Map;
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
-    use super::block;
-    use super::format;
-    use super::insert_tools;
-    use super::message;
-    use crate::llm::request::Message;
-    use crate::llm::request::PromptRole;
-    use crate::llm::request::Request;
-    use crate::llm::role_alternation::AlternatingMessages;
-    use crate::llm::role_alternation::ContentBlock;
-    use crate::llm::tool::AnsweredCall;
-    use crate::llm::tool::Attachment;
-    use crate::llm::tool::OutputFormat;
-    use crate::llm::tool::OutputSchema;
-    use crate::llm::tool::Tool;
-    use crate::llm::tool::ToolCall;
-    use crate::llm::tool::ToolChoice;
+    use super::{block, format, insert_tools, message};
+    use crate::llm::request::{Message, PromptRole, Request};
+    use crate::llm::role_alternation::{AlternatingMessages, ContentBlock};
+    use crate::llm::tool::{
+        AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolChoice,
+    };
 
     fn request_with_call() -> Request {
         let call = ToolCall {

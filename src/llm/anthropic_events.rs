@@ -4,17 +4,13 @@
 
 use serde_json::Value;
 
-use crate::llm::delta::Delta;
-use crate::llm::delta::FinishReason;
-use crate::llm::delta::TokenUsage;
-use crate::llm::dialect::ChunkParser;
-use crate::llm::dialect::ParsedChunk;
+use crate::llm::delta::{Delta, FinishReason, TokenUsage};
+use crate::llm::dialect::{ChunkParser, ParsedChunk};
 use crate::llm::error::LlmError;
-use crate::llm::openai_chat_error;
 use crate::llm::openai_chat_tools::MAX_CALLS;
 use crate::llm::secret::Secret;
 use crate::llm::tool::ToolCallDelta;
-use crate::llm::untrusted_json;
+use crate::llm::{openai_chat_error, untrusted_json};
 
 /// What is known of an answer between two events.
 #[derive(Debug, Clone, Default)]
@@ -179,15 +175,11 @@ fn stream_error(event: &Value, key: Option<&Secret>) -> LlmError {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::AnthropicEventParser;
-    use crate::llm::delta::Delta;
-    use crate::llm::delta::FinishReason;
-    use crate::llm::delta::TokenUsage;
-    use crate::llm::dialect::ChunkParser;
-    use crate::llm::dialect::ParsedChunk;
+    use crate::llm::delta::{Delta, FinishReason, TokenUsage};
+    use crate::llm::dialect::{ChunkParser, ParsedChunk};
     use crate::llm::tool::ToolCallDelta;
 
     fn read(events: &mut AnthropicEventParser, event: Value) -> ParsedChunk {

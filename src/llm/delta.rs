@@ -1,7 +1,6 @@
 //! What a model streams back: text, reasoning, calls of tools, signs of life, what it cost, and why it ended.
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::llm::tool::ToolCallDelta;

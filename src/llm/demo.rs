@@ -9,33 +9,20 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use futures::stream;
-use rand::RngExt;
-use rand::SeedableRng;
+use futures::{StreamExt, stream};
 use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
 use serde_json::json;
-use sha2::Digest;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
-use crate::llm::delta::Delta;
-use crate::llm::delta::FinishReason;
-use crate::llm::delta::TokenUsage;
-use crate::llm::demo_keywords;
-use crate::llm::demo_personas::PERSONAS;
-use crate::llm::demo_personas::Persona;
-use crate::llm::demo_tools;
+use crate::llm::delta::{Delta, FinishReason, TokenUsage};
+use crate::llm::demo_personas::{PERSONAS, Persona};
 use crate::llm::error::LlmError;
-use crate::llm::provider::Capability;
-use crate::llm::provider::DeltaStream;
-use crate::llm::provider::Provider;
-use crate::llm::request::PromptRole;
-use crate::llm::request::Request;
-use crate::llm::scripted_json;
-use crate::llm::tool::OutputFormat;
-use crate::llm::tool::ToolCall;
-use crate::llm::tool::ToolCallDelta;
+use crate::llm::provider::{Capability, DeltaStream, Provider};
+use crate::llm::request::{PromptRole, Request};
+use crate::llm::tool::{OutputFormat, ToolCall, ToolCallDelta};
+use crate::llm::{demo_keywords, demo_tools, scripted_json};
 
 /// Said once in a conversation, before everything else; finding it tells that it was said.
 pub const NOTICE: &str = "*You are talking to the built-in demo model. For a real one choose \

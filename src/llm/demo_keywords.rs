@@ -4,9 +4,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
-use crate::llm::request::Request;
+use crate::llm::request::{Message, PromptRole, Request};
 
 const MAX_WORD_CHARS: usize = 20;
 

@@ -4,22 +4,13 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use futures::StreamExt;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::DemoModel;
-use super::NOTICE;
-use crate::llm::delta::Delta;
-use crate::llm::delta::FinishReason;
+use super::{DemoModel, NOTICE};
+use crate::llm::delta::{Delta, FinishReason};
 use crate::llm::provider::Provider;
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
-use crate::llm::request::Request;
-use crate::llm::tool::AnsweredCall;
-use crate::llm::tool::OutputFormat;
-use crate::llm::tool::OutputSchema;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolChoice;
+use crate::llm::request::{Message, PromptRole, Request};
+use crate::llm::tool::{AnsweredCall, OutputFormat, OutputSchema, Tool, ToolChoice};
 
 fn request(speaker: &str, seed: u64, said: &str) -> Request {
     Request {

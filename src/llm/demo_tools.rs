@@ -7,13 +7,9 @@ use std::collections::HashSet;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::llm::demo_keywords;
-use crate::llm::request::Message;
-use crate::llm::request::Request;
-use crate::llm::scripted_json;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolCall;
-use crate::llm::tool::ToolChoice;
+use crate::llm::request::{Message, Request};
+use crate::llm::tool::{Tool, ToolCall, ToolChoice};
+use crate::llm::{demo_keywords, scripted_json};
 
 /// Of an outcome, no more is repeated.
 const MAX_REPORT_CHARS: usize = 2_000;

@@ -2,8 +2,7 @@
 //!
 //! The calls go the one way out, so where private addresses may not be called nothing is found.
 
-use std::net::Ipv4Addr;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -11,9 +10,7 @@ use tokio::time::timeout;
 
 use crate::llm::model_list;
 use crate::llm::provider_options::ProviderOptions;
-use crate::llm::registry::ProviderKind;
-use crate::llm::registry::ProviderRegistry;
-use crate::llm::registry::ProviderSpec;
+use crate::llm::registry::{ProviderKind, ProviderRegistry, ProviderSpec};
 
 /// A server of this machine that lives answers at once; somebody is waiting in front of a button.
 const TIMEOUT: Duration = Duration::from_secs(2);

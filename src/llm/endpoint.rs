@@ -3,31 +3,20 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use futures::stream;
-use reqwest::Response;
-use reqwest::Url;
-use reqwest::header::ACCEPT;
-use reqwest::header::ACCEPT_ENCODING;
-use reqwest::header::CONTENT_ENCODING;
-use reqwest::header::CONTENT_TYPE;
-use reqwest::header::HeaderMap;
-use reqwest::header::HeaderName;
-use reqwest::header::HeaderValue;
+use futures::{StreamExt, stream};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
+use reqwest::{Response, Url};
 
-use crate::llm::dialect::Dialect;
-use crate::llm::dialect::Framing;
+use crate::llm::dialect::{Dialect, Framing};
 use crate::llm::error::LlmError;
-use crate::llm::openai_chat_error;
-use crate::llm::outbound_client;
 use crate::llm::outbound_client::OutboundClient;
-use crate::llm::provider::Capability;
-use crate::llm::provider::DeltaStream;
-use crate::llm::provider::Provider;
+use crate::llm::provider::{Capability, DeltaStream, Provider};
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
-use crate::llm::stream_decoder::BodyFormat;
-use crate::llm::stream_decoder::StreamDecoder;
+use crate::llm::stream_decoder::{BodyFormat, StreamDecoder};
+use crate::llm::{openai_chat_error, outbound_client};
 
 /// Enough for any reason; what is longer is not read.
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;

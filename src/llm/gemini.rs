@@ -1,13 +1,9 @@
 //! Google's Gemini API, streamed as events.
 
 use reqwest::header::HeaderName;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::llm::dialect::ChunkParser;
-use crate::llm::dialect::Dialect;
-use crate::llm::dialect::DialectRequest;
+use crate::llm::dialect::{ChunkParser, Dialect, DialectRequest};
 use crate::llm::error::LlmError;
 use crate::llm::gemini_chunk::GeminiChunkParser;
 use crate::llm::gemini_parts;
@@ -153,16 +149,10 @@ fn config(request: &Request, options: &ProviderOptions) -> Map<String, Value> {
 mod tests {
     use serde_json::json;
 
-    use super::Gemini;
-    use super::body;
-    use super::model_path;
+    use super::{Gemini, body, model_path};
     use crate::llm::dialect::Dialect;
-    use crate::llm::provider_options::ProviderOptions;
-    use crate::llm::provider_options::ReasoningEffort;
-    use crate::llm::request::Message;
-    use crate::llm::request::PromptRole;
-    use crate::llm::request::Request;
-    use crate::llm::request::Samplers;
+    use crate::llm::provider_options::{ProviderOptions, ReasoningEffort};
+    use crate::llm::request::{Message, PromptRole, Request, Samplers};
 
     #[test]
     fn a_prompt_is_contents_and_an_instruction() {

@@ -1,17 +1,11 @@
 //! Turns, tools, attachments and forms of answers in the words of the Gemini API.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::llm::gemini_schema;
 use crate::llm::request::Request;
-use crate::llm::role_alternation::ContentBlock;
-use crate::llm::role_alternation::RoleGroup;
-use crate::llm::tool::OutputFormat;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolChoice;
-use crate::llm::untrusted_json;
+use crate::llm::role_alternation::{ContentBlock, RoleGroup};
+use crate::llm::tool::{OutputFormat, Tool, ToolChoice};
+use crate::llm::{gemini_schema, untrusted_json};
 
 /// Said in place of the signature of a call, which models since the third generation demand back: the
 /// API's own word for calls that came another way.
@@ -106,23 +100,14 @@ pub fn format(format: &OutputFormat) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::content;
-    use super::format;
-    use super::insert_tools;
-    use crate::llm::request::Message;
-    use crate::llm::request::PromptRole;
-    use crate::llm::request::Request;
+    use super::{content, format, insert_tools};
+    use crate::llm::request::{Message, PromptRole, Request};
     use crate::llm::role_alternation::AlternatingMessages;
-    use crate::llm::tool::AnsweredCall;
-    use crate::llm::tool::Attachment;
-    use crate::llm::tool::OutputFormat;
-    use crate::llm::tool::OutputSchema;
-    use crate::llm::tool::Tool;
-    use crate::llm::tool::ToolCall;
-    use crate::llm::tool::ToolChoice;
+    use crate::llm::tool::{
+        AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolChoice,
+    };
 
     fn tool_result(text: &str) -> Message {
         let answers = Some(AnsweredCall {

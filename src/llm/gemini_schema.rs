@@ -1,9 +1,7 @@
 //! JSON Schemas as the Gemini API takes them: a word that it does not know may be refused, so
 //! that only those stay which it knows.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// Words whose value is no schema.
 const PLAIN_KEYWORDS: [&str; 14] = [

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::Value;
-use tokio::time::Instant;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::llm::delta::Delta;
 use crate::llm::dialect::Dialect;
@@ -13,9 +12,7 @@ use crate::llm::endpoint::Endpoint;
 use crate::llm::error::LlmError;
 use crate::llm::openai_chat_error;
 use crate::llm::provider::Provider;
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
-use crate::llm::request::Request;
+use crate::llm::request::{Message, PromptRole, Request};
 
 /// Somebody is waiting in front of a button.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -5,8 +5,7 @@
 
 use std::mem;
 
-use crate::llm::sse::MAX_EVENT_BYTES;
-use crate::llm::sse::SseFrame;
+use crate::llm::sse::{MAX_EVENT_BYTES, SseFrame};
 
 /// The state between two chunks.
 #[derive(Debug, Default)]
@@ -56,13 +55,11 @@ impl NdjsonDecoder {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::any;
-    use proptest::prelude::prop_assert_eq;
+    use proptest::prelude::{any, prop_assert_eq};
     use proptest::proptest;
 
     use super::NdjsonDecoder;
-    use crate::llm::sse::MAX_EVENT_BYTES;
-    use crate::llm::sse::SseFrame;
+    use crate::llm::sse::{MAX_EVENT_BYTES, SseFrame};
 
     fn line(data: &str) -> SseFrame {
         SseFrame::Event {

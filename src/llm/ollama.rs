@@ -1,22 +1,15 @@
 //! Ollama's own API: what it is asked, and its answer, one JSON object a line. Unlike its compatible
 //! door this one takes a size for the window, and does not cut the beginning off a longer prompt.
 
-use reqwest::header::AUTHORIZATION;
-use reqwest::header::HeaderName;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use reqwest::header::{AUTHORIZATION, HeaderName};
+use serde_json::{Map, Value, json};
 
-use crate::llm::dialect::ChunkParser;
-use crate::llm::dialect::Dialect;
-use crate::llm::dialect::DialectRequest;
-use crate::llm::dialect::Framing;
+use crate::llm::dialect::{ChunkParser, Dialect, DialectRequest, Framing};
 use crate::llm::error::LlmError;
 use crate::llm::ollama_messages;
 use crate::llm::ollama_stream::OllamaLineParser;
 use crate::llm::provider::Capability;
-use crate::llm::provider_options::ProviderOptions;
-use crate::llm::provider_options::ReasoningEffort;
+use crate::llm::provider_options::{ProviderOptions, ReasoningEffort};
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
 
@@ -129,15 +122,10 @@ fn options(request: &Request) -> Map<String, Value> {
 mod tests {
     use serde_json::json;
 
-    use super::Ollama;
-    use super::body;
+    use super::{Ollama, body};
     use crate::llm::dialect::Dialect;
-    use crate::llm::provider_options::ProviderOptions;
-    use crate::llm::provider_options::ReasoningEffort;
-    use crate::llm::request::Message;
-    use crate::llm::request::PromptRole;
-    use crate::llm::request::Request;
-    use crate::llm::request::Samplers;
+    use crate::llm::provider_options::{ProviderOptions, ReasoningEffort};
+    use crate::llm::request::{Message, PromptRole, Request, Samplers};
 
     #[test]
     fn only_what_was_asked_for_is_sent() {

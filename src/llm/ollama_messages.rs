@@ -1,17 +1,11 @@
 //! Messages, tools, pictures and forms of answers in the words of Ollama's own API.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::llm::openai_chat_request;
 use crate::llm::openai_chat_request::ChatVariant;
-use crate::llm::request::Message;
-use crate::llm::request::Request;
-use crate::llm::tool::OutputFormat;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolCall;
-use crate::llm::tool::ToolChoice;
-use crate::llm::untrusted_json;
+use crate::llm::request::{Message, Request};
+use crate::llm::tool::{OutputFormat, Tool, ToolCall, ToolChoice};
+use crate::llm::{openai_chat_request, untrusted_json};
 
 /// One message of the prompt.
 pub fn message(message: &Message) -> Value {
@@ -68,21 +62,13 @@ fn tool(tool: &Tool) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::insert_tools_and_format;
-    use super::message;
-    use crate::llm::request::Message;
-    use crate::llm::request::PromptRole;
-    use crate::llm::request::Request;
-    use crate::llm::tool::AnsweredCall;
-    use crate::llm::tool::Attachment;
-    use crate::llm::tool::OutputFormat;
-    use crate::llm::tool::OutputSchema;
-    use crate::llm::tool::Tool;
-    use crate::llm::tool::ToolCall;
-    use crate::llm::tool::ToolChoice;
+    use super::{insert_tools_and_format, message};
+    use crate::llm::request::{Message, PromptRole, Request};
+    use crate::llm::tool::{
+        AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolChoice,
+    };
 
     #[test]
     fn calls_have_objects_for_arguments_and_results_a_name() {

@@ -2,17 +2,12 @@
 
 use serde_json::Value;
 
-use crate::llm::delta::Delta;
-use crate::llm::delta::FinishReason;
-use crate::llm::delta::TokenUsage;
-use crate::llm::dialect::ChunkParser;
-use crate::llm::dialect::ParsedChunk;
+use crate::llm::delta::{Delta, FinishReason, TokenUsage};
+use crate::llm::dialect::{ChunkParser, ParsedChunk};
 use crate::llm::error::LlmError;
-use crate::llm::openai_chat_error;
-use crate::llm::openai_chat_tools;
 use crate::llm::secret::Secret;
 use crate::llm::tool::ToolCallDelta;
-use crate::llm::untrusted_json;
+use crate::llm::{openai_chat_error, openai_chat_tools, untrusted_json};
 
 /// Reads an answer line by line.
 #[derive(Debug, Clone, Default)]
@@ -86,15 +81,11 @@ fn usage(line: &Value) -> Option<TokenUsage> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::OllamaLineParser;
-    use crate::llm::delta::Delta;
-    use crate::llm::delta::FinishReason;
-    use crate::llm::delta::TokenUsage;
-    use crate::llm::dialect::ChunkParser;
-    use crate::llm::dialect::ParsedChunk;
+    use crate::llm::delta::{Delta, FinishReason, TokenUsage};
+    use crate::llm::dialect::{ChunkParser, ParsedChunk};
     use crate::llm::tool::ToolCallDelta;
 
     fn read(line: &Value) -> ParsedChunk {

@@ -1,24 +1,17 @@
 //! The Chat Completions API: OpenAI's own, and the many that are compatible with it.
 
-use reqwest::header::AUTHORIZATION;
-use reqwest::header::HeaderName;
+use reqwest::header::{AUTHORIZATION, HeaderName};
 use serde_json::json;
 
-use crate::llm::delta::Delta;
-use crate::llm::delta::FinishReason;
-use crate::llm::dialect::ChunkParser;
-use crate::llm::dialect::Dialect;
-use crate::llm::dialect::DialectRequest;
-use crate::llm::dialect::ParsedChunk;
+use crate::llm::delta::{Delta, FinishReason};
+use crate::llm::dialect::{ChunkParser, Dialect, DialectRequest, ParsedChunk};
 use crate::llm::error::LlmError;
-use crate::llm::openai_chat_chunk;
-use crate::llm::openai_chat_error;
-use crate::llm::openai_chat_request;
 use crate::llm::openai_chat_request::ChatVariant;
 use crate::llm::provider::Capability;
 use crate::llm::provider_options::ProviderOptions;
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
+use crate::llm::{openai_chat_chunk, openai_chat_error, openai_chat_request};
 
 /// The API in one of its forms.
 #[derive(Debug, Clone)]

@@ -1,17 +1,11 @@
 //! One piece of an answer in the words of the Chat Completions API, as servers really send it.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::llm::delta::Delta;
-use crate::llm::delta::FinishReason;
-use crate::llm::delta::TokenUsage;
+use crate::llm::delta::{Delta, FinishReason, TokenUsage};
 use crate::llm::error::LlmError;
-use crate::llm::openai_chat_error;
-use crate::llm::openai_chat_logprobs;
-use crate::llm::openai_chat_tools;
 use crate::llm::secret::Secret;
-use crate::llm::untrusted_json;
+use crate::llm::{openai_chat_error, openai_chat_logprobs, openai_chat_tools, untrusted_json};
 
 /// Reads a chunk, or a whole answer that came in one piece. Never gives nothing: a chunk that
 /// says nothing is still a sign of life.
@@ -130,13 +124,10 @@ fn usage(usage: &Value) -> Option<TokenUsage> {
 mod tests {
     use proptest::prelude::prop_assert;
     use proptest::proptest;
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::parse;
-    use crate::llm::delta::Delta;
-    use crate::llm::delta::FinishReason;
-    use crate::llm::delta::TokenUsage;
+    use crate::llm::delta::{Delta, FinishReason, TokenUsage};
 
     fn deltas(chunk: serde_json::Value) -> Vec<Delta> {
         parse(&chunk.to_string(), None).unwrap()

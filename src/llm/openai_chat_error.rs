@@ -8,14 +8,11 @@ use std::io;
 use std::time::Duration;
 
 use chrono::DateTime;
-use reqwest::header::DATE;
-use reqwest::header::HeaderMap;
-use reqwest::header::RETRY_AFTER;
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
 use crate::llm::address_policy::AddressRejected;
-use crate::llm::error::LlmError;
-use crate::llm::error::MAX_MESSAGE_CHARS;
+use crate::llm::error::{LlmError, MAX_MESSAGE_CHARS};
 use crate::llm::secret::Secret;
 
 /// An answer with a status that is not success.
@@ -214,12 +211,8 @@ mod tests {
     use reqwest::header::HeaderMap;
     use serde_json::json;
 
-    use super::from_object;
-    use super::from_status;
-    use super::retry_after;
-    use super::sanitize;
-    use crate::llm::error::LlmError;
-    use crate::llm::error::MAX_MESSAGE_CHARS;
+    use super::{from_object, from_status, retry_after, sanitize};
+    use crate::llm::error::{LlmError, MAX_MESSAGE_CHARS};
     use crate::llm::secret::Secret;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {

@@ -1,8 +1,6 @@
 //! How likely tokens were, in the words of the Chat Completions API.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::llm::request::Request;
 
@@ -51,12 +49,10 @@ fn token_logprob(entry: &Value) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::insert_logprobs;
-    use super::parse;
+    use serde_json::{Map, Value, json};
+
+    use super::{insert_logprobs, parse};
     use crate::llm::request::Request;
-    use serde_json::Map;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn body(top_logprobs: Option<u8>) -> Value {
         let mut body = Map::new();

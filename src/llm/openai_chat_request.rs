@@ -1,15 +1,9 @@
 //! A request in the words of the Chat Completions API.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::llm::openai_chat_logprobs;
-use crate::llm::openai_chat_samplers;
-use crate::llm::openai_chat_tools;
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
-use crate::llm::request::Request;
+use crate::llm::request::{Message, PromptRole, Request};
+use crate::llm::{openai_chat_logprobs, openai_chat_samplers, openai_chat_tools};
 
 /// The API refuses more.
 const MAX_STOPS: usize = 4;
@@ -133,11 +127,8 @@ pub fn prefix_with_name(name: &str, content: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::ChatVariant;
-    use super::body;
-    use crate::llm::request::Message;
-    use crate::llm::request::PromptRole;
-    use crate::llm::request::Request;
+    use super::{ChatVariant, body};
+    use crate::llm::request::{Message, PromptRole, Request};
 
     fn sent(message: Message) -> serde_json::Value {
         let request = Request {

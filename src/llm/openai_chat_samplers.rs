@@ -4,9 +4,7 @@
 //! all kinds, know most and overlook the rest. A sampler that does nothing is not sent to anybody:
 //! who has never heard of it cannot object.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::llm::openai_chat_request::ChatVariant;
 use crate::llm::request::Samplers;
@@ -38,9 +36,7 @@ pub fn insert_samplers(body: &mut Map<String, Value>, samplers: &Samplers, varia
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Map;
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::insert_samplers;
     use crate::llm::openai_chat_request::ChatVariant;

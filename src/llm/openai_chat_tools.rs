@@ -1,16 +1,9 @@
 //! Tools, attachments and forms of answers in the words of the Chat Completions API.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::llm::request::Request;
-use crate::llm::tool::Attachment;
-use crate::llm::tool::OutputFormat;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolCall;
-use crate::llm::tool::ToolCallDelta;
-use crate::llm::tool::ToolChoice;
+use crate::llm::tool::{Attachment, OutputFormat, Tool, ToolCall, ToolCallDelta, ToolChoice};
 use crate::llm::untrusted_json;
 
 /// More calls in one answer are not listened to.
@@ -118,23 +111,15 @@ pub fn call_deltas(message: &Value) -> Vec<ToolCallDelta> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::call_deltas;
-    use crate::llm::openai_chat_request::ChatVariant;
-    use crate::llm::openai_chat_request::body;
-    use crate::llm::request::Message;
-    use crate::llm::request::PromptRole;
-    use crate::llm::request::Request;
-    use crate::llm::tool::AnsweredCall;
-    use crate::llm::tool::Attachment;
-    use crate::llm::tool::OutputFormat;
-    use crate::llm::tool::OutputSchema;
-    use crate::llm::tool::Tool;
-    use crate::llm::tool::ToolCall;
-    use crate::llm::tool::ToolCallDelta;
-    use crate::llm::tool::ToolChoice;
+    use crate::llm::openai_chat_request::{ChatVariant, body};
+    use crate::llm::request::{Message, PromptRole, Request};
+    use crate::llm::tool::{
+        AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolCallDelta,
+        ToolChoice,
+    };
 
     fn sent(request: Request) -> Value {
         body(&request, ChatVariant::Compatible)

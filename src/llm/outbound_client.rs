@@ -7,20 +7,14 @@
 //! rebinding) gains nothing.
 
 use std::io;
-use std::net::IpAddr;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::Client;
-use reqwest::RequestBuilder;
-use reqwest::Url;
-use reqwest::dns::Addrs;
-use reqwest::dns::Name;
-use reqwest::dns::Resolve;
-use reqwest::dns::Resolving;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder, Url};
 
 use crate::llm::address_policy;
 use crate::llm::address_policy::AddressRejected;
@@ -264,19 +258,15 @@ mod tests {
     use std::io;
     use std::net::IpAddr;
     use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
-    use std::sync::atomic::Ordering;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use async_trait::async_trait;
     use reqwest::Url;
     use reqwest::dns::Resolve;
 
-    use super::GuardedResolver;
-    use super::OutboundClient;
-    use super::PrivateAccess;
-    use super::Resolver;
-    use super::SystemResolver;
-    use super::endpoint_url;
+    use super::{
+        GuardedResolver, OutboundClient, PrivateAccess, Resolver, SystemResolver, endpoint_url,
+    };
 
     fn client(allow_private: bool) -> OutboundClient {
         OutboundClient::new(Arc::new(SystemResolver), allow_private).unwrap()

@@ -1,7 +1,6 @@
 //! What a provider's settings say to its API alone; no prompt and no preset has a say in it.
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -76,8 +75,7 @@ impl ReasoningEffort {
 mod tests {
     use serde_json::json;
 
-    use super::ProviderOptions;
-    use super::ReasoningEffort;
+    use super::{ProviderOptions, ReasoningEffort};
     use crate::llm::request::Request;
 
     #[test]

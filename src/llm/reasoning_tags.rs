@@ -102,8 +102,7 @@ fn overlap(text: &str, tag: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::any;
-    use proptest::prelude::prop_assert_eq;
+    use proptest::prelude::{any, prop_assert_eq};
     use proptest::proptest;
 
     use super::ReasoningTagParser;

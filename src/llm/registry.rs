@@ -4,11 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sea_orm::DeriveActiveEnum;
-use sea_orm::EnumIter;
 use sea_orm::sea_query::StringLen;
-use serde::Deserialize;
-use serde::Serialize;
+use sea_orm::{DeriveActiveEnum, EnumIter};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::llm::anthropic::Anthropic;
@@ -163,15 +161,11 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::ProviderKind;
-    use super::ProviderRegistry;
-    use super::ProviderSpec;
-    use super::RegistryError;
-    use crate::llm::outbound_client::OutboundClient;
-    use crate::llm::outbound_client::SystemResolver;
+    use sea_orm::{ActiveEnum, Iterable};
+
+    use super::{ProviderKind, ProviderRegistry, ProviderSpec, RegistryError};
+    use crate::llm::outbound_client::{OutboundClient, SystemResolver};
     use crate::llm::provider_options::ProviderOptions;
-    use sea_orm::ActiveEnum;
-    use sea_orm::Iterable;
 
     fn provider_kind(
         kind: ProviderKind,

@@ -1,15 +1,9 @@
 //! What a model is asked: the finished prompt and the sampling settings, in no one's wire format.
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::llm::tool::AnsweredCall;
-use crate::llm::tool::Attachment;
-use crate::llm::tool::OutputFormat;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolCall;
-use crate::llm::tool::ToolChoice;
+use crate::llm::tool::{AnsweredCall, Attachment, OutputFormat, Tool, ToolCall, ToolChoice};
 
 /// One call of a model. Built by `prompt/` or by a door, spent by `generation/`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

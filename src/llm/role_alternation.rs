@@ -4,12 +4,8 @@
 //! came of calls stands at the beginning of its turn, where APIs look for it.
 
 use crate::llm::openai_chat_request;
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
-use crate::llm::request::Request;
-use crate::llm::tool::AnsweredCall;
-use crate::llm::tool::Attachment;
-use crate::llm::tool::ToolCall;
+use crate::llm::request::{Message, PromptRole, Request};
+use crate::llm::tool::{AnsweredCall, Attachment, ToolCall};
 
 /// Said by the user's side where the model's would begin.
 const OPENING_TEXT: &str = "[The conversation begins.]";
@@ -154,15 +150,9 @@ mod tests {
     use proptest::prelude::prop_assert;
     use proptest::proptest;
 
-    use super::AlternatingMessages;
-    use super::ContentBlock;
-    use super::OPENING_TEXT;
-    use crate::llm::request::Message;
-    use crate::llm::request::PromptRole;
-    use crate::llm::request::Request;
-    use crate::llm::tool::AnsweredCall;
-    use crate::llm::tool::Attachment;
-    use crate::llm::tool::ToolCall;
+    use super::{AlternatingMessages, ContentBlock, OPENING_TEXT};
+    use crate::llm::request::{Message, PromptRole, Request};
+    use crate::llm::tool::{AnsweredCall, Attachment, ToolCall};
 
     fn request(messages: Vec<Message>) -> Request {
         Request {

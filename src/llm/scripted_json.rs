@@ -1,9 +1,7 @@
 //! JSON that fits a schema, for the demo model: whatever a schema asks for, and no more than it
 //! requires. Values are taken from what was said where it says `name=value`.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// A schema that holds itself ends here.
@@ -172,8 +170,7 @@ fn kind(schema: &Value) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::value;
 

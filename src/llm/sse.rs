@@ -133,13 +133,10 @@ impl SseDecoder {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::any;
-    use proptest::prelude::prop_assert_eq;
+    use proptest::prelude::{any, prop_assert_eq};
     use proptest::proptest;
 
-    use super::MAX_EVENT_BYTES;
-    use super::SseDecoder;
-    use super::SseFrame;
+    use super::{MAX_EVENT_BYTES, SseDecoder, SseFrame};
 
     fn decode(bytes: &[u8]) -> Vec<SseFrame> {
         SseDecoder::default().feed(bytes)

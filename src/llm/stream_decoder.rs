@@ -12,18 +12,13 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use tokio::time::timeout;
 
-use crate::llm::delta::Delta;
-use crate::llm::delta::FinishReason;
-use crate::llm::dialect::ChunkParser;
-use crate::llm::dialect::Framing;
+use crate::llm::delta::{Delta, FinishReason};
+use crate::llm::dialect::{ChunkParser, Framing};
 use crate::llm::error::LlmError;
-use crate::llm::ndjson;
 use crate::llm::reasoning_tags::ReasoningTagParser;
 use crate::llm::secret::Secret;
-use crate::llm::sse;
-use crate::llm::sse::MAX_EVENT_BYTES;
-use crate::llm::sse::SseFrame;
-use crate::llm::untrusted_json;
+use crate::llm::sse::{MAX_EVENT_BYTES, SseFrame};
+use crate::llm::{ndjson, sse, untrusted_json};
 
 /// A connection can be used again only if its answer was read to the very end, which comes right
 /// after the last piece or not at all.
@@ -218,17 +213,12 @@ impl StreamDecoder {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use futures::StreamExt;
-    use futures::stream;
-    use proptest::prelude::any;
-    use proptest::prelude::prop_assert_eq;
+    use futures::{StreamExt, stream};
+    use proptest::prelude::{any, prop_assert_eq};
     use proptest::proptest;
 
-    use super::BodyFormat;
-    use super::StreamDecoder;
-    use crate::llm::delta::Delta;
-    use crate::llm::delta::FinishReason;
-    use crate::llm::delta::TokenUsage;
+    use super::{BodyFormat, StreamDecoder};
+    use crate::llm::delta::{Delta, FinishReason, TokenUsage};
     use crate::llm::dialect::Framing;
     use crate::llm::error::LlmError;
     use crate::llm::openai_chat::ChatChunkParser;

@@ -43,8 +43,7 @@ fn estimate(text: &str) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::MAX_COUNTED_BYTES;
-    use super::count;
+    use super::{MAX_COUNTED_BYTES, count};
 
     #[test]
     fn words_are_counted_as_the_vocabulary_has_them() {

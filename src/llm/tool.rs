@@ -1,7 +1,6 @@
 //! Tools in no one's wire format: what a model may call, what it calls, and what came of it.
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Something that a model may call.

@@ -1,7 +1,6 @@
 //! JSON as strangers send it.
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::llm::error::LlmError;
 

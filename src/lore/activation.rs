@@ -2,12 +2,9 @@
 
 use crate::lore::compiled_entry::CompiledEntry;
 use crate::lore::engine_lorebook::SelectiveLogic;
-use crate::lore::key_search::EntryScope;
-use crate::lore::key_search::KeySearch;
-use crate::lore::key_search::SearchKey;
+use crate::lore::key_search::{EntryScope, KeySearch, SearchKey};
 use crate::lore::scan_request::ScanRequest;
-use crate::lore::scan_result::ActivationReason;
-use crate::lore::scan_result::SkipReason;
+use crate::lore::scan_result::{ActivationReason, SkipReason};
 use crate::lore::timed_effects::TimedEffects;
 
 /// What one pass goes by.

@@ -1,31 +1,17 @@
 //! Which books take part in a turn: the only I/O of this room beside its tables.
 
-use crate::characters::card::Card;
-use crate::ids::CharacterId;
-use crate::ids::ConversationId;
-use crate::ids::LorebookId;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::lore::convert;
-use crate::lore::engine_lorebook::Lorebook;
-use crate::lore::engine_lorebook::LorebookEntry;
-use crate::lore::engine_lorebook::LorebookSource;
-use crate::lore::entry;
-use crate::lore::lenient_json;
-use crate::lore::lorebook;
-use crate::lore::lorebook_entry;
-use crate::lore::lorebook_link;
-use crate::lore::lorebook_link::LinkTarget;
-use sea_orm::ColumnTrait;
-use sea_orm::Condition;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use serde_json::Value;
 use std::collections::HashMap;
+
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder,
+};
+use serde_json::Value;
+
+use crate::characters::card::Card;
+use crate::ids::{CharacterId, ConversationId, LorebookId, MembershipId, SpaceId, UserId};
+use crate::lore::engine_lorebook::{Lorebook, LorebookEntry, LorebookSource};
+use crate::lore::lorebook_link::LinkTarget;
+use crate::lore::{convert, entry, lenient_json, lorebook, lorebook_entry, lorebook_link};
 
 /// A turn, as far as it decides which books take part.
 #[derive(Clone, Copy, Debug)]

@@ -1,23 +1,15 @@
 //! An entry made ready for one scan: its decorators read, its keys known to the search.
 
-use crate::import_warning::ImportWarning;
-use crate::lore::decorators;
-use crate::lore::decorators::Decorators;
-use crate::lore::engine_lorebook::InsertionPosition;
-use crate::lore::engine_lorebook::Lorebook;
-use crate::lore::engine_lorebook::LorebookEntry;
-use crate::lore::engine_lorebook::LorebookSource;
-use crate::lore::key_search::EntryScope;
-use crate::lore::key_search::KeySearch;
-use crate::lore::key_search::SearchKey;
-use crate::lore::key_search::WordBoundary;
-use crate::lore::pattern;
-use crate::lore::scan_request::LoreInsertionStrategy;
-use crate::lore::scan_request::ScanRequest;
-use crate::lore::scan_request::ScanSettings;
-use crate::lore::scan_result::EntryRef;
 use std::cmp::Reverse;
 use std::collections::HashSet;
+
+use crate::import_warning::ImportWarning;
+use crate::lore::decorators::Decorators;
+use crate::lore::engine_lorebook::{InsertionPosition, Lorebook, LorebookEntry, LorebookSource};
+use crate::lore::key_search::{EntryScope, KeySearch, SearchKey, WordBoundary};
+use crate::lore::scan_request::{LoreInsertionStrategy, ScanRequest, ScanSettings};
+use crate::lore::scan_result::EntryRef;
+use crate::lore::{decorators, pattern};
 
 /// The most patterns that the keys of one book may be.
 pub const MAX_PATTERNS: usize = 200;

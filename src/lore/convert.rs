@@ -4,11 +4,9 @@
 //! **Invariant:** what is not known stays where it was, and an entry that went out and came back is
 //! equal to what it was.
 
-use crate::lore::lenient_json;
-use crate::lore::pattern;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
+
+use crate::lore::{lenient_json, pattern};
 
 /// Fields of a world file, and what they are in `extensions`.
 const EXTENSION_FIELDS: [(&str, &str); 33] = [

@@ -1,8 +1,6 @@
 //! Decorators, in order and out of it.
 
-use super::InsertionPosition;
-use super::PromptRole;
-use super::split;
+use super::{InsertionPosition, PromptRole, split};
 
 #[test]
 fn decorator_lines_are_read_and_removed_from_the_text() {

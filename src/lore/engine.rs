@@ -3,27 +3,20 @@
 //! The books are gone through in passes: each wakes entries, of which groups, dice and the budget
 //! leave some; what these say may wake others in the next pass.
 
+use std::cmp::Reverse;
+use std::collections::{HashMap, VecDeque};
+
 use crate::import_warning::ImportWarning;
 use crate::lore::activation::ActivationCheck;
-use crate::lore::compiled_entry;
-use crate::lore::compiled_entry::CompiledEntry;
-use crate::lore::compiled_entry::KeyProblem;
-use crate::lore::inclusion_groups;
-use crate::lore::inclusion_groups::GroupCandidate;
-use crate::lore::inclusion_groups::GroupRules;
-use crate::lore::key_search::KeySearch;
-use crate::lore::key_search::ScanZone;
-use crate::lore::probability;
+use crate::lore::compiled_entry::{CompiledEntry, KeyProblem};
+use crate::lore::inclusion_groups::{GroupCandidate, GroupRules};
+use crate::lore::key_search::{KeySearch, ScanZone};
 use crate::lore::scan_request::ScanRequest;
-use crate::lore::scan_result::ActivatedEntry;
-use crate::lore::scan_result::ActivationReason;
-use crate::lore::scan_result::ScanResult;
-use crate::lore::scan_result::SkipReason;
-use crate::lore::scan_result::SkippedEntry;
+use crate::lore::scan_result::{
+    ActivatedEntry, ActivationReason, ScanResult, SkipReason, SkippedEntry,
+};
 use crate::lore::timed_effects::TimedEffects;
-use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use crate::lore::{compiled_entry, inclusion_groups, probability};
 
 /// The most passes in which entries may wake each other, whatever the settings say.
 const MAX_STEPS: usize = 10;

@@ -1,17 +1,14 @@
 //! A stage for the engine: books as JSON, lines as they are said, and what comes of it as words.
 
-use crate::lore::engine_lorebook::Lorebook;
-use crate::lore::engine_lorebook::LorebookSource;
+use serde_json::Value;
+
+use crate::lore::engine_lorebook::{Lorebook, LorebookSource};
 use crate::lore::entry;
-use crate::lore::scan_request::MatchTexts;
-use crate::lore::scan_request::ScanRequest;
-use crate::lore::scan_request::ScanSettings;
-use crate::lore::scan_request::ScanSpeaker;
-use crate::lore::scan_request::ScanTrigger;
-use crate::lore::scan_request::ScannedMessage;
+use crate::lore::scan_request::{
+    MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
+};
 use crate::lore::scan_result::ScanResult;
 use crate::lore::timed_effects::TimedEffects;
-use serde_json::Value;
 
 /// One turn; tests change what they are about.
 pub struct EngineFixture<'a> {

@@ -1,7 +1,6 @@
 //! Books, and the entries in them, as the engine reads them.
 
-use crate::ids::LorebookEntryId;
-use crate::ids::LorebookId;
+use crate::ids::{LorebookEntryId, LorebookId};
 use crate::llm::request::PromptRole;
 
 /// A book that takes part in a scan.

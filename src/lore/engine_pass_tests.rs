@@ -1,9 +1,9 @@
 //! What wakes what: recursion, levels, looking further back, groups, dice, and the budget.
 
+use serde_json::{Value, json};
+
 use super::engine_fixture::fixture;
 use crate::lore::scan_result::SkipReason;
-use serde_json::Value;
-use serde_json::json;
 
 /// A chain: what is said wakes the first, and each the next.
 fn chain(extensions: [Value; 3]) -> Value {

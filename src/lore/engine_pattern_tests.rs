@@ -1,9 +1,9 @@
 //! Keys that are patterns, good ones and bad ones.
 
+use serde_json::{Value, json};
+
 use super::engine_fixture::fixture;
 use crate::import_warning::ImportWarning;
-use serde_json::Value;
-use serde_json::json;
 
 #[test]
 fn patterns_are_read_as_javascript_has_them() {

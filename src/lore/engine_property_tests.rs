@@ -1,18 +1,13 @@
 //! What holds for any book, any text and any settings.
 
-use super::engine_fixture::EngineFixture;
-use super::engine_fixture::fixture;
-use proptest::prelude::Just;
-use proptest::prelude::Strategy;
-use proptest::prelude::any;
-use proptest::prelude::prop;
-use proptest::prelude::prop_assert;
-use proptest::prelude::prop_assert_eq;
-use proptest::prelude::prop_oneof;
-use proptest::prelude::proptest;
-use serde_json::Value;
-use serde_json::json;
 use std::collections::HashSet;
+
+use proptest::prelude::{
+    Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
+};
+use serde_json::{Value, json};
+
+use super::engine_fixture::{EngineFixture, fixture};
 
 fn any_key() -> impl Strategy<Value = String> {
     prop_oneof![

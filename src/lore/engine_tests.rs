@@ -1,14 +1,11 @@
 //! Keys, secondary keys, what an entry sees, for whom it is, and where it enters.
 
-use super::engine_fixture::fixture;
-use super::engine_fixture::lorebook;
+use serde_json::{Value, json};
+
+use super::engine_fixture::{fixture, lorebook};
 use crate::llm::request::PromptRole;
-use crate::lore::engine_lorebook::InsertionPosition;
-use crate::lore::engine_lorebook::LorebookSource;
-use crate::lore::scan_request::LoreInsertionStrategy;
-use crate::lore::scan_request::ScanTrigger;
-use serde_json::Value;
-use serde_json::json;
+use crate::lore::engine_lorebook::{InsertionPosition, LorebookSource};
+use crate::lore::scan_request::{LoreInsertionStrategy, ScanTrigger};
 
 #[test]
 fn a_key_is_found_whatever_its_case_and_inside_words_unless_it_says_otherwise() {

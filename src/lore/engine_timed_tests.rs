@@ -1,8 +1,8 @@
 //! Sticky, cooldown and delay: each state, over timelines that grow, and that do not.
 
+use serde_json::{Value, json};
+
 use super::engine_fixture::fixture;
-use serde_json::Value;
-use serde_json::json;
 
 /// Plays the turns of one conversation: `length:state`, whose key stands in every message.
 fn play(extensions: Value, lengths: &[i64]) -> String {

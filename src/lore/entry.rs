@@ -1,15 +1,14 @@
 //! One entry, read from the document in which it is kept: that of a `character_book` of V2 or V3,
 //! with what SillyTavern knows beside that in `extensions`.
 
+use serde_json::Value;
+
 use crate::ids::LorebookEntryId;
 use crate::llm::request::PromptRole;
-use crate::lore::engine_lorebook::CharacterFilter;
-use crate::lore::engine_lorebook::InsertionPosition;
-use crate::lore::engine_lorebook::LorebookEntry;
-use crate::lore::engine_lorebook::MatchSources;
-use crate::lore::engine_lorebook::SelectiveLogic;
+use crate::lore::engine_lorebook::{
+    CharacterFilter, InsertionPosition, LorebookEntry, MatchSources, SelectiveLogic,
+};
 use crate::lore::lenient_json;
-use serde_json::Value;
 
 /// Where an entry stands that does not say it.
 pub const DEFAULT_ORDER: i64 = 100;

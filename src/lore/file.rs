@@ -3,15 +3,14 @@
 //!
 //! Files come from strangers: their size, depth, and the number of values and entries are bounded.
 
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
 use crate::accounts::names;
 use crate::characters::card;
 use crate::import_warning::ImportWarning;
-use crate::lore::convert;
-use crate::lore::importers;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::HashSet;
+use crate::lore::{convert, importers};
 
 type JsonObject = Map<String, Value>;
 

@@ -1,14 +1,10 @@
 //! Files of every tool, with the oddities they come with: tests/fixtures/lore.
 
-use super::LorebookError;
-use super::MAX_BYTES;
-use super::MAX_ENTRIES;
-use super::ParsedLorebook;
-use super::from_value;
-use super::read;
-use super::to_world_info;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
+
+use super::{
+    LorebookError, MAX_BYTES, MAX_ENTRIES, ParsedLorebook, from_value, read, to_world_info,
+};
 
 macro_rules! fixture {
     ($name:literal) => {

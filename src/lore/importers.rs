@@ -1,12 +1,10 @@
 //! Books of Agnai, Risu and NovelAI, brought to the shape of a `character_book`. What we have no
 //! word for stays in the entry.
 
+use serde_json::{Map, Value, json};
+
 use crate::import_warning::ImportWarning;
-use crate::lore::convert;
-use crate::lore::lenient_json;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use crate::lore::{convert, lenient_json};
 
 /// An entry of another tool in our words; `None`: it is none.
 type EntryTranslator = fn(Map<String, Value>) -> Option<Map<String, Value>>;

@@ -1,10 +1,10 @@
 //! Inclusion groups: of the entries of one group that are awake, one enters.
 
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
 use crate::lore::engine_lorebook::LorebookEntry;
 use crate::lore::probability;
-use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::collections::HashSet;
 
 /// An entry that would enter.
 pub struct GroupCandidate<'a> {

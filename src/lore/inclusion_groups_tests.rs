@@ -1,13 +1,12 @@
 //! Groups alone.
 
-use super::GroupCandidate;
-use super::GroupRules;
-use super::excluded_entries;
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::{GroupCandidate, GroupRules, excluded_entries};
 use crate::lore::engine_lorebook::LorebookEntry;
 use crate::lore::entry;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::HashSet;
 
 fn entries(extensions: &[Value]) -> Vec<LorebookEntry> {
     let one = |it: &Value| entry::read(&json!({"extensions": it}), "0".into(), None);

@@ -5,15 +5,16 @@
 //! reads only what is new. **Invariant:** the work is bounded: texts are cut off at a limit, and
 //! when the steps of the [`Effort`] are used up nothing more is found.
 
-use crate::lore::pattern;
-use crate::lore::pattern::Pattern;
-use crate::lore::scan_budget::STEPS_PER_MATCH;
-use crate::lore::scan_budget::ScanBudget;
-use aho_corasick::AhoCorasick;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use aho_corasick::AhoCorasick;
+
+use crate::lore::pattern;
+use crate::lore::pattern::Pattern;
+use crate::lore::scan_budget::{STEPS_PER_MATCH, ScanBudget};
 
 /// The most text that plain keys are looked for in, in bytes.
 const MAX_TEXT: usize = 1024 * 1024;
@@ -313,8 +314,7 @@ fn is_word(text: &str, start: usize, end: usize) -> bool {
 
 /// Is it a sign that is part of a word together with its neighbor?
 fn continues_word(sign: char) -> bool {
-    use unicode_script::Script;
-    use unicode_script::UnicodeScript;
+    use unicode_script::{Script, UnicodeScript};
     if sign == '_' || unicode_normalization::char::is_combining_mark(sign) {
         return true;
     }

@@ -1,13 +1,8 @@
 //! What is found where.
 
-use super::EntryScope;
-use super::KeySearch;
-use super::ScanZone;
-use super::WordBoundary;
-use crate::lore::pattern::PatternError;
-use crate::lore::pattern::STEPS_CHARGED_ON_ABORT;
-use crate::lore::scan_budget::MAX_STEPS;
-use crate::lore::scan_budget::STEPS_PER_MATCH;
+use super::{EntryScope, KeySearch, ScanZone, WordBoundary};
+use crate::lore::pattern::{PatternError, STEPS_CHARGED_ON_ABORT};
+use crate::lore::scan_budget::{MAX_STEPS, STEPS_PER_MATCH};
 
 fn scope(depth: usize) -> EntryScope {
     EntryScope {

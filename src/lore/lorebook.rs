@@ -1,22 +1,19 @@
 //! Table `lorebooks`: books on people's shelves.
 
-use crate::clock::Timestamp;
-use crate::db::connect::Db;
-use crate::ids::LorebookId;
-use crate::ids::UserId;
-use crate::lore::file::ParsedLorebook;
-use crate::lore::lenient_json;
-use crate::lore::lorebook_entry;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ActiveValue::Unchanged;
+use std::collections::HashMap;
+
+use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
-use std::collections::HashMap;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::ids::{LorebookId, UserId};
+use crate::lore::file::ParsedLorebook;
+use crate::lore::{lenient_json, lorebook_entry};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "lorebooks")]

@@ -1,18 +1,13 @@
 //! Table `lorebook_entries`: the entries of books, each the document it came as.
 
-use crate::db::connect::Db;
-use crate::ids::LorebookEntryId;
-use crate::ids::LorebookId;
-use crate::lore::file::MAX_ENTRIES;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ActiveValue::Unchanged;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
+use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
 use sea_orm::entity::prelude::*;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use sea_orm::{QueryOrder, QuerySelect};
+use serde_json::{Map, Value, json};
+
+use crate::db::connect::Db;
+use crate::ids::{LorebookEntryId, LorebookId};
+use crate::lore::file::MAX_ENTRIES;
 
 /// How many rows go into one statement.
 const ROWS_PER_INSERT: usize = 500;

@@ -1,17 +1,12 @@
 //! Table `lorebook_links`: where books take part, in order.
 
-use crate::db::connect::Db;
-use crate::ids::CharacterId;
-use crate::ids::ConversationId;
-use crate::ids::LorebookId;
-use crate::ids::LorebookLinkId;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::lore::lorebook;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
+use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
+
+use crate::db::connect::Db;
+use crate::ids::{CharacterId, ConversationId, LorebookId, LorebookLinkId, MembershipId, SpaceId};
+use crate::lore::lorebook;
 
 /// The most books that take part in one place.
 pub const MAX_LINKS: usize = 50;

@@ -4,9 +4,9 @@
 //! that look around or back run in an engine that counts its steps; all others in one whose time
 //! grows with the text alone.
 
+use std::sync::{Arc, LazyLock};
+
 use moka::sync::Cache;
-use std::sync::Arc;
-use std::sync::LazyLock;
 
 /// The longest pattern that is read, in bytes.
 const MAX_LENGTH: usize = 4 * 1024;

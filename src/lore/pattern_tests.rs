@@ -1,10 +1,8 @@
 //! Patterns of strangers, and what they cost.
 
-use super::Pattern;
-use super::compile;
-use super::parse_literal;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use super::{Pattern, compile, parse_literal};
 
 fn is_found(body: &str, flags: &str, text: &str) -> Option<bool> {
     compile(body, flags)?.is_match(text).ok()

@@ -5,8 +5,7 @@
 //! far above what the steps take, for patterns that are slower than any we know.
 
 use std::cell::Cell;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The most steps. One is a byte that a pattern goes over; they are done in a quarter of a second.
 pub const MAX_STEPS: u64 = 64 * 1024 * 1024;

@@ -1,9 +1,9 @@
 //! What the engine is asked: which entries enter the prompt of one turn.
 
+use serde::{Deserialize, Serialize};
+
 use crate::lore::engine_lorebook::Lorebook;
 use crate::lore::timed_effects::TimedEffects;
-use serde::Deserialize;
-use serde::Serialize;
 
 /// One turn, as far as lore is concerned.
 pub struct ScanRequest<'a> {
@@ -177,9 +177,9 @@ pub enum LoreInsertionStrategy {
 
 #[cfg(test)]
 mod tests {
-    use super::LoreInsertionStrategy;
-    use super::ScanSettings;
     use serde_json::json;
+
+    use super::{LoreInsertionStrategy, ScanSettings};
 
     #[test]
     fn the_budget_is_a_capped_share_of_the_prompt() {

@@ -1,11 +1,11 @@
 //! What the engine answers: which entries enter a prompt, and why not the others.
 
-use crate::ids::LorebookEntryId;
-use crate::ids::LorebookId;
+use std::fmt;
+
+use crate::ids::{LorebookEntryId, LorebookId};
 use crate::import_warning::ImportWarning;
 use crate::lore::engine_lorebook::InsertionPosition;
 use crate::lore::timed_effects::TimedEffects;
-use std::fmt;
 
 /// What became of every entry.
 #[derive(Clone, Debug, Default, PartialEq)]

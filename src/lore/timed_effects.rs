@@ -4,10 +4,11 @@
 //! timeline is no longer than it was then, so that a message that is written anew or taken back
 //! does not leave its lore behind. Rest that began because a stay was over is kept all the same.
 
-use crate::lore::engine_lorebook::LorebookEntry;
-use serde::Deserialize;
-use serde::Serialize;
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::lore::engine_lorebook::LorebookEntry;
 
 /// The effects under way, by the key of their entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

@@ -2,8 +2,7 @@
 //!
 //! Macros run in all of them.
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The main prompt.
 pub const MAIN_PROMPT: &str = "You are {{char}}, in a conversation with {{notChar}}. \

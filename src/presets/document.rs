@@ -2,17 +2,14 @@
 //!
 //! Pure, and JSON both ways. A key that is missing has its default; one that is not known is kept.
 
-use crate::llm::request::PromptRole;
-use crate::llm::request::Samplers;
-use crate::presets::default_texts::ENHANCE_DEFINITIONS;
-use crate::presets::default_texts::IMPERSONATION_MAIN_PROMPT;
-use crate::presets::default_texts::MAIN_PROMPT;
-use crate::presets::default_texts::PresetTexts;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
+
+use crate::llm::request::{PromptRole, Samplers};
+use crate::presets::default_texts::{
+    ENHANCE_DEFINITIONS, IMPERSONATION_MAIN_PROMPT, MAIN_PROMPT, PresetTexts,
+};
 
 /// Where an entry with a depth stands among its like, if it does not say.
 pub const DEFAULT_ORDER: i64 = 100;

@@ -1,13 +1,10 @@
 //! Tests of [`super`].
 
-use super::ExampleMessagesMode;
-use super::GenerationTrigger;
-use super::Preset;
-use super::PromptPosition;
-use super::PromptSlot;
+use serde_json::json;
+
+use super::{ExampleMessagesMode, GenerationTrigger, Preset, PromptPosition, PromptSlot};
 use crate::llm::request::PromptRole;
 use crate::presets::default_texts::IMPERSONATION_MAIN_PROMPT;
-use serde_json::json;
 
 #[test]
 fn unset_fields_have_their_defaults() {

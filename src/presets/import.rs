@@ -1,14 +1,11 @@
 //! From the bytes of a stranger's file to a preset, and back to a file.
 
+use serde_json::{Map, Value, json};
+
 use crate::import_warning::ImportWarning;
-use crate::presets::formats::chat_completion;
-use crate::presets::formats::chat_completion_export;
 use crate::presets::formats::field_reader::FieldReader;
-use crate::presets::formats::text_completion;
+use crate::presets::formats::{chat_completion, chat_completion_export, text_completion};
 use crate::presets::partial::PartialPreset;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 /// The longest file.
 pub const MAX_FILE_BYTES: usize = 5 * 1024 * 1024;

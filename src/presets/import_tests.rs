@@ -1,20 +1,15 @@
 //! Tests of [`super`], on the files of `tests/fixtures/presets`.
 
-use super::ImportedPreset;
-use super::MAX_FILE_BYTES;
-use super::PresetFormat;
-use super::read;
-use super::write;
-use crate::llm::request::PromptRole;
-use crate::presets::document::GenerationTrigger;
-use crate::presets::document::Preset;
-use crate::presets::document::PresetEntry;
-use crate::presets::document::PromptPosition;
-use crate::presets::document::PromptSlot;
-use serde_json::Value;
-use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::{ImportedPreset, MAX_FILE_BYTES, PresetFormat, read, write};
+use crate::llm::request::PromptRole;
+use crate::presets::document::{
+    GenerationTrigger, Preset, PresetEntry, PromptPosition, PromptSlot,
+};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/presets")

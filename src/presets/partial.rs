@@ -3,14 +3,13 @@
 //! The same keys stand in the object `settings.preset` of a space and of a seat, and in a preset of
 //! the library. What is not known is kept for those who know it.
 
-use crate::ids::PresetId;
-use crate::presets::document::ExampleMessagesMode;
-use crate::presets::document::NamesBehavior;
-use crate::presets::document::PresetEntry;
-use crate::presets::document::PromptPosition;
-use serde::Deserialize;
 use std::collections::HashSet;
+
+use serde::Deserialize;
 use utoipa::ToSchema;
+
+use crate::ids::PresetId;
+use crate::presets::document::{ExampleMessagesMode, NamesBehavior, PresetEntry, PromptPosition};
 
 const MAX_ENTRIES: usize = 300;
 const MAX_LABEL_CHARS: usize = 200;
@@ -249,9 +248,9 @@ fn validation_error(field: &str, message: impl Into<String>) -> ValidationError 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::PartialPreset;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn invalid_field(stated: Value) -> Option<String> {
         let stated: PartialPreset = serde_json::from_value(stated).unwrap();

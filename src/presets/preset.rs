@@ -1,18 +1,17 @@
 //! Table `presets`: what people keep of prompt orders and samplers.
 
-use crate::clock::Timestamp;
-use crate::db::connect::Db;
-use crate::db::string_enum::string_enum;
-use crate::ids::PresetId;
-use crate::ids::UserId;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ActiveValue::Unchanged;
+use std::collections::HashMap;
+
+use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
-use std::collections::HashMap;
 use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::db::connect::Db;
+use crate::db::string_enum::string_enum;
+use crate::ids::{PresetId, UserId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "presets")]

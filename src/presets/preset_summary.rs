@@ -1,12 +1,12 @@
 //! Table `presets` without what is in them: a list tells of many at once.
 
-use crate::clock::Timestamp;
-use crate::ids::PresetId;
-use crate::ids::UserId;
-use crate::presets::preset::PresetStatus;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::ids::{PresetId, UserId};
+use crate::presets::preset::PresetStatus;
 
 /// A preset in a list: one asks for what is in it.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema, DeriveEntityModel)]

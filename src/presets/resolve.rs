@@ -4,14 +4,12 @@
 //! preset that these name, the settings of the model, and what goes without saying. A key that an
 //! upper layer states is decided there; an order of entries is one key.
 
+use sea_orm::{ConnectionTrait, DbErr};
+use serde_json::{Map, Value};
+
 use crate::ids::PresetId;
-use crate::presets::document::Preset;
-use crate::presets::document::PromptSlot;
+use crate::presets::document::{Preset, PromptSlot};
 use crate::presets::preset;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use serde_json::Map;
-use serde_json::Value;
 
 /// Keys that lie over the text of one entry, and the entry.
 const SLOT_TEXT_KEYS: [(&str, PromptSlot); 2] = [
@@ -119,12 +117,10 @@ fn drop_unsupported(preset: &mut Preset) {
 
 #[cfg(test)]
 mod tests {
-    use super::from_merged;
-    use super::merge_layers;
-    use crate::presets::document::Preset;
-    use crate::presets::document::PromptSlot;
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    use super::{from_merged, merge_layers};
+    use crate::presets::document::{Preset, PromptSlot};
 
     fn preset_of(layers: &[Value]) -> Preset {
         from_merged(merge_layers(layers.iter()))

@@ -3,9 +3,10 @@
 //! The conversation's own wins over the speaker's, and that over the space's; the speaker's may also
 //! stand before or after the space's instead of in its place.
 
-use crate::llm::request::PromptRole;
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::llm::request::PromptRole;
 
 /// How deep a note stands, if it does not say.
 const DEFAULT_DEPTH: usize = 4;
@@ -123,12 +124,10 @@ fn to_note(settings: &NoteSettings, text: String) -> AuthorNote {
 
 #[cfg(test)]
 mod tests {
-    use super::AuthorNote;
-    use super::NotePosition;
-    use super::resolve;
+    use serde_json::{Value, json};
+
+    use super::{AuthorNote, NotePosition, resolve};
     use crate::llm::request::PromptRole;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn settings(text: &str) -> Value {
         json!({"author_note": {"text": text}})

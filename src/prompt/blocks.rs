@@ -1,15 +1,12 @@
 //! The pieces of a prompt, as they are put in order, weighed, sent, and shown to people who ask.
 
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
-use crate::llm::tool::AnsweredCall;
-use crate::llm::tool::Attachment;
-use crate::llm::tool::ToolCall;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::llm::request::{Message, PromptRole};
+use crate::llm::tool::{AnsweredCall, Attachment, ToolCall};
 use crate::prompt::card_use::CardUse;
 use crate::prompt::prompt_record::RecordedText;
-use serde::Deserialize;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 /// What a piece of a prompt is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

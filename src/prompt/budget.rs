@@ -7,8 +7,7 @@
 //! many. What came of a call never stays behind without the call.
 
 use crate::presets::document::ExampleMessagesMode;
-use crate::prompt::blocks::BlockKind;
-use crate::prompt::blocks::PromptBlock;
+use crate::prompt::blocks::{BlockKind, PromptBlock};
 
 /// What a model needs to tell one message from the next, in tokens.
 const MESSAGE_OVERHEAD: i64 = 4;
@@ -90,11 +89,7 @@ fn block_cost(block: &PromptBlock) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::BlockKind;
-    use super::ContextOverflow;
-    use super::ExampleMessagesMode;
-    use super::PromptBlock;
-    use super::fit_blocks;
+    use super::{BlockKind, ContextOverflow, ExampleMessagesMode, PromptBlock, fit_blocks};
     use crate::llm::request::PromptRole;
 
     /// Each costs ten tokens.

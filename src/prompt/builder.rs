@@ -1,32 +1,22 @@
 //! One prompt from one context: the pieces in the order of the preset, fitted into the window.
 
+use serde_json::Value;
+
 use crate::ids::CharacterId;
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
-use crate::llm::request::Request;
-use crate::presets::document::DEFAULT_ORDER;
-use crate::presets::document::GenerationTrigger;
-use crate::presets::document::Preset;
-use crate::presets::document::PresetEntry;
-use crate::presets::document::PromptPosition;
-use crate::presets::document::PromptSlot;
+use crate::llm::request::{Message, PromptRole, Request};
+use crate::presets::document::{
+    DEFAULT_ORDER, GenerationTrigger, Preset, PresetEntry, PromptPosition, PromptSlot,
+};
 use crate::prompt::author_note::NotePosition;
-use crate::prompt::blocks::BlockKind;
-use crate::prompt::blocks::PromptBlock;
-use crate::prompt::blocks::to_messages;
-use crate::prompt::budget::ContextOverflow;
-use crate::prompt::budget::fit_blocks;
-use crate::prompt::card_texts;
+use crate::prompt::blocks::{BlockKind, PromptBlock, to_messages};
+use crate::prompt::budget::{ContextOverflow, fit_blocks};
 use crate::prompt::card_use::CardUse;
 use crate::prompt::context::PromptContext;
-use crate::prompt::depth_insertion;
 use crate::prompt::depth_insertion::Injection;
-use crate::prompt::history;
-use crate::prompt::lore;
 use crate::prompt::lore::LoreReport;
 use crate::prompt::macros::variables::VariableChanges;
 use crate::prompt::sections::Sections;
-use serde_json::Value;
+use crate::prompt::{card_texts, depth_insertion, history, lore};
 
 /// A finished prompt, and how it came about.
 #[derive(Clone, Debug)]

@@ -1,16 +1,11 @@
 //! Tests of [`super`]: what programs say and hand in.
 
 use super::build;
-use super::tests::count;
-use super::tests::line;
-use super::tests::solo;
-use super::tests::written;
+use super::tests::{count, line, solo, written};
 use crate::conversations::message::MessageRole;
-use crate::llm::tool::AnsweredCall;
-use crate::llm::tool::ToolCall;
+use crate::llm::tool::{AnsweredCall, ToolCall};
 use crate::prompt::blocks::BlockPayload;
-use crate::prompt::context::HistoryLine;
-use crate::prompt::context::PromptContext;
+use crate::prompt::context::{HistoryLine, PromptContext};
 
 fn call(id: &str) -> BlockPayload {
     let call = ToolCall {

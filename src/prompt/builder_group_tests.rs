@@ -2,28 +2,21 @@
 //! preset: in the three modes of their cards, for a turn and for one that is written for a person. One
 //! that is written anew takes a timeline: `tests/it/api/prompts.rs` has it, as its run sends it.
 
+use serde_json::{Value, json};
+
 use super::build;
-use super::tests::count;
-use super::tests::line;
-use super::tests::member;
-use super::tests::solo;
-use super::tests::written;
+use super::tests::{count, line, member, solo, written};
 use crate::conversations::message::MessageRole;
 use crate::ids::MembershipId;
 use crate::llm::request;
-use crate::lore::engine_lorebook::Lorebook;
-use crate::lore::engine_lorebook::LorebookSource;
+use crate::lore::engine_lorebook::{Lorebook, LorebookSource};
 use crate::lore::entry;
-use crate::presets::document::GenerationTrigger;
-use crate::presets::document::PresetEntry;
-use crate::presets::document::PromptPosition;
+use crate::presets::document::{GenerationTrigger, PresetEntry, PromptPosition};
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::context::PromptContext;
 use crate::prompt::lore::LoreInput;
 use crate::spaces::membership::Participation;
 use crate::spaces::space::CardHandlingMode;
-use serde_json::Value;
-use serde_json::json;
 
 const MODES: [(&str, CardHandlingMode); 3] = [
     ("swap", CardHandlingMode::Swap),

@@ -1,10 +1,7 @@
 //! Prompts in which the model writes what a human says.
 
 use super::build;
-use super::tests::count;
-use super::tests::group;
-use super::tests::solo;
-use super::tests::written;
+use super::tests::{count, group, solo, written};
 use crate::ids::MembershipId;
 use crate::presets::document::GenerationTrigger;
 use crate::prompt::context::PromptContext;

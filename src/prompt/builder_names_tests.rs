@@ -1,14 +1,13 @@
 //! Tests of [`super`]: how a model is told who said a line.
 
+use serde_json::json;
+
 use super::build;
-use super::tests::group;
-use super::tests::member;
-use super::tests::solo;
+use super::tests::{group, member, solo};
 use crate::ids::MembershipId;
 use crate::presets::document::NamesBehavior;
 use crate::prompt::blocks::BlockKind;
 use crate::prompt::context::PromptContext;
-use serde_json::json;
 
 /// The name and the text of each line.
 fn lines(mut context: PromptContext, names: NamesBehavior) -> Vec<(Option<String>, String)> {

@@ -1,29 +1,19 @@
 //! Whole prompts.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::PromptContext;
-use super::build;
+use super::{PromptContext, build};
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
 use crate::conversations::message::MessageRole;
-use crate::ids::CharacterId;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::presets::document::GenerationTrigger;
-use crate::presets::document::Preset;
+use crate::ids::{CharacterId, ConversationId, MembershipId, MessageId};
+use crate::presets::document::{GenerationTrigger, Preset};
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::budget::ContextOverflow;
-use crate::prompt::context::HistoryLine;
-use crate::prompt::context::PromptMember;
-use crate::prompt::context::PromptUser;
+use crate::prompt::context::{HistoryLine, PromptMember, PromptUser};
 use crate::prompt::lore::LoreInput;
 use crate::prompt::macros::variables::Variables;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
+use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
 /// A word is a token.

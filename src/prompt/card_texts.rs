@@ -2,18 +2,13 @@
 //!
 //! **Invariant:** `{{char}}` in a card means whoever the card is of, whoever speaks.
 
-use crate::characters::card::Card;
-use crate::characters::card::DepthPrompt;
+use crate::characters::card::{Card, DepthPrompt};
 use crate::ids::CharacterId;
-use crate::prompt::context::PromptContext;
-use crate::prompt::context::PromptMember;
-use crate::prompt::macros::bindings::Bindings;
-use crate::prompt::macros::bindings::BoundText;
+use crate::prompt::context::{PromptContext, PromptMember};
+use crate::prompt::macros::bindings::{Bindings, BoundText};
 use crate::prompt::macros::environment::MacroEnvironment;
 use crate::prompt::macros::expansion::expand;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
+use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
 /// In a prefix or suffix: the name of the field it stands around.

@@ -3,14 +3,14 @@
 //!
 //! **Invariant:** a text whose origin is not known counts as text of every card of the space.
 
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
 use crate::ids::CharacterId;
-use crate::prompt::blocks::BlockKind;
-use crate::prompt::blocks::PromptBlock;
+use crate::prompt::blocks::{BlockKind, PromptBlock};
 use crate::prompt::lore::LoreReport;
 use crate::prompt::prompt_record::SentPrompt;
-use serde::Deserialize;
-use serde::Serialize;
-use std::collections::HashSet;
 
 /// Whether a text comes from a card.
 #[derive(

@@ -1,26 +1,19 @@
 //! All that a prompt is made from.
 
+use std::cell::RefCell;
+
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
 use crate::conversations::message::MessageRole;
-use crate::ids::CharacterId;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::presets::document::GenerationTrigger;
-use crate::presets::document::Preset;
+use crate::ids::{CharacterId, ConversationId, MembershipId, MessageId};
+use crate::presets::document::{GenerationTrigger, Preset};
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
 use crate::prompt::lore::LoreInput;
-use crate::prompt::macros::environment::LastMessages;
-use crate::prompt::macros::environment::MacroEnvironment;
-use crate::prompt::macros::environment::MacroSeed;
+use crate::prompt::macros::environment::{LastMessages, MacroEnvironment, MacroSeed};
 use crate::prompt::macros::variables::Variables;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
+use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
-use std::cell::RefCell;
 
 /// One turn of one speaker, before it is put into words.
 #[derive(Clone, Debug)]

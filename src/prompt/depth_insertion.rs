@@ -45,12 +45,9 @@ fn rank(role: PromptRole) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::Injection;
-    use super::insert;
+    use super::{Injection, insert};
     use crate::llm::request::PromptRole;
-    use crate::prompt::blocks::BlockKind;
-    use crate::prompt::blocks::PromptBlock;
-    use crate::prompt::blocks::to_messages;
+    use crate::prompt::blocks::{BlockKind, PromptBlock, to_messages};
 
     fn lines() -> Vec<PromptBlock> {
         let line = |text: &str| PromptBlock {

@@ -2,6 +2,9 @@
 //!
 //! What a room would remember starts empty: variables, and lore that stays or rests.
 
+use sea_orm::{ConnectionTrait, DbErr};
+use serde_json::Value;
+
 use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::conversations::message::MessageRole;
@@ -9,23 +12,13 @@ use crate::ids::MembershipId;
 use crate::presets::document::GenerationTrigger;
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
-use crate::prompt::context::HistoryLine;
-use crate::prompt::context::PromptContext;
-use crate::prompt::context::PromptMember;
-use crate::prompt::context::PromptUser;
-use crate::prompt::loader;
+use crate::prompt::context::{HistoryLine, PromptContext, PromptMember, PromptUser};
 use crate::prompt::loader::SpeakerContext;
-use crate::prompt::lore_loader;
 use crate::prompt::lore_loader::LoreLoader;
+use crate::prompt::{loader, lore_loader};
 use crate::providers::provider;
-use crate::spaces::membership;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
-use crate::spaces::space;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use serde_json::Value;
+use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
+use crate::spaces::{membership, space};
 
 /// The seat of a person who is alone with a character.
 pub const USER_MEMBERSHIP: MembershipId = MembershipId(1);

@@ -1,15 +1,14 @@
 //! What a character says when it comes in.
 
+use std::cell::RefCell;
+
 use crate::characters::card::Card;
 use crate::clock::Timestamp;
 use crate::ids::ConversationId;
 use crate::prompt::macros::bindings::Bindings;
-use crate::prompt::macros::environment::MacroEnvironment;
-use crate::prompt::macros::environment::MacroSeed;
+use crate::prompt::macros::environment::{MacroEnvironment, MacroSeed};
 use crate::prompt::macros::expansion::expand;
-use crate::prompt::macros::variables::VariableChanges;
-use crate::prompt::macros::variables::Variables;
-use std::cell::RefCell;
+use crate::prompt::macros::variables::{VariableChanges, Variables};
 
 /// Who a greeting is for.
 #[derive(Clone, Copy, Debug)]
@@ -99,13 +98,9 @@ pub fn expand_greetings(
 
 #[cfg(test)]
 mod tests {
-    use super::Card;
-    use super::ConversationId;
-    use super::GreetingAudience;
-    use super::Timestamp;
-    use super::Variables;
-    use super::expand_greetings;
     use serde_json::json;
+
+    use super::{Card, ConversationId, GreetingAudience, Timestamp, Variables, expand_greetings};
 
     fn card() -> Card {
         let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {

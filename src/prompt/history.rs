@@ -6,11 +6,8 @@
 use crate::conversations::message;
 use crate::llm::request::PromptRole;
 use crate::presets::document::NamesBehavior;
-use crate::prompt::blocks::BlockKind;
-use crate::prompt::blocks::BlockOrigin;
-use crate::prompt::blocks::PromptBlock;
-use crate::prompt::context::HistoryLine;
-use crate::prompt::context::PromptContext;
+use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
+use crate::prompt::context::{HistoryLine, PromptContext};
 use crate::prompt::prompt_record::RecordedText;
 
 /// One piece for each line that says or carries anything, oldest first.

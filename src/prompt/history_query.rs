@@ -1,22 +1,15 @@
 //! What a prompt reads of a timeline: as much as fits, however long it is.
 
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect, Select,
+};
+
 use crate::conversations::message;
-use crate::conversations::message::Column;
-use crate::conversations::message::Entity;
-use crate::conversations::message::MessageRole;
-use crate::conversations::message::Visibility;
+use crate::conversations::message::{Column, Entity, MessageRole, Visibility};
 use crate::ids::ConversationId;
 use crate::prompt::budget;
 use crate::prompt::context::ContextLimits;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::PaginatorTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::Select;
 
 /// How many lengths of messages are read at a time.
 const PAGE_SIZE: u64 = 100;

@@ -1,45 +1,29 @@
 //! Loads all a prompt needs: the only I/O of this room.
 
+use std::collections::HashMap;
+
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
+use serde::Deserialize;
+use serde_json::Value;
+
 use crate::characters::card::Card;
 use crate::characters::character;
 use crate::clock::Timestamp;
-use crate::conversations::conversation;
-use crate::conversations::message;
 use crate::conversations::message::MessageRole;
-use crate::ids::CharacterId;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::UserId;
-use crate::presets::document::GenerationTrigger;
-use crate::presets::document::Preset;
+use crate::conversations::{conversation, message};
+use crate::ids::{CharacterId, ConversationId, MembershipId, MessageId, UserId};
+use crate::presets::document::{GenerationTrigger, Preset};
 use crate::presets::resolve;
 use crate::presets::resolve::PresetLayers;
-use crate::prompt::author_note;
 use crate::prompt::author_note::AuthorNote;
 use crate::prompt::blocks::BlockPayload;
-use crate::prompt::context::HistoryLine;
-use crate::prompt::context::PromptContext;
-use crate::prompt::context::PromptMember;
-use crate::prompt::context::PromptUser;
-use crate::prompt::history_query;
+use crate::prompt::context::{HistoryLine, PromptContext, PromptMember, PromptUser};
 use crate::prompt::lore::LoreInput;
-use crate::prompt::lore_loader;
 use crate::prompt::lore_loader::LoreLoader;
-use crate::prompt::macros::variables::VariableMap;
-use crate::prompt::macros::variables::Variables;
-use crate::prompt::space_variable;
+use crate::prompt::macros::variables::{VariableMap, Variables};
+use crate::prompt::{author_note, history_query, lore_loader, space_variable};
 use crate::providers::provider;
-use crate::spaces::membership;
-use crate::spaces::space;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use serde::Deserialize;
-use serde_json::Value;
-use std::collections::HashMap;
+use crate::spaces::{membership, space};
 
 /// Whose turn is to be put into words.
 #[derive(Clone, Copy, Debug)]

@@ -1,42 +1,34 @@
 //! The lore of a turn: which entries enter, and where each stands.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
 use crate::characters::card::Card;
 use crate::ids::LorebookEntryId;
 use crate::import_warning;
 use crate::import_warning::ImportWarning;
 use crate::llm::request::PromptRole;
 use crate::lore::engine;
-use crate::lore::engine_lorebook::InsertionPosition;
-use crate::lore::engine_lorebook::Lorebook;
-use crate::lore::scan_request::MatchTexts;
-use crate::lore::scan_request::ScanRequest;
-use crate::lore::scan_request::ScanSettings;
-use crate::lore::scan_request::ScanSpeaker;
-use crate::lore::scan_request::ScanTrigger;
-use crate::lore::scan_request::ScannedMessage;
-use crate::lore::scan_result::ActivatedEntry;
-use crate::lore::scan_result::EntryRef;
-use crate::lore::scan_result::ScanResult;
+use crate::lore::engine_lorebook::{InsertionPosition, Lorebook};
+use crate::lore::scan_request::{
+    MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
+};
+use crate::lore::scan_result::{ActivatedEntry, EntryRef, ScanResult};
 use crate::lore::timed_effects::TimedEffects;
 use crate::presets::document::GenerationTrigger;
-use crate::prompt::blocks::BlockKind;
-use crate::prompt::blocks::BlockOrigin;
-use crate::prompt::blocks::PromptBlock;
+use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::card_texts;
 use crate::prompt::card_texts::CardTexts;
 use crate::prompt::card_use::CardUse;
 use crate::prompt::context::PromptContext;
 use crate::prompt::macros::bindings::BoundText;
-use crate::prompt::macros::environment::MacroEnvironment;
-use crate::prompt::macros::environment::MacroSeed;
+use crate::prompt::macros::environment::{MacroEnvironment, MacroSeed};
 use crate::prompt::macros::expansion::expand;
 use crate::prompt::macros::random;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Value;
-use std::cell::RefCell;
-use std::collections::HashMap;
-use utoipa::ToSchema;
 
 /// The books whose entries may enter, and what is known of them.
 #[derive(Clone, Debug, Default)]

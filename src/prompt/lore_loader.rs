@@ -1,21 +1,17 @@
 //! Loads the lore of a turn: its books, and what earlier turns left of them.
 
+use sea_orm::{ConnectionTrait, DbErr};
+use serde::Deserialize;
+use serde_json::Value;
+
 use crate::conversations::message::MessageRole;
-use crate::ids::CharacterId;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
+use crate::ids::{CharacterId, ConversationId, MembershipId, SpaceId, UserId};
 use crate::lore::active_lorebooks;
 use crate::lore::scan_request::ScanSettings;
 use crate::lore::timed_effects::TimedEffects;
 use crate::prompt::context::PromptContext;
 use crate::prompt::history_query;
 use crate::prompt::lore::LoreInput;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use serde::Deserialize;
-use serde_json::Value;
 
 /// Where the books of a turn stand.
 #[derive(Clone, Copy, Debug)]

@@ -1,18 +1,15 @@
 //! What is kept of a prompt that was sent: its pieces with their texts, but of what was said only
 //! where it stands in the timeline.
 
-use crate::ids::CharacterId;
-use crate::ids::MessageId;
+use sea_orm::FromJsonQueryResult;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{CharacterId, MessageId};
 use crate::llm::request::PromptRole;
-use crate::prompt::blocks::BlockKind;
-use crate::prompt::blocks::BlockOrigin;
-use crate::prompt::blocks::PromptBlock;
+use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::card_use::CardUse;
 use crate::prompt::lore::LoreReport;
-use sea_orm::FromJsonQueryResult;
-use serde::Deserialize;
-use serde::Serialize;
 
 /// The longest text of a piece that is kept, in bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024;

@@ -3,17 +3,13 @@
 //! **Invariant:** of a conversation the newest [`KEPT`] are there. What was said is in none of them:
 //! it is looked up again, so that a message that is deleted is gone from here too.
 
-use crate::clock::Timestamp;
-use crate::ids::ConversationId;
-use crate::ids::RunId;
-use crate::prompt::prompt_record::SentPrompt;
-use sea_orm::Order;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use sea_orm::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
+use sea_orm::{Order, QueryOrder, QuerySelect, QueryTrait, Set};
+
+use crate::clock::Timestamp;
+use crate::ids::{ConversationId, RunId};
+use crate::prompt::prompt_record::SentPrompt;
 
 /// Of how many runs a conversation keeps what they sent.
 pub const MAX_KEPT: u64 = 50;

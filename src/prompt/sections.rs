@@ -3,18 +3,13 @@
 use crate::characters::card::Card;
 use crate::llm::request::PromptRole;
 use crate::lore::engine_lorebook::InsertionPosition;
-use crate::presets::document::ExampleMessagesMode;
-use crate::presets::document::PresetEntry;
-use crate::presets::document::PromptSlot;
-use crate::prompt::blocks::BlockKind;
-use crate::prompt::blocks::PromptBlock;
-use crate::prompt::card_texts::CardTexts;
-use crate::prompt::card_texts::EXAMPLE_MARK;
+use crate::presets::document::{ExampleMessagesMode, PresetEntry, PromptSlot};
+use crate::prompt::blocks::{BlockKind, PromptBlock};
+use crate::prompt::card_texts::{CardTexts, EXAMPLE_MARK};
 use crate::prompt::card_use::CardUse;
 use crate::prompt::context::PromptContext;
 use crate::prompt::lore::PromptLore;
-use crate::prompt::macros::bindings::Bindings;
-use crate::prompt::macros::bindings::BoundText;
+use crate::prompt::macros::bindings::{Bindings, BoundText};
 use crate::prompt::macros::environment::MacroEnvironment;
 use crate::prompt::macros::expansion::expand;
 

@@ -1,19 +1,13 @@
 //! Shows what a run sent, with the texts of its messages as they read now.
 
-use crate::conversations::message;
-use crate::conversations::swipe;
-use crate::ids::MessageId;
-use crate::ids::RunId;
-use crate::prompt::prompt_record::RecordedText;
-use crate::prompt::prompt_record::SentPrompt;
-use crate::prompt::prompt_record::TextState;
-use crate::prompt::run_prompt;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
 use std::collections::HashMap;
+
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
+
+use crate::conversations::{message, swipe};
+use crate::ids::{MessageId, RunId};
+use crate::prompt::prompt_record::{RecordedText, SentPrompt, TextState};
+use crate::prompt::run_prompt;
 
 /// How many messages are asked for at a time.
 const PAGE_SIZE: usize = 1_000;

@@ -1,11 +1,12 @@
 //! Table `space_variables`: what macros remember for all conversations of a space, a row each, so
 //! that two of them which end a turn at once lose nothing of each other's.
 
-use crate::ids::SpaceId;
-use crate::prompt::macros::variables::VariableMap;
 use sea_orm::Set;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::OnConflict;
+
+use crate::ids::SpaceId;
+use crate::prompt::macros::variables::VariableMap;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "space_variables")]

@@ -1,6 +1,10 @@
 //! What the shelf holds before anybody puts something on it: the demo model, and the provider that
 //! the environment describes. And whether all that is on it can be opened.
 
+use anyhow::Context;
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
+use serde_json::json;
+
 use crate::clock::Timestamp;
 use crate::config::EnvironmentProvider;
 use crate::db::backend;
@@ -9,16 +13,7 @@ use crate::llm::registry::ProviderKind;
 use crate::llm::secret::Secret;
 use crate::providers::encryption::SecretCipher;
 use crate::providers::provider;
-use crate::providers::provider::NewProvider;
-use crate::providers::provider::ProviderChange;
-use anyhow::Context;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use serde_json::json;
+use crate::providers::provider::{NewProvider, ProviderChange};
 
 const DEMO_NAME: &str = "Demo";
 const ENVIRONMENT_NAME: &str = "environment";

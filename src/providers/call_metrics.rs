@@ -1,24 +1,20 @@
 //! Counts the calls of models: each is a provider's own stream with somebody who listens along.
 
-use crate::llm::delta::Delta;
-use crate::llm::delta::TokenUsage;
-use crate::llm::error::LlmError;
-use crate::llm::provider::Capability;
-use crate::llm::provider::DeltaStream;
-use crate::llm::provider::Provider;
-use crate::llm::request::Request;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
 use async_trait::async_trait;
-use futures::Stream;
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::Context;
-use std::task::Poll;
-use std::task::ready;
+
+use crate::llm::delta::{Delta, TokenUsage};
+use crate::llm::error::LlmError;
+use crate::llm::provider::{Capability, DeltaStream, Provider};
+use crate::llm::request::Request;
 
 /// Calls and tokens by kind of provider. Cloning gives another handle on the same figures.
 #[derive(Clone, Default)]

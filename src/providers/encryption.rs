@@ -3,25 +3,22 @@
 //! **Invariant:** what was sealed for one row opens for no other, so swapping two columns in the
 //! database gives nobody another's key.
 
-use crate::key_derivation;
-use crate::llm::secret::Secret;
+use std::fs;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::sync::Arc;
+
 use anyhow::Context;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use chacha20poly1305::Key;
-use chacha20poly1305::XChaCha20Poly1305;
-use chacha20poly1305::XNonce;
-use chacha20poly1305::aead::Aead;
-use chacha20poly1305::aead::KeyInit;
-use chacha20poly1305::aead::Payload;
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use rand::TryRng;
 use rand::rngs::SysRng;
-use std::fs;
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
-use std::io::Write;
-use std::path::Path;
-use std::sync::Arc;
+
+use crate::key_derivation;
+use crate::llm::secret::Secret;
 
 /// The form of what is stored; another form would be another word.
 const FORMAT_PREFIX: &str = "v1:";
@@ -154,11 +151,10 @@ fn fill_random(bytes: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::DecryptError;
-    use super::SECRET_FILE;
-    use super::SecretCipher;
-    use crate::llm::secret::Secret;
     use std::fs;
+
+    use super::{DecryptError, SECRET_FILE, SecretCipher};
+    use crate::llm::secret::Secret;
 
     #[test]
     fn an_encrypted_key_decrypts_in_its_context() {

@@ -1,24 +1,19 @@
 //! Table `llm_providers`: models' endpoints, with sealed keys.
 
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::{Expr, LockType};
+use sea_orm::{IntoActiveModel, QueryOrder, QuerySelect};
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::ids::ProviderId;
 use crate::llm::provider_options::ProviderOptions;
-use crate::llm::registry::ProviderKind;
-use crate::llm::registry::ProviderSpec;
+use crate::llm::registry::{ProviderKind, ProviderSpec};
 use crate::llm::secret::Secret;
-use crate::providers::encryption::DecryptError;
-use crate::providers::encryption::SecretCipher;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::LockType;
-use serde::Serialize;
-use utoipa::ToSchema;
+use crate::providers::encryption::{DecryptError, SecretCipher};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "llm_providers")]

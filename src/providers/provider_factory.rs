@@ -1,13 +1,12 @@
 //! From a row of `llm_providers` to somebody who answers.
 
-use crate::llm::provider::Provider;
-use crate::llm::registry::ProviderRegistry;
-use crate::llm::registry::RegistryError;
-use crate::providers::call_metrics::ProviderMetrics;
-use crate::providers::encryption::DecryptError;
-use crate::providers::encryption::SecretCipher;
-use crate::providers::provider;
 use std::sync::Arc;
+
+use crate::llm::provider::Provider;
+use crate::llm::registry::{ProviderRegistry, RegistryError};
+use crate::providers::call_metrics::ProviderMetrics;
+use crate::providers::encryption::{DecryptError, SecretCipher};
+use crate::providers::provider;
 
 /// Opens sealed keys and builds providers. Cloning gives another handle on the same parts.
 #[derive(Clone)]

@@ -4,14 +4,14 @@
 //! before the one that it follows. It is parked for a moment then, and what comes after it too;
 //! if the missing one does not come, listeners get the gap and ask again.
 
+use std::sync::Arc;
+
+use uuid::Uuid;
+
 use crate::ids::ConversationId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Payload;
-use crate::realtime::event::StreamBoundary;
+use crate::realtime::event::{Envelope, Payload, StreamBoundary};
 use crate::realtime::outbox::Outbox;
 use crate::realtime::topic::Topic;
-use std::sync::Arc;
-use uuid::Uuid;
 
 /// Envelopes that wait for one that is missing.
 const MAX_REORDERED: usize = 64;

@@ -1,18 +1,15 @@
 //! What listeners of a topic get when several nodes tell of one conversation.
 
-use super::Channel;
-use super::DatabasePosition;
-use super::MAX_REORDERED;
-use crate::ids::ConversationId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Payload;
-use crate::realtime::event::StreamBoundary;
-use crate::realtime::outbox::NextItem;
-use crate::realtime::outbox::Outbox;
-use crate::realtime::topic::Topic;
-use proptest::prelude::*;
 use std::sync::Arc;
+
+use proptest::prelude::*;
 use uuid::Uuid;
+
+use super::{Channel, DatabasePosition, MAX_REORDERED};
+use crate::ids::ConversationId;
+use crate::realtime::event::{Envelope, Payload, StreamBoundary};
+use crate::realtime::outbox::{NextItem, Outbox};
+use crate::realtime::topic::Topic;
 
 const HERE: ConversationId = ConversationId(7);
 const RUN: Uuid = Uuid::from_u128(1);

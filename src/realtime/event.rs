@@ -1,15 +1,11 @@
 //! What travels: an envelope, encoded once for all who hear it.
 
-use crate::ids::ApiKeyId;
-use crate::ids::ConversationId;
-use crate::ids::SessionId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::realtime::topic::Topic;
 use bytestring::ByteString;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+use crate::ids::{ApiKeyId, ConversationId, SessionId, SpaceId, UserId};
+use crate::realtime::topic::Topic;
 
 /// A room's event: declared where it happens, read by clients alone.
 pub trait Event: Serialize {

@@ -8,21 +8,20 @@
 //! With several nodes a [`Bus`] stands behind [`Hub::publish`]: it passes on what is published
 //! here, and [`Hub::publish_here`] takes in what other nodes passed on. Listeners do not notice.
 
-use crate::ids::ConversationId;
-use crate::ids::UserId;
-use crate::realtime::channel::Channel;
-use crate::realtime::channel::DatabasePosition;
+use std::sync::Arc;
+
+use dashmap::{DashMap, Entry};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::ids::{ConversationId, UserId};
+use crate::realtime::channel::{Channel, DatabasePosition};
 use crate::realtime::cluster::bus::ClusterBus;
 use crate::realtime::cluster::message::MessageBody;
 use crate::realtime::event::Envelope;
 use crate::realtime::metrics::HubMetrics;
 use crate::realtime::outbox::Outbox;
 use crate::realtime::topic::Topic;
-use dashmap::DashMap;
-use dashmap::Entry;
-use parking_lot::Mutex;
-use std::sync::Arc;
-use tokio::sync::Notify;
 
 /// The loudspeaker of this node. Cloning gives another handle on the same one.
 #[derive(Clone, Default)]
@@ -191,18 +190,15 @@ impl Hub {
 
 #[cfg(test)]
 mod tests {
-    use super::Hub;
-    use crate::ids::ConversationId;
-    use crate::ids::SpaceId;
-    use crate::realtime::event::Envelope;
-    use crate::realtime::event::Event;
-    use crate::realtime::event::Payload;
-    use crate::realtime::outbox::MAX_QUEUED_BYTES;
-    use crate::realtime::outbox::NextItem;
-    use crate::realtime::outbox::Outbox;
-    use crate::realtime::topic::Topic;
-    use serde::Serialize;
     use std::sync::Arc;
+
+    use serde::Serialize;
+
+    use super::Hub;
+    use crate::ids::{ConversationId, SpaceId};
+    use crate::realtime::event::{Envelope, Event, Payload};
+    use crate::realtime::outbox::{MAX_QUEUED_BYTES, NextItem, Outbox};
+    use crate::realtime::topic::Topic;
 
     #[derive(Serialize)]
     struct Tick {

@@ -1,10 +1,11 @@
 //! What passes the loudspeaker: one atomic addition for each envelope, and no lock.
 
-use crate::realtime::event::Payload;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
+
+use crate::realtime::event::Payload;
 
 /// The figures of a hub.
 pub struct HubMetrics {

@@ -10,17 +10,16 @@
 //! **Invariant:** what one topic sends leaves in the order in which it came, and of a conversation
 //! that lost something nothing more leaves until [`Outbox::forget`].
 
-use crate::ids::ConversationId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Payload;
-use crate::realtime::event::SocketControl;
-use crate::realtime::event::StreamDelta;
-use crate::realtime::topic::Topic;
-use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use uuid::Uuid;
+
+use crate::ids::ConversationId;
+use crate::realtime::event::{Envelope, Payload, SocketControl, StreamDelta};
+use crate::realtime::topic::Topic;
 
 /// Bytes that may wait. One envelope alone may be larger: a long message must get through.
 pub const MAX_QUEUED_BYTES: usize = 256 * 1024;

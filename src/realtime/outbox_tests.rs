@@ -1,22 +1,15 @@
 //! Tests of the outbox: what is merged, what is dropped, what never is.
 
-use super::MAX_QUEUED_BYTES;
-use super::NextItem;
-use super::Outbox;
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Event;
-use crate::realtime::event::Payload;
-use crate::realtime::event::SocketControl;
-use crate::realtime::event::StreamDelta;
-use crate::realtime::event::utf16_len;
-use crate::realtime::topic::Topic;
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde::Serialize;
-use std::sync::Arc;
 use uuid::Uuid;
+
+use super::{MAX_QUEUED_BYTES, NextItem, Outbox};
+use crate::ids::{ConversationId, SpaceId, UserId};
+use crate::realtime::event::{Envelope, Event, Payload, SocketControl, StreamDelta, utf16_len};
+use crate::realtime::topic::Topic;
 
 #[derive(Serialize)]
 struct Note {

@@ -3,27 +3,24 @@
 //! Nothing of it is stored. Changes are gathered for a moment before they are told, for everyone
 //! who comes or goes is told to everyone who is there.
 
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::realtime::cluster::signal::ClusterSignal;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Event;
-use crate::realtime::hub::Hub;
-use crate::realtime::remote_presence::REPORT_INTERVAL;
-use crate::realtime::remote_presence::RemotePresence;
-use crate::realtime::topic::Topic;
-use crate::shutdown::Shutdown;
-use parking_lot::Mutex;
-use serde::Deserialize;
-use serde::Serialize;
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 use uuid::Uuid;
+
+use crate::ids::{ConversationId, MembershipId};
+use crate::realtime::cluster::signal::ClusterSignal;
+use crate::realtime::event::{Envelope, Event};
+use crate::realtime::hub::Hub;
+use crate::realtime::remote_presence::{REPORT_INTERVAL, RemotePresence};
+use crate::realtime::topic::Topic;
+use crate::shutdown::Shutdown;
 
 /// Between two tellings; the first change after a quiet time is told at once.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(250);
@@ -302,18 +299,15 @@ impl Presence {
 
 #[cfg(test)]
 mod tests {
-    use super::Presence;
-    use super::PresenceState;
-    use super::PresenceTable;
-    use crate::ids::ConversationId;
-    use crate::ids::MembershipId;
+    use proptest::prelude::*;
+
+    use super::{Presence, PresenceState, PresenceTable};
+    use crate::ids::{ConversationId, MembershipId};
     use crate::realtime::event::Payload;
     use crate::realtime::hub::Hub;
-    use crate::realtime::outbox::NextItem;
-    use crate::realtime::outbox::Outbox;
+    use crate::realtime::outbox::{NextItem, Outbox};
     use crate::realtime::topic::Topic;
     use crate::shutdown::Shutdown;
-    use proptest::prelude::*;
 
     const HERE: ConversationId = ConversationId(7);
     const ANN: MembershipId = MembershipId(1);

@@ -3,13 +3,14 @@
 //! A node tells all of it again and again; one of which nothing is heard for [`EXPIRY`] is dead,
 //! and nobody is with it.
 
-use crate::ids::ConversationId;
-use crate::realtime::presence::PresentMember;
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
+
 use tokio::time::Instant;
 use uuid::Uuid;
+
+use crate::ids::ConversationId;
+use crate::realtime::presence::PresentMember;
 
 /// How often a node tells who is with it.
 pub const REPORT_INTERVAL: Duration = Duration::from_secs(4);
@@ -88,15 +89,14 @@ impl RemotePresence {
 
 #[cfg(test)]
 mod tests {
-    use super::EXPIRY;
-    use super::RemotePresence;
-    use crate::ids::ConversationId;
-    use crate::ids::MembershipId;
-    use crate::realtime::presence::PresenceState;
-    use crate::realtime::presence::PresentMember;
     use std::time::Duration;
+
     use tokio::time::Instant;
     use uuid::Uuid;
+
+    use super::{EXPIRY, RemotePresence};
+    use crate::ids::{ConversationId, MembershipId};
+    use crate::realtime::presence::{PresenceState, PresentMember};
 
     const HERE: ConversationId = ConversationId(7);
     const THERE: ConversationId = ConversationId(8);

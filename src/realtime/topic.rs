@@ -1,10 +1,8 @@
 //! What one can listen to.
 
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ConversationId, SpaceId, UserId};
 
 /// A channel of the loudspeaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,25 +2,22 @@
 //!
 //! Time is the house's [`Clock`], so a test that sets the clock decides when typing expires.
 
-use crate::clock::Clock;
-use crate::clock::Timestamp;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::UserId;
-use crate::realtime::cluster::signal::ClusterSignal;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Event;
-use crate::realtime::hub::Hub;
-use crate::realtime::topic::Topic;
-use crate::shutdown::Shutdown;
-use parking_lot::Mutex;
-use serde::Deserialize;
-use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use utoipa::ToSchema;
+
+use crate::clock::{Clock, Timestamp};
+use crate::ids::{ConversationId, MembershipId, UserId};
+use crate::realtime::cluster::signal::ClusterSignal;
+use crate::realtime::event::{Envelope, Event};
+use crate::realtime::hub::Hub;
+use crate::realtime::topic::Topic;
+use crate::shutdown::Shutdown;
 
 /// How long one word of typing holds.
 pub const EXPIRY: Duration = Duration::from_secs(6);
@@ -190,18 +187,12 @@ impl Typing {
 
 #[cfg(test)]
 mod tests {
-    use super::Typing;
-    use super::TypingKey;
-    use super::TypingUsers;
-    use crate::clock::Clock;
-    use crate::clock::Timestamp;
-    use crate::ids::ConversationId;
-    use crate::ids::MembershipId;
-    use crate::ids::UserId;
+    use super::{Typing, TypingKey, TypingUsers};
+    use crate::clock::{Clock, Timestamp};
+    use crate::ids::{ConversationId, MembershipId, UserId};
     use crate::realtime::event::Payload;
     use crate::realtime::hub::Hub;
-    use crate::realtime::outbox::NextItem;
-    use crate::realtime::outbox::Outbox;
+    use crate::realtime::outbox::{NextItem, Outbox};
     use crate::realtime::topic::Topic;
     use crate::shutdown::Shutdown;
 

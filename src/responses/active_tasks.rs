@@ -1,10 +1,10 @@
 //! The turns of this node, and the word that one of them must end.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use dashmap::DashMap;
 use parking_lot::Mutex;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -131,9 +131,7 @@ impl Drop for ActiveTaskGuard {
 
 #[cfg(test)]
 mod tests {
-    use super::ActiveTasks;
-    use super::CancelHandle;
-    use super::ResponseCancelReason;
+    use super::{ActiveTasks, CancelHandle, ResponseCancelReason};
 
     #[test]
     fn a_task_registered_after_close_is_canceled() {

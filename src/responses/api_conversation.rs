@@ -1,14 +1,12 @@
 //! Table `api_conversations`: a log of items that responses read and add to. Not a room.
 
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::{Expr, ExprTrait};
+use serde_json::{Value, json};
+
 use crate::clock::Timestamp;
 use crate::ids::UserId;
-use crate::responses::api_conversation_item;
-use crate::responses::item;
-use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use serde_json::Value;
-use serde_json::json;
+use crate::responses::{api_conversation_item, item};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "api_conversations")]

@@ -1,14 +1,13 @@
 //! Table `api_conversation_items`: the items of a conversation, by their position.
 
-use crate::responses::object_ids;
-use sea_orm::ActiveValue::Set;
-use sea_orm::Order;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use sea_orm::entity::prelude::*;
-use serde_json::Value;
 use std::collections::HashSet;
+
+use sea_orm::ActiveValue::Set;
+use sea_orm::entity::prelude::*;
+use sea_orm::{Order, QueryOrder, QuerySelect, QueryTrait};
+use serde_json::Value;
+
+use crate::responses::object_ids;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "api_conversation_items")]

@@ -3,32 +3,25 @@
 //! **Invariant:** nothing is stored. The summary leaves the house sealed for the one who asked, and
 //! opens for nobody else.
 
+use sea_orm::DbErr;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
 use crate::clock::Timestamp;
 use crate::generation::call_limits::CallLimits;
 use crate::generation::model_call;
-use crate::generation::outcome::CallEnd;
-use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::ModelOutput;
+use crate::generation::outcome::{CallEnd, FailureCode, ModelOutput};
 use crate::ids::UserId;
 use crate::llm::secret::Secret;
 use crate::providers::encryption::SecretCipher;
 use crate::responses::active_tasks::CancelHandle;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::history;
-use crate::responses::object_ids;
-use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::request::CreateResponse;
-use crate::responses::response_document::ResponseUsage;
-use crate::responses::response_document::seconds;
+use crate::responses::response_document::{ResponseUsage, seconds};
 use crate::responses::services::ResponseServices;
-use crate::responses::usage;
-use sea_orm::DbErr;
-use serde_json::Value;
-use serde_json::json;
-use tokio::time::Instant;
-use tokio::time::timeout_at;
+use crate::responses::{history, object_ids, preparation, usage};
 
 /// The longest summary, in bytes. Sealed, it is still shorter than what an item may hold.
 const MAX_SUMMARY_BYTES: usize = 1024 * 1024;
@@ -237,12 +230,12 @@ fn decrypt_all(
 
 #[cfg(test)]
 mod tests {
-    use super::encrypt;
-    use super::expand_summaries;
+    use serde_json::json;
+
+    use super::{encrypt, expand_summaries};
     use crate::ids::UserId;
     use crate::providers::encryption::SecretCipher;
     use crate::responses::error::ResponseEngineError;
-    use serde_json::json;
 
     #[test]
     fn a_summary_becomes_a_developers_message_in_its_place() {

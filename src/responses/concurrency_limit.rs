@@ -1,10 +1,12 @@
 //! The bulkhead: so many responses at once on this node, and of them a share for one person. Rooms
 //! have places of their own, so that programs cannot starve them.
 
-use crate::ids::UserId;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::ids::UserId;
 
 /// The places of this node. Cloning gives another handle on the same ones.
 #[derive(Clone)]
@@ -79,8 +81,7 @@ impl Drop for ConcurrencyPermit {
 
 #[cfg(test)]
 mod tests {
-    use super::ConcurrencyLimit;
-    use super::LimitReached;
+    use super::{ConcurrencyLimit, LimitReached};
     use crate::ids::UserId;
 
     #[test]

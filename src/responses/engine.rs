@@ -1,42 +1,33 @@
 //! The verbs of the room: what doors call.
 
+use std::collections::HashSet;
+
+use sea_orm::{DbErr, SqlErr};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio_util::sync::DropGuard;
+
 use crate::clock::Timestamp;
 use crate::generation::usage;
 use crate::ids::UserId;
 use crate::responses::active_tasks::CancelHandle;
-use crate::responses::compaction;
-use crate::responses::concurrency_limit::ConcurrencyPermit;
-use crate::responses::concurrency_limit::LimitReached;
+use crate::responses::concurrency_limit::{ConcurrencyPermit, LimitReached};
 use crate::responses::engine_event::EngineEvent;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::event;
-use crate::responses::event_stream;
 use crate::responses::event_stream::EventReceiver;
 use crate::responses::fold::Fold;
-use crate::responses::history;
-use crate::responses::item;
 use crate::responses::item::ItemDirection;
-use crate::responses::mcp;
-use crate::responses::object_ids;
-use crate::responses::pending_tool_calls;
-use crate::responses::preparation;
 use crate::responses::preparation::PreparedResponse;
-use crate::responses::queue;
 use crate::responses::recorder::Recorder;
 use crate::responses::request::CreateResponse;
-use crate::responses::response;
 use crate::responses::response::ResponseStatus;
 use crate::responses::response_document::ResponseHeader;
-use crate::responses::response_task;
-use crate::responses::response_task::ResponseOutput;
-use crate::responses::response_task::TaskOutcome;
+use crate::responses::response_task::{ResponseOutput, TaskOutcome};
 use crate::responses::services::ResponseServices;
-use sea_orm::DbErr;
-use sea_orm::SqlErr;
-use serde_json::Value;
-use std::collections::HashSet;
-use tokio::sync::oneshot;
-use tokio_util::sync::DropGuard;
+use crate::responses::{
+    compaction, event, event_stream, history, item, mcp, object_ids, pending_tool_calls,
+    preparation, queue, response, response_task,
+};
 
 /// The room behind its doors. Cloning gives another handle on the same one.
 #[derive(Clone)]

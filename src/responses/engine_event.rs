@@ -1,10 +1,10 @@
 //! What can happen in a turn, as the fold is told it.
 
+use serde_json::Value;
+
 use crate::clock::Timestamp;
 use crate::responses::fold_calls::CallItem;
-use crate::responses::response_document::ResponseError;
-use crate::responses::response_document::ResponseUsage;
-use serde_json::Value;
+use crate::responses::response_document::{ResponseError, ResponseUsage};
 
 /// What can happen.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,9 @@
 //! Why a response is not begun, shown or changed. Doors put it into their words.
 
+use sea_orm::DbErr;
+
 use crate::responses::mcp_approvals::ApprovalError;
 use crate::responses::pending_tool_calls::ToolOutputError;
-use sea_orm::DbErr;
 
 /// A refusal; nothing was written.
 #[derive(Debug, thiserror::Error)]

@@ -2,12 +2,12 @@
 //!
 //! **Invariant:** an event is here before anybody is shown it, as it will be shown.
 
-use crate::responses::fold::StreamEvent;
 use sea_orm::ActiveValue::Set;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+use sea_orm::{QueryOrder, QuerySelect};
 use serde_json::Value;
+
+use crate::responses::fold::StreamEvent;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "response_events")]

@@ -3,10 +3,11 @@
 //! **Invariant:** putting something in only takes memory, so a model is never kept waiting. How much
 //! that can be is bounded by the longest text that a turn may have.
 
-use crate::responses::engine_event::EngineEvent;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+use crate::responses::engine_event::EngineEvent;
 
 /// The inbox of one turn.
 #[derive(Default)]
@@ -90,9 +91,10 @@ impl EventQueue {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::EventQueue;
     use crate::responses::engine_event::EngineEvent;
-    use futures::FutureExt;
 
     #[tokio::test]
     async fn the_queue_is_flushed_when_the_last_batch_is_marked() {

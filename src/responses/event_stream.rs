@@ -4,12 +4,14 @@
 //! behind than [`MAX_BEHIND`] when more comes is let go, and the turn is told how its reader went.
 //! What comes at once, however much, lets nobody go who has read what came before it.
 
-use crate::responses::fold::StreamEvent;
-use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+use crate::responses::fold::StreamEvent;
 
 /// So many bytes may wait for a reader.
 pub const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
@@ -138,10 +140,10 @@ impl Drop for EventReceiver {
 
 #[cfg(test)]
 mod tests {
-    use super::MAX_BUFFERED_BYTES;
-    use super::channel;
-    use crate::responses::fold::StreamEvent;
     use tokio_util::sync::CancellationToken;
+
+    use super::{MAX_BUFFERED_BYTES, channel};
+    use crate::responses::fold::StreamEvent;
 
     fn event(seq: i64, n_bytes: usize) -> StreamEvent {
         StreamEvent {

@@ -1,19 +1,14 @@
 //! Ends a response that nobody works on here: one that waits, or whose node is gone or slow.
 
+use sea_orm::{ConnectionTrait, DbErr};
+
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::responses::engine_event::EngineEvent;
-use crate::responses::engine_event::ResponseEnd;
-use crate::responses::engine_event::ResponseOutcome;
-use crate::responses::event;
+use crate::responses::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::responses::fold::Fold;
-use crate::responses::item;
 use crate::responses::item::ItemDirection;
-use crate::responses::queue;
-use crate::responses::response;
 use crate::responses::response::ResponseStatus;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
+use crate::responses::{event, item, queue, response};
 
 /// Ends it as it was seen in `row`. What it put out so far is kept, its open item incomplete.
 /// `false`: it has moved meanwhile.

@@ -5,22 +5,17 @@
 //! there is one terminal event, and all deltas of a part in order are its text. Pure: ids are minted,
 //! nothing else is asked.
 
-use crate::responses::engine_event::Completeness;
-use crate::responses::engine_event::EngineEvent;
-use crate::responses::engine_event::ResponseEnd;
-use crate::responses::engine_event::ResponseOutcome;
+use std::mem;
+
+use serde_json::{Value, json};
+
+use crate::responses::engine_event::{Completeness, EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::responses::fold_calls;
 use crate::responses::fold_calls::CallItem;
 use crate::responses::fold_speaker::SpeakerTag;
-use crate::responses::fold_text::OpenText;
-use crate::responses::fold_text::TextKind;
+use crate::responses::fold_text::{OpenText, TextKind};
 use crate::responses::response::ResponseStatus;
-use crate::responses::response_document::ResponseHeader;
-use crate::responses::response_document::ResponseState;
-use crate::responses::response_document::document;
-use serde_json::Value;
-use serde_json::json;
-use std::mem;
+use crate::responses::response_document::{ResponseHeader, ResponseState, document};
 
 /// One event, numbered and put into letters: from here on it is only handed on.
 #[derive(Clone, Debug, PartialEq, Eq)]

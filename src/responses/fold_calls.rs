@@ -1,12 +1,11 @@
 //! The groups of calls: which events tell of them, between the `added` and the `done` of their item.
 //! Pure.
 
+use serde_json::{Map, Value, json};
+
 use crate::responses::engine_event::Completeness;
 use crate::responses::object_ids;
 use crate::responses::pending_tool_calls::SERVER_TOOL_PREFIX;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 /// A call that a client runs, or a receipt of ours, as the fold is given it: without id and status.
 pub type CallItem = Value;

@@ -1,29 +1,17 @@
 //! The laws of the one fold, for whatever may happen: order, numbers, and that everybody is told the
 //! same.
 
-use super::EngineEvent;
-use super::Fold;
-use super::ResponseOutcome;
-use super::StreamEvent;
-use super::tests::call;
-use super::tests::finished;
-use super::tests::fold;
-use super::tests::run;
-use super::tests::server_tool_call;
-use super::tests::text_delta;
+use proptest::prelude::{Just, Strategy, prop_assert, prop_assert_eq};
+use proptest::sample::Index;
+use proptest::{prop_oneof, proptest};
+use regex::Regex;
+use serde_json::{Value, json};
+
+use super::tests::{call, finished, fold, run, server_tool_call, text_delta};
+use super::{EngineEvent, Fold, ResponseOutcome, StreamEvent};
 use crate::responses::engine_event::Completeness;
 use crate::responses::response::ResponseStatus;
 use crate::responses::response_document::ResponseError;
-use proptest::prelude::Just;
-use proptest::prelude::Strategy;
-use proptest::prelude::prop_assert;
-use proptest::prelude::prop_assert_eq;
-use proptest::prop_oneof;
-use proptest::proptest;
-use proptest::sample::Index;
-use regex::Regex;
-use serde_json::Value;
-use serde_json::json;
 
 fn read(events: &[StreamEvent]) -> Vec<Value> {
     let read = |it: &StreamEvent| serde_json::from_str(&it.json).unwrap();

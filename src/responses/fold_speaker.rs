@@ -49,17 +49,13 @@ impl SpeakerTag {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Map, Value, json};
+
     use crate::clock::Timestamp;
-    use crate::responses::engine_event::EngineEvent;
-    use crate::responses::engine_event::ResponseEnd;
-    use crate::responses::engine_event::ResponseOutcome;
-    use crate::responses::fold::Fold;
-    use crate::responses::fold::StreamEvent;
+    use crate::responses::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
+    use crate::responses::fold::{Fold, StreamEvent};
     use crate::responses::response::ResponseStatus;
     use crate::responses::response_document::ResponseHeader;
-    use serde_json::Map;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn header() -> ResponseHeader {
         ResponseHeader {

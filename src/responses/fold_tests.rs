@@ -1,19 +1,11 @@
 //! The laws of the one fold, by examples: order, and what each ending leaves.
 
-use super::Completeness;
-use super::EngineEvent;
-use super::Fold;
-use super::ResponseEnd;
-use super::ResponseOutcome;
-use super::StreamEvent;
+use serde_json::{Map, Value, json};
+
+use super::{Completeness, EngineEvent, Fold, ResponseEnd, ResponseOutcome, StreamEvent};
 use crate::clock::Timestamp;
 use crate::responses::response::ResponseStatus;
-use crate::responses::response_document::ResponseError;
-use crate::responses::response_document::ResponseHeader;
-use crate::responses::response_document::ResponseUsage;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use crate::responses::response_document::{ResponseError, ResponseHeader, ResponseUsage};
 
 pub fn fold(status: ResponseStatus) -> Fold {
     let header = ResponseHeader {

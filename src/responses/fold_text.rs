@@ -1,9 +1,10 @@
 //! The groups of texts: messages and what is thought, part by part. Pure.
 
-use crate::responses::object_ids;
-use serde_json::Value;
-use serde_json::json;
 use std::mem;
+
+use serde_json::{Value, json};
+
+use crate::responses::object_ids;
 
 /// What a part of a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,23 +1,16 @@
 //! What a response goes on from: the chain of those before it, or its conversation.
 
-use crate::ids::UserId;
-use crate::responses::api_conversation;
-use crate::responses::api_conversation_item;
-use crate::responses::error::ResponseEngineError;
-use crate::responses::item;
-use crate::responses::response;
-use crate::responses::response::ResponseStatus;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbBackend;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::Statement;
 use sea_orm::sea_query::Query;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbBackend, DbErr, EntityTrait, QueryFilter, QueryOrder,
+    QuerySelect, Statement,
+};
 use serde_json::Value;
+
+use crate::ids::UserId;
+use crate::responses::error::ResponseEngineError;
+use crate::responses::response::ResponseStatus;
+use crate::responses::{api_conversation, api_conversation_item, item, response};
 
 /// Input and output of a response and of all before it, oldest first. Deleted ones are still what
 /// the others said it after.

@@ -1,12 +1,14 @@
 //! Table `response_items`: what a response was given and what it put out, in order.
 
-use crate::responses::object_ids;
+use std::collections::HashSet;
+
 use sea_orm::ActiveValue::Set;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::StringLen;
 use serde_json::Value;
-use std::collections::HashSet;
+
+use crate::responses::object_ids;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "response_items")]
@@ -116,9 +118,11 @@ pub async fn list_for_response(
 
 #[cfg(test)]
 mod tests {
-    use super::make_ids_unique;
-    use serde_json::json;
     use std::collections::HashSet;
+
+    use serde_json::json;
+
+    use super::make_ids_unique;
 
     #[test]
     fn a_duplicate_id_becomes_another_with_the_same_prefix() {

@@ -3,6 +3,12 @@
 //! **Invariant:** what opens a server is stored only sealed, and only while a response waits or runs in
 //! the background.
 
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use crate::ids::UserId;
 use crate::llm::secret::Secret;
 use crate::providers::encryption::SecretCipher;
@@ -11,19 +17,11 @@ use crate::responses::mcp_approvals;
 use crate::responses::mcp_approvals::ApprovedCall;
 use crate::responses::services::ResponseServices;
 use crate::responses::tool_config::ToolConfig;
-use crate::tools::mcp::policy::ApprovalPolicy;
-use crate::tools::mcp::policy::ToolFilter;
-use crate::tools::mcp::server::Credentials;
-use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
+use crate::tools::mcp::server::{Credentials, McpServer};
 use crate::tools::mcp::sessions::McpSessions;
 use crate::tools::mcp::tool_cache::McpToolCache;
 use crate::tools::mcp::tool_info::McpTool;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::collections::HashMap;
-use std::sync::Arc;
 
 /// What opens the servers of a request, by their labels.
 pub type ServerCredentials = BTreeMap<String, Credentials>;
@@ -155,9 +153,7 @@ fn encryption_context(id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::ServerCredentials;
-    use super::decrypt;
-    use super::encrypt;
+    use super::{ServerCredentials, decrypt, encrypt};
     use crate::providers::encryption::SecretCipher;
     use crate::tools::mcp::server::Credentials;
 

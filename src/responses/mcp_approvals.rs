@@ -1,9 +1,10 @@
 //! Calls of tools elsewhere that somebody must agree to: whoever goes on answers all that is pending.
 //! Pure.
 
+use serde_json::Value;
+
 use crate::responses::error::ResponseEngineError;
 use crate::responses::pending_tool_calls::is_incomplete;
-use serde_json::Value;
 
 /// A call that somebody has agreed to, exactly as it was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,12 +115,10 @@ fn approved_call(request: &Value) -> ApprovedCall {
 
 #[cfg(test)]
 mod tests {
-    use super::ApprovalError;
-    use super::check;
-    use super::rejection_reason;
+    use serde_json::{Value, json};
+
+    use super::{ApprovalError, check, rejection_reason};
     use crate::responses::error::ResponseEngineError;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn request(id: &str) -> Value {
         json!({ "type": "mcp_approval_request", "id": id, "server_label": "s", "name": "n", "arguments": "{}" })

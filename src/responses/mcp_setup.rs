@@ -1,37 +1,30 @@
 //! What a turn does with servers of tools before its model is asked: it learns what they have, and
 //! runs what somebody agreed to.
 
+use std::sync::Arc;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
 use crate::llm::request::Request;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolCall;
+use crate::llm::tool::{Tool, ToolCall};
 use crate::responses::active_tasks::CancelHandle;
-use crate::responses::engine_event::Completeness;
-use crate::responses::engine_event::EngineEvent;
+use crate::responses::engine_event::{Completeness, EngineEvent};
 use crate::responses::event_queue::EventQueue;
-use crate::responses::mcp::McpPlan;
-use crate::responses::mcp::McpServers;
-use crate::responses::mcp::ServerToolRef;
+use crate::responses::mcp::{McpPlan, McpServers, ServerToolRef};
 use crate::responses::mcp_approvals::ApprovedCall;
 use crate::responses::tool_config;
-use crate::responses::tool_config::ToolConfig;
-use crate::responses::tool_config::ToolKind;
+use crate::responses::tool_config::{ToolConfig, ToolKind};
 use crate::tools::executor::ToolJob;
 use crate::tools::mcp::message::McpError;
 use crate::tools::mcp::sessions::RemoteTool;
 use crate::tools::mcp::tool_info::McpTool;
 use crate::tools::mcp::tool_names::model_facing_name;
 use crate::tools::ordered_output::ToolUpdate;
-use crate::tools::tool::ServerTool;
-use crate::tools::tool::ToolArguments;
-use crate::tools::tool::ToolResult;
+use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 use crate::tools::tool_messages;
 use crate::tools::tool_runtime::ToolRuntime;
-use futures::future::join_all;
-use serde_json::Value;
-use serde_json::json;
-use std::sync::Arc;
-use tokio::time::Instant;
-use tokio::time::timeout_at;
 
 /// Of all servers of a turn together: APIs take no more.
 const MAX_TOOLS: usize = 128;

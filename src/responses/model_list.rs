@@ -1,12 +1,8 @@
 //! Which models there are by name, and who answers for them.
 
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
+
 use crate::providers::provider;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
 
 /// A model that can be asked for.
 #[derive(Clone, Debug)]

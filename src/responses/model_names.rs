@@ -1,27 +1,17 @@
 //! Characters and spaces that are asked for as models: by which names, and by whom.
 
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder,
+    QuerySelect, QueryTrait,
+};
+
 use crate::accounts::user;
 use crate::characters::character;
 use crate::clock::Timestamp;
-use crate::ids::CharacterId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
+use crate::ids::{CharacterId, SpaceId, UserId};
 use crate::responses::error::ResponseEngineError;
-use crate::spaces::lifecycle;
-use crate::spaces::membership;
-use crate::spaces::permissions::Access;
-use crate::spaces::permissions::Action;
-use crate::spaces::shared_spaces;
-use crate::spaces::space;
-use sea_orm::ColumnTrait;
-use sea_orm::Condition;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
+use crate::spaces::permissions::{Access, Action};
+use crate::spaces::{lifecycle, membership, shared_spaces, space};
 
 /// What stands before the number of a character.
 const CHARACTER_PREFIX: &str = "character:";
@@ -243,10 +233,8 @@ async fn list_characters(
 
 #[cfg(test)]
 mod tests {
-    use super::ModelRef;
-    use super::parse;
-    use crate::ids::CharacterId;
-    use crate::ids::SpaceId;
+    use super::{ModelRef, parse};
+    use crate::ids::{CharacterId, SpaceId};
 
     #[test]
     fn only_a_prefix_and_a_number_name_a_persona_model() {

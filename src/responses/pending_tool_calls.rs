@@ -1,7 +1,8 @@
 //! The calls that wait for a client: whoever goes on must bring exactly their outputs. Pure.
 
-use crate::responses::error::ResponseEngineError;
 use serde_json::Value;
+
+use crate::responses::error::ResponseEngineError;
 
 /// The prefix of receipts of our own tools, which hold their outputs themselves.
 pub const SERVER_TOOL_PREFIX: &str = "troupe:";
@@ -110,11 +111,10 @@ impl PendingCalls {
 
 #[cfg(test)]
 mod tests {
-    use super::ToolOutputError;
-    use super::check;
+    use serde_json::{Value, json};
+
+    use super::{ToolOutputError, check};
     use crate::responses::error::ResponseEngineError;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn call(id: &str) -> Value {
         json!({ "type": "function_call", "status": "completed", "call_id": id })

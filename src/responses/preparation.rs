@@ -1,32 +1,29 @@
 //! What a turn needs before its model can speak: whom to ask, and what to say.
 
+use std::sync::Arc;
+
+use sea_orm::DbErr;
+use serde_json::Value;
+
 use crate::generation::trim::ReplyTrimmer;
 use crate::generation::usage;
 use crate::ids::UserId;
-use crate::llm::provider::Capability;
-use crate::llm::provider::Provider;
+use crate::llm::provider::{Capability, Provider};
 use crate::llm::request::Request;
 use crate::llm::tokens;
-use crate::llm::tool::OutputFormat;
-use crate::llm::tool::ToolChoice;
+use crate::llm::tool::{OutputFormat, ToolChoice};
 use crate::providers::provider;
 use crate::responses::active_tasks::CancelHandle;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::mcp::McpPlan;
-use crate::responses::model_list;
-use crate::responses::model_names;
 use crate::responses::model_names::PersonaModel;
-use crate::responses::prompt;
 use crate::responses::request::StoredRequest;
-use crate::responses::response_task::ResponseOutput;
-use crate::responses::response_task::ResponseTask;
+use crate::responses::response_task::{ResponseOutput, ResponseTask};
 use crate::responses::services::ResponseServices;
 use crate::responses::speaker_queue::SpeakerQueue;
 use crate::responses::speakers::SpeakerCall;
 use crate::responses::tool_config::ToolConfig;
-use sea_orm::DbErr;
-use serde_json::Value;
-use std::sync::Arc;
+use crate::responses::{model_list, model_names, prompt};
 
 /// A call that can be made.
 pub struct PreparedResponse {

@@ -1,11 +1,10 @@
 //! From items to what a model is told: pure, in the order in which it was said.
 
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
-use crate::llm::tool::Attachment;
-use crate::responses::prompt_assembler;
-use crate::responses::speaker_selection;
 use serde_json::Value;
+
+use crate::llm::request::{Message, PromptRole};
+use crate::llm::tool::Attachment;
+use crate::responses::{prompt_assembler, speaker_selection};
 
 /// What a model adds to each message around its text, in tokens.
 const FRAME_TOKENS: i64 = 4;
@@ -138,12 +137,10 @@ fn begins_a_turn(message: &Message) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::PromptTooLong;
-    use super::assemble;
-    use super::fit;
+    use serde_json::{Value, json};
+
+    use super::{PromptTooLong, assemble, fit};
     use crate::llm::request::Message;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn message_item(role: &str, text: &str) -> Value {
         json!({ "type": "message", "role": role, "content": [{ "type": "input_text", "text": text }] })

@@ -5,26 +5,19 @@
 //! **Invariant:** a call is told with its output or not at all, so every prompt is one that an API
 //! takes.
 
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::{Value, json};
+
+use crate::llm::request::{Message, PromptRole};
 use crate::llm::tool::ToolCall;
 use crate::responses::mcp_approvals;
-use crate::responses::pending_tool_calls::SERVER_TOOL_PREFIX;
-use crate::responses::pending_tool_calls::call_id;
-use crate::responses::pending_tool_calls::is_call;
-use crate::responses::pending_tool_calls::is_incomplete;
-use crate::responses::pending_tool_calls::is_output;
-use crate::responses::prompt::PromptItem;
-use crate::responses::prompt::text;
+use crate::responses::pending_tool_calls::{
+    SERVER_TOOL_PREFIX, call_id, is_call, is_incomplete, is_output,
+};
+use crate::responses::prompt::{PromptItem, text};
 use crate::tools::mcp::tool_names::model_facing_name;
-use crate::tools::tool_messages::assistant_message;
-use crate::tools::tool_messages::error_text;
-use crate::tools::tool_messages::tool_message;
-use crate::tools::tool_messages::truncate_output;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use crate::tools::tool_messages::{assistant_message, error_text, tool_message, truncate_output};
 
 /// The name under which a model knows the client's shell.
 pub const SHELL_TOOL_NAME: &str = "local_shell";

@@ -1,10 +1,9 @@
 //! Calls in a prompt: one message for what was called at once, outputs in order, nothing halved.
 
+use serde_json::{Value, json};
+
 use crate::llm::request::Message;
-use crate::responses::prompt::assemble;
-use crate::responses::prompt::fit;
-use serde_json::Value;
-use serde_json::json;
+use crate::responses::prompt::{assemble, fit};
 
 fn message(role: &str, text: &str) -> Value {
     json!({ "type": "message", "role": role, "content": [{ "type": "input_text", "text": text }] })

@@ -3,31 +3,21 @@
 //! **Invariant:** every move names the state it expects to find, and who ends a response that runs
 //! names the lease. Who is told `false` has lost the response: stop, and tell nobody.
 
+use std::time::Duration;
+
+use sea_orm::sea_query::{Expr, ExprTrait, Query, SimpleExpr};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter, QueryOrder, QueryResult, QuerySelect, UpdateMany,
+};
+
 use crate::clock::Timestamp;
 use crate::db::backend;
 use crate::db::connect::Backend;
 use crate::ids::UserId;
 use crate::responses::response;
-use crate::responses::response::Column;
-use crate::responses::response::Entity;
-use crate::responses::response::ResponseStatus;
+use crate::responses::response::{Column, Entity, ResponseStatus};
 use crate::responses::response_document::ResponseState;
-use sea_orm::ActiveModelTrait;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QueryResult;
-use sea_orm::QuerySelect;
-use sea_orm::UpdateMany;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::Query;
-use sea_orm::sea_query::SimpleExpr;
-use std::time::Duration;
 
 /// How often a background response is begun, before and after its node is lost.
 pub const MAX_ATTEMPTS: i64 = 2;

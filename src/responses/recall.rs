@@ -1,14 +1,16 @@
 //! The verb for connections that remember: looks up what a response goes on from before it begins, so
 //! that whoever asks knows it, too.
 
+use std::sync::Arc;
+
+use sea_orm::DbErr;
+use serde_json::Value;
+
 use crate::ids::UserId;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::history;
 use crate::responses::request::CreateResponse;
-use sea_orm::DbErr;
-use serde_json::Value;
-use std::sync::Arc;
 
 impl ResponseEngine {
     /// Gives a request that is not stored all that it goes on from: what is `known` of its previous

@@ -4,21 +4,17 @@
 //! anybody is told of it, and an event of a background response before anybody is shown it. All of
 //! it is fenced by the lease.
 
+use std::time::Duration;
+
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
+use serde_json::Value;
+
 use crate::db::connect::Db;
-use crate::responses::api_conversation;
-use crate::responses::event;
 use crate::responses::fold::StreamEvent;
-use crate::responses::item;
 use crate::responses::item::ItemDirection;
-use crate::responses::queue;
-use crate::responses::response;
 use crate::responses::response::ResponseStatus;
 use crate::responses::response_document::ResponseState;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use serde_json::Value;
-use std::time::Duration;
+use crate::responses::{api_conversation, event, item, queue, response};
 
 /// How often an end is tried while the database does not answer: with the waits between them,
 /// longer than a restart of the database takes.

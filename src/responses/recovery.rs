@@ -1,19 +1,16 @@
 //! Heals what a dead node left behind, ends what has waited too long, and takes away what is old.
 //! Runs on every node; two at once do no harm, since every move names the lease it saw.
 
+use std::time::Duration;
+
+use sea_orm::DbErr;
+use tokio::time::Instant;
+
 use crate::db::connect::Backend;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::engine_event::ResponseOutcome;
-use crate::responses::finalize;
-use crate::responses::queue;
-use crate::responses::response;
-use crate::responses::response_task;
-use crate::responses::retention;
 use crate::responses::services::ResponseServices;
-use crate::responses::worker;
-use sea_orm::DbErr;
-use std::time::Duration;
-use tokio::time::Instant;
+use crate::responses::{finalize, queue, response, response_task, retention, worker};
 
 /// Who has waited so long for a place gets none.
 const MAX_QUEUE_WAIT_MS: i64 = 60 * 60 * 1_000;

@@ -1,15 +1,14 @@
 //! What a program asks for, after every rule that needs no database was held to it.
 
-use crate::llm::request::Request;
-use crate::llm::request::Samplers;
+use std::sync::Arc;
+
+use sea_orm::FromJsonQueryResult;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::llm::request::{Request, Samplers};
 use crate::llm::tool::OutputFormat;
 use crate::responses::tool_config::ToolConfig;
-use sea_orm::FromJsonQueryResult;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
-use std::sync::Arc;
 
 /// A request that can be granted, as far as its own text tells.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,21 +1,19 @@
 //! Table `responses`: one request of a program and what became of it. Words, finders and the
 //! document; the moves are in `queue.rs`, and only there.
 
+use sea_orm::QuerySelect;
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::StringLen;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use crate::clock::Timestamp;
 use crate::ids::UserId;
 use crate::responses::item;
 use crate::responses::request::StoredRequest;
-use crate::responses::response_document::ResponseError;
-use crate::responses::response_document::ResponseHeader;
-use crate::responses::response_document::ResponseState;
-use crate::responses::response_document::ResponseUsage;
-use crate::responses::response_document::document;
-use sea_orm::QuerySelect;
-use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::StringLen;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Value;
+use crate::responses::response_document::{
+    ResponseError, ResponseHeader, ResponseState, ResponseUsage, document,
+};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "responses")]

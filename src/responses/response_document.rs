@@ -1,14 +1,12 @@
 //! The response object, as everybody gets it: blocking answers, GET, and the events of a stream.
 
+use sea_orm::FromJsonQueryResult;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
 use crate::clock::Timestamp;
 use crate::llm::delta::TokenUsage;
 use crate::responses::response::ResponseStatus;
-use sea_orm::FromJsonQueryResult;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 /// What of a response never changes.
 #[derive(Clone, Debug, PartialEq)]

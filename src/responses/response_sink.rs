@@ -3,11 +3,13 @@
 //! **Invariant:** what stands beside the text is bounded for the whole turn; the text has a limit of
 //! its own.
 
+use std::slice;
+
+use serde_json::Value;
+
 use crate::generation::sink::Sink;
 use crate::responses::engine_event::EngineEvent;
 use crate::responses::event_queue::EventQueue;
-use serde_json::Value;
-use std::slice;
 
 /// What is told beside the text of one turn, in bytes of memory, of which a fold and its events take
 /// several times as many. It holds how likely some 8 000 tokens were alone, or 400 with twenty others
@@ -99,14 +101,11 @@ impl Sink for ResponseSink<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::AnnotationBudget;
-    use super::MAX_ANNOTATION_BYTES;
-    use super::ResponseSink;
-    use super::size;
+    use serde_json::{Value, json};
+
+    use super::{AnnotationBudget, MAX_ANNOTATION_BYTES, ResponseSink, size};
     use crate::generation::sink::Sink;
     use crate::responses::event_queue::EventQueue;
-    use serde_json::Value;
-    use serde_json::json;
 
     #[test]
     fn small_numbers_count_with_their_memory_size() {

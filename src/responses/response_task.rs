@@ -4,26 +4,23 @@
 //! The model's words go into an inbox, which only takes memory; whoever empties it folds them, writes
 //! what must be written, and hands the events on.
 
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
 use crate::clock::Clock;
 use crate::generation::call_limits::CallLimits;
-use crate::generation::outcome::CallEnd;
-use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::GenerationFailure;
-use crate::generation::outcome::ModelOutput;
+use crate::generation::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
 use crate::llm::delta::FinishReason;
-use crate::responses::active_tasks::CancelHandle;
-use crate::responses::active_tasks::ResponseCancelReason;
-use crate::responses::engine_event::EngineEvent;
-use crate::responses::engine_event::ResponseEnd;
-use crate::responses::engine_event::ResponseOutcome;
+use crate::responses::active_tasks::{CancelHandle, ResponseCancelReason};
+use crate::responses::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::responses::error::ResponseEngineError;
 use crate::responses::event_queue::EventQueue;
 use crate::responses::event_stream::EventSender;
-use crate::responses::fold::Fold;
-use crate::responses::fold::StreamEvent;
+use crate::responses::fold::{Fold, StreamEvent};
 use crate::responses::mcp::McpPlan;
-use crate::responses::recorder::RecordError;
-use crate::responses::recorder::Recorder;
+use crate::responses::recorder::{RecordError, Recorder};
 use crate::responses::response::ResponseStatus;
 use crate::responses::response_document::ResponseError;
 use crate::responses::speaker_queue::SpeakerQueue;
@@ -31,10 +28,6 @@ use crate::responses::speakers;
 use crate::responses::speakers::SpeakerCall;
 use crate::responses::tool_config::ToolConfig;
 use crate::tools::tool_runtime::ToolRuntime;
-use serde_json::Value;
-use std::time::Duration;
-use tokio::time::Instant;
-use tokio::time::timeout_at;
 
 /// Events of a background response are written down together, so often at most.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);

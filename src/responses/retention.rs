@@ -1,24 +1,17 @@
 //! Takes away what nobody can see any more: deleted responses that nobody goes on from, streams that
 //! are over for long, and, after the time that the house keeps them, all the others.
 
+use std::time::Duration;
+
+use sea_orm::sea_query::{Expr, ExprTrait, Query, SelectStatement};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QuerySelect,
+};
+
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::responses::api_conversation;
-use crate::responses::event;
-use crate::responses::response;
 use crate::responses::response::Column;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::PaginatorTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::Query;
-use sea_orm::sea_query::SelectStatement;
-use std::time::Duration;
+use crate::responses::{api_conversation, event, response};
 
 /// How long the stream of an ended response can be had again.
 const LOG_RETENTION_MS: i64 = 60 * 60 * 1_000;

@@ -1,29 +1,23 @@
 //! The verbs for responses that are there already: look, follow, cancel, delete.
 
+use std::time::Duration;
+
+use sea_orm::{DbErr, EntityTrait};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
 use crate::ids::UserId;
 use crate::responses::active_tasks::ResponseCancelReason;
 use crate::responses::concurrency_limit::ConcurrencyPermit;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::engine_event::ResponseOutcome;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::event;
-use crate::responses::event_stream;
-use crate::responses::event_stream::EventReceiver;
-use crate::responses::event_stream::EventSender;
-use crate::responses::finalize;
-use crate::responses::item;
+use crate::responses::event_stream::{EventReceiver, EventSender};
 use crate::responses::item::ItemDirection;
-use crate::responses::queue;
-use crate::responses::response;
 use crate::responses::response::ResponseStatus;
-use crate::responses::retention;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use serde_json::Value;
-use std::time::Duration;
-use tokio::sync::watch;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use crate::responses::{event, event_stream, finalize, item, queue, response, retention};
 
 /// How long whoever cancels waits for the one who works on it.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);

@@ -4,46 +4,34 @@
 //! **Invariant:** everything of a round is shown and written before the next one begins. The calls of
 //! one round are put out when it is over: first those that ran here, then those that a client runs.
 
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+use tokio::time::{Instant, timeout_at};
+
 use crate::generation::call_limits::CallLimits;
 use crate::generation::model_call;
-use crate::generation::outcome::CallEnd;
-use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::GenerationFailure;
-use crate::generation::outcome::ModelOutput;
+use crate::generation::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
 use crate::llm::delta::FinishReason;
 use crate::llm::request::Message;
 use crate::responses::active_tasks::CancelHandle;
-use crate::responses::engine_event::Completeness;
-use crate::responses::engine_event::EngineEvent;
+use crate::responses::engine_event::{Completeness, EngineEvent};
 use crate::responses::error::ResponseEngineError;
 use crate::responses::event_queue::EventQueue;
 use crate::responses::fold_calls::CallItem;
-use crate::responses::prompt_assembler;
 use crate::responses::response_document::ResponseUsage;
-use crate::responses::response_sink::AnnotationBudget;
-use crate::responses::response_sink::ResponseSink;
-use crate::responses::sorting;
-use crate::responses::sorting::CallBudget;
-use crate::responses::sorting::DispatchedCall;
-use crate::responses::sorting::Disposition;
+use crate::responses::response_sink::{AnnotationBudget, ResponseSink};
+use crate::responses::sorting::{CallBudget, DispatchedCall, Disposition};
 use crate::responses::speakers::SpeakerCall as ModelCall;
-use crate::responses::step;
-use crate::responses::step::DecisionState;
-use crate::responses::step::NextAction;
-use crate::responses::tool_config::DeclaredTool;
-use crate::responses::tool_config::ToolConfig;
-use crate::responses::tool_config::ToolKind;
-use crate::responses::usage;
+use crate::responses::step::{DecisionState, NextAction};
+use crate::responses::tool_config::{DeclaredTool, ToolConfig, ToolKind};
+use crate::responses::{prompt_assembler, sorting, step, usage};
 use crate::tools::executor::ToolJob;
 use crate::tools::ordered_output::ToolUpdate;
 use crate::tools::tool::ToolResult;
 use crate::tools::tool_messages;
 use crate::tools::tool_runtime::ToolRuntime;
-use futures::FutureExt;
-use std::collections::HashSet;
-use std::panic::AssertUnwindSafe;
-use tokio::time::Instant;
-use tokio::time::timeout_at;
 
 /// Calls that run here, of one turn.
 const MAX_SERVER_CALLS: u32 = 32;

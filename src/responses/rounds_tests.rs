@@ -1,50 +1,36 @@
 //! Rounds with tools of a test's own: what is slow, fails or breaks down never spoils the others.
 
-use crate::clock::Clock;
-use crate::clock::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+
+use crate::clock::{Clock, Timestamp};
 use crate::generation::call_limits::CallLimits;
 use crate::generation::trim::ReplyTrimmer;
-use crate::llm::delta::Delta;
-use crate::llm::delta::FinishReason;
+use crate::llm::delta::{Delta, FinishReason};
 use crate::llm::error::LlmError;
-use crate::llm::provider::Capability;
-use crate::llm::provider::DeltaStream;
-use crate::llm::provider::Provider;
+use crate::llm::provider::{Capability, DeltaStream, Provider};
 use crate::llm::request::Request;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolCallDelta;
-use crate::responses::active_tasks::CancelHandle;
-use crate::responses::active_tasks::ResponseCancelReason;
+use crate::llm::tool::{Tool, ToolCallDelta};
+use crate::responses::active_tasks::{CancelHandle, ResponseCancelReason};
 use crate::responses::fold::Fold;
 use crate::responses::mcp::McpPlan;
 use crate::responses::response::ResponseStatus;
 use crate::responses::response_document::ResponseHeader;
 use crate::responses::response_task;
-use crate::responses::response_task::ResponseOutput;
-use crate::responses::response_task::ResponseTask;
-use crate::responses::response_task::TaskOutcome;
+use crate::responses::response_task::{ResponseOutput, ResponseTask, TaskOutcome};
 use crate::responses::speakers::SpeakerCall;
-use crate::responses::tool_config::DeclaredTool;
-use crate::responses::tool_config::ToolConfig;
-use crate::responses::tool_config::ToolKind;
+use crate::responses::tool_config::{DeclaredTool, ToolConfig, ToolKind};
 use crate::tools::executor::ToolExecutor;
 use crate::tools::registry::ToolRegistry;
-use crate::tools::tool::ServerTool;
-use crate::tools::tool::ToolArguments;
-use crate::tools::tool::ToolResult;
+use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 use crate::tools::tool_runtime::ToolRuntime;
-use async_trait::async_trait;
-use futures::StreamExt;
-use futures::stream;
-use parking_lot::Mutex;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
-use tokio::time::sleep;
 
 /// Calls these tools in the first round, and speaks in the second.
 struct ScriptedModel {

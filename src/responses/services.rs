@@ -1,5 +1,11 @@
 //! What the room shares: built once, cloned freely.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashMap;
+use tokio::sync::{Notify, Semaphore};
+
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Db;
@@ -11,11 +17,6 @@ use crate::responses::concurrency_limit::ConcurrencyLimit;
 use crate::shutdown::Shutdown;
 use crate::tools::mcp::tool_cache::McpToolCache;
 use crate::tools::tool_runtime::ToolRuntime;
-use dashmap::DashMap;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Notify;
-use tokio::sync::Semaphore;
 
 /// The longest answer, in bytes; it waits in memory until it is read.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;

@@ -4,11 +4,12 @@
 //! **Invariant:** it never holds more than [`MOST`] of them, nor more than [`MOST_BYTES`]; the oldest
 //! go first. It ends with its connection, and nobody else ever sees it.
 
-use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
 use std::io::Write;
 use std::sync::Arc;
+
+use serde_json::Value;
 
 /// Responses.
 const MAX_RESPONSES: usize = 32;
@@ -84,10 +85,9 @@ impl Write for ByteCounter {
 
 #[cfg(test)]
 mod tests {
-    use super::MAX_BYTES;
-    use super::MAX_RESPONSES;
-    use super::SessionHistory;
     use serde_json::json;
+
+    use super::{MAX_BYTES, MAX_RESPONSES, SessionHistory};
 
     fn contains(it: &SessionHistory, ids: &[usize]) -> Vec<bool> {
         let has = |id: &usize| it.items_of(&id.to_string()).is_some();

@@ -1,17 +1,16 @@
 //! What a model called, sorted by who must do something about it. Pure but for new ids.
 
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
 use crate::llm::tool::ToolCall;
 use crate::responses::fold_calls::CallItem;
 use crate::responses::object_ids;
 use crate::responses::pending_tool_calls::SERVER_TOOL_PREFIX;
 use crate::responses::prompt_assembler::builtin_tool_name;
-use crate::responses::tool_config::ToolConfig;
-use crate::responses::tool_config::ToolKind;
+use crate::responses::tool_config::{ToolConfig, ToolKind};
 use crate::tools::parse_arguments;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::HashSet;
 
 /// The longest id that a call may have from its provider.
 const MAX_ID_CHARS: usize = 64;

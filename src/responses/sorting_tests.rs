@@ -1,17 +1,12 @@
 //! Who does what about a call.
 
-use super::CallBudget;
-use super::DispatchedCalls;
-use super::Disposition;
-use super::dispatch;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolCall;
-use crate::llm::tool::ToolChoice;
-use crate::responses::tool_config::DeclaredTool;
-use crate::responses::tool_config::ToolConfig;
-use crate::responses::tool_config::ToolKind;
-use serde_json::json;
 use std::collections::HashSet;
+
+use serde_json::json;
+
+use super::{CallBudget, DispatchedCalls, Disposition, dispatch};
+use crate::llm::tool::{Tool, ToolCall, ToolChoice};
+use crate::responses::tool_config::{DeclaredTool, ToolConfig, ToolKind};
 
 fn tool_config() -> ToolConfig {
     let declared = |name: &str, kind| DeclaredTool {

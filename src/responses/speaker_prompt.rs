@@ -1,31 +1,25 @@
 //! What a character is told: the items of a chain as lines of a conversation, its card around them.
 
+use sea_orm::DbErr;
+
 use crate::clock::Timestamp;
 use crate::conversations::message;
 use crate::generation::trim::ReplyTrimmer;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
-use crate::llm::request::Request;
+use crate::ids::{MembershipId, MessageId};
+use crate::llm::request::{Message, PromptRole, Request};
 use crate::llm::tokens;
 use crate::presets::document::Preset;
 use crate::prompt::blocks::BlockPayload;
-use crate::prompt::builder;
-use crate::prompt::context::HistoryLine;
-use crate::prompt::context::PromptContext;
-use crate::prompt::context::PromptMember;
-use crate::prompt::external_history;
+use crate::prompt::context::{HistoryLine, PromptContext, PromptMember};
 use crate::prompt::external_history::ExternalHistory;
+use crate::prompt::{builder, external_history};
 use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::model_names::PersonaModel;
 use crate::responses::prompt::PromptItem;
-use crate::responses::request::Sampling;
-use crate::responses::request::StoredRequest;
+use crate::responses::request::{Sampling, StoredRequest};
 use crate::responses::services::ResponseServices;
 use crate::runs::executor;
-use sea_orm::DbErr;
 
 /// Of lines that nobody with a seat said.
 const NO_MEMBER: MembershipId = MembershipId(0);

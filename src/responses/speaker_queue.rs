@@ -1,35 +1,29 @@
 //! Those who speak in one turn that a character or a space answers, one after the other: each is told
 //! what those before it have said.
 
+use std::collections::VecDeque;
+
+use sea_orm::DbErr;
+use serde_json::{Value, json};
+
 use crate::characters::character;
 use crate::ids::MembershipId;
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
+use crate::llm::request::{Message, PromptRole};
 use crate::prompt::external_history;
 use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;
-use crate::responses::model_names;
 use crate::responses::model_names::PersonaModel;
-use crate::responses::preparation;
-use crate::responses::prompt;
 use crate::responses::prompt::PromptItem;
 use crate::responses::request::StoredRequest;
 use crate::responses::response_document::ResponseUsage;
 use crate::responses::services::ResponseServices;
-use crate::responses::speaker_prompt;
-use crate::responses::speaker_selection;
 use crate::responses::speaker_selection::SpaceRequest;
 use crate::responses::speakers::SpeakerCall;
-use crate::spaces::membership;
-use crate::spaces::space;
+use crate::responses::{model_names, preparation, prompt, speaker_prompt, speaker_selection};
+use crate::spaces::{membership, space};
 use crate::speakers::from_memberships;
 use crate::speakers::seeded_random::SeededRandom;
-use crate::speakers::selection::Candidate;
-use crate::speakers::selection::SpeakerChoice;
-use sea_orm::DbErr;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::VecDeque;
+use crate::speakers::selection::{Candidate, SpeakerChoice};
 
 /// Whoever speaks in a turn.
 pub struct SpeakerQueue {

@@ -3,19 +3,16 @@
 //! An item tells in its `metadata` who said it. That comes back with whatever a program hands in, so
 //! it counts only where it names a seat that is there.
 
+use serde_json::{Value, json};
+
 use crate::ids::MembershipId;
 use crate::responses::model_names;
-use crate::spaces::membership;
-use crate::spaces::space;
 use crate::spaces::space::RepliesPerTurn;
+use crate::spaces::{membership, space};
 use crate::speakers::seeded_random::SeededRandom;
-use crate::speakers::selection::Candidate;
-use crate::speakers::selection::SelectionInput;
-use crate::speakers::selection::SpeakerChoice;
+use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
 use crate::speakers::selector;
 use crate::speakers::selector::SelectionTrigger;
-use serde_json::Value;
-use serde_json::json;
 
 /// A name in an item is not read any further than this.
 const MAX_NAME_CHARS: usize = 100;

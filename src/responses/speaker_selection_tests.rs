@@ -1,23 +1,17 @@
 //! Tests of [`super`].
 
-use super::SpaceRequest;
-use super::choose;
-use super::speaker_metadata;
-use super::speaker_name;
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::{SpaceRequest, choose, speaker_metadata, speaker_name};
 use crate::clock::Timestamp;
-use crate::ids::CharacterId;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::spaces::membership;
+use crate::ids::{CharacterId, MembershipId, SpaceId};
 use crate::spaces::membership::Participation;
-use crate::spaces::space;
-use crate::spaces::space::RepliesPerTurn;
-use crate::spaces::space::ReplyOrder;
+use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
+use crate::spaces::{membership, space};
 use crate::speakers::from_memberships;
 use crate::speakers::seeded_random::SeededRandom;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::HashMap;
 
 fn character_membership(id: i64, name: &str) -> membership::Model {
     membership::Model {

@@ -1,5 +1,11 @@
 //! What is said in a turn: the call of its model, and those of everybody who speaks after it.
 
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
 use crate::generation::call_limits::CallLimits;
 use crate::generation::outcome::ModelOutput;
 use crate::generation::trim::ReplyTrimmer;
@@ -13,15 +19,10 @@ use crate::responses::mcp::McpPlan;
 use crate::responses::mcp_setup;
 use crate::responses::mcp_setup::McpContext;
 use crate::responses::response_document::ResponseUsage;
-use crate::responses::rounds::ResponseLoop;
-use crate::responses::rounds::ResponseLoopState;
+use crate::responses::rounds::{ResponseLoop, ResponseLoopState};
 use crate::responses::speaker_queue::SpeakerQueue;
 use crate::responses::tool_config::ToolConfig;
 use crate::tools::tool_runtime::ToolRuntime;
-use serde_json::Value;
-use std::sync::Arc;
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
 
 /// A call of a model, the first of its rounds.
 pub struct SpeakerCall {

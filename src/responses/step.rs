@@ -54,10 +54,7 @@ pub fn next(state: &DecisionState) -> NextAction {
 
 #[cfg(test)]
 mod tests {
-    use super::DecisionState;
-    use super::MAX_ITERATIONS;
-    use super::NextAction;
-    use super::next;
+    use super::{DecisionState, MAX_ITERATIONS, NextAction, next};
 
     #[test]
     fn the_first_reason_in_the_agreed_order_decides() {

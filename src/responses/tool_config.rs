@@ -1,14 +1,13 @@
 //! The tools of one response: what its model may call, whether it must, and who runs it.
 
-use crate::llm::request::Request;
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolChoice;
-use crate::responses::mcp;
-use crate::responses::mcp::ServerCredentials;
-use crate::responses::mcp::ServerToolRef;
-use serde::Deserialize;
-use serde::Serialize;
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::llm::request::Request;
+use crate::llm::tool::{Tool, ToolChoice};
+use crate::responses::mcp;
+use crate::responses::mcp::{ServerCredentials, ServerToolRef};
 
 /// What a request declares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,8 +1,7 @@
 //! What a turn cost: as its provider counted, or, where that is silent, as we do.
 
 use crate::generation::outcome::ModelOutput;
-use crate::generation::usage::call_tokens;
-use crate::generation::usage::prompt_tokens;
+use crate::generation::usage::{call_tokens, prompt_tokens};
 use crate::llm::request::Request;
 use crate::llm::tokens;
 use crate::responses::response_document::ResponseUsage;

@@ -1,33 +1,24 @@
 //! Works on background responses: claims those that wait, fair among their owners, and takes their
 //! turns.
 
-use crate::db::connect::Backend;
-use crate::responses::active_tasks::CancelHandle;
-use crate::responses::active_tasks::ResponseCancelReason;
-use crate::responses::compaction;
-use crate::responses::concurrency_limit::ConcurrencyPermit;
-use crate::responses::concurrency_limit::LimitReached;
-use crate::responses::engine_event::EngineEvent;
-use crate::responses::engine_event::ResponseEnd;
-use crate::responses::engine_event::ResponseOutcome;
-use crate::responses::error::ResponseEngineError;
-use crate::responses::finalize;
-use crate::responses::history;
-use crate::responses::item;
-use crate::responses::item::ItemDirection;
-use crate::responses::mcp;
-use crate::responses::preparation;
-use crate::responses::preparation::PreparedResponse;
-use crate::responses::queue;
-use crate::responses::recorder::Recorder;
-use crate::responses::response;
-use crate::responses::response::ResponseStatus;
-use crate::responses::response_task;
-use crate::responses::response_task::ResponseOutput;
-use crate::responses::response_task::TaskOutcome;
-use crate::responses::services::ResponseServices;
-use sea_orm::DbErr;
 use std::time::Duration;
+
+use sea_orm::DbErr;
+
+use crate::db::connect::Backend;
+use crate::responses::active_tasks::{CancelHandle, ResponseCancelReason};
+use crate::responses::concurrency_limit::{ConcurrencyPermit, LimitReached};
+use crate::responses::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
+use crate::responses::error::ResponseEngineError;
+use crate::responses::item::ItemDirection;
+use crate::responses::preparation::PreparedResponse;
+use crate::responses::recorder::Recorder;
+use crate::responses::response::ResponseStatus;
+use crate::responses::response_task::{ResponseOutput, TaskOutcome};
+use crate::responses::services::ResponseServices;
+use crate::responses::{
+    compaction, finalize, history, item, mcp, preparation, queue, response, response_task,
+};
 
 /// The net under the bell: what another node queued, or a ring that was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

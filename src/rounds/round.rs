@@ -1,14 +1,13 @@
 //! Table `conversation_rounds`: the ordered speakers that one trigger activated.
 
-use crate::clock::Timestamp;
-use crate::db::string_enum::string_enum;
-use crate::ids::ConversationId;
-use crate::ids::MessageId;
-use crate::ids::RoundId;
-use crate::rounds::slot;
 use sea_orm::QueryOrder;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
+
+use crate::clock::Timestamp;
+use crate::db::string_enum::string_enum;
+use crate::ids::{ConversationId, MessageId, RoundId};
+use crate::rounds::slot;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversation_rounds")]

@@ -5,28 +5,18 @@
 
 use crate::conversations::message;
 use crate::realtime::cluster::signal::ClusterSignal;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::StreamBoundary;
+use crate::realtime::event::{Envelope, StreamBoundary};
 use crate::realtime::topic::Topic;
-use crate::runs::auto_mode;
-use crate::runs::events::Activity;
-use crate::runs::events::MessageEvent;
-use crate::runs::events::MessageHidden;
-use crate::runs::events::QueueUpdated;
-use crate::runs::events::RunEvent;
-use crate::runs::events::StreamComplete;
-use crate::runs::events::StreamReset;
-use crate::runs::events::TypingStart;
-use crate::runs::events::TypingStop;
+use crate::runs::events::{
+    Activity, MessageEvent, MessageHidden, QueueUpdated, RunEvent, StreamComplete, StreamReset,
+    TypingStart, TypingStop,
+};
 use crate::runs::lease::CancelReason;
-use crate::runs::plan_writer::WrittenMessage;
-use crate::runs::plan_writer::WrittenPlan;
-use crate::runs::run;
+use crate::runs::plan_writer::{WrittenMessage, WrittenPlan};
 use crate::runs::services::RunServices;
-use crate::runs::state::ActiveRound;
-use crate::runs::state::ScheduleState;
-use crate::spaces::events;
-use crate::spaces::membership;
+use crate::runs::state::{ActiveRound, ScheduleState};
+use crate::runs::{auto_mode, run};
+use crate::spaces::{events, membership};
 
 /// Announces what was written; `s` is the conversation as it is now.
 pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPlan) {

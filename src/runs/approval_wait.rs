@@ -4,29 +4,24 @@
 //!
 //! **Invariant:** a run that waits holds no permit, and it goes on only with one.
 
+use std::time::Duration;
+
+use sea_orm::DbErr;
+use tokio::time::{Instant, timeout};
+
 use crate::clock::Timestamp;
-use crate::ids::ConversationId;
-use crate::ids::ProviderId;
-use crate::ids::ToolApprovalId;
+use crate::ids::{ConversationId, ProviderId, ToolApprovalId};
 use crate::realtime::event::Envelope;
 use crate::realtime::topic::Topic;
 use crate::runs::due_runs::DueRun;
 use crate::runs::engine::RunEngine;
 use crate::runs::lease::LeaseGuard;
-use crate::runs::queue;
-use crate::runs::run;
 use crate::runs::run::WaitingFor;
 use crate::runs::services::RunServices;
-use crate::runs::tool_approval;
-use crate::runs::tool_approval::ApprovalRequest;
-use crate::runs::tool_approval::Model;
-use crate::runs::tool_approval::ToolApprovalStatus;
-use crate::runs::tool_approval::ToolApprovalUpdated;
-use crate::runs::tool_approval::ToolApprovalView;
-use sea_orm::DbErr;
-use std::time::Duration;
-use tokio::time::Instant;
-use tokio::time::timeout;
+use crate::runs::tool_approval::{
+    ApprovalRequest, Model, ToolApprovalStatus, ToolApprovalUpdated, ToolApprovalView,
+};
+use crate::runs::{queue, run, tool_approval};
 
 /// What a model is told about a call that is not asked.
 const TOO_MANY_OPEN_APPROVALS: &str = "too many open questions";

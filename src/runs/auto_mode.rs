@@ -6,17 +6,12 @@
 //! not count. So no crash and no second node makes it speak more often.
 
 use crate::conversations::conversation;
-use crate::rounds::round;
-use crate::rounds::slot;
-use crate::runs::plan::MessageRef;
-use crate::runs::plan::PlanChange;
-use crate::runs::plan_builder::NextSlot;
-use crate::runs::plan_builder::PlanBuilder;
-use crate::runs::run;
-use crate::runs::speaker_choice;
+use crate::rounds::{round, slot};
+use crate::runs::plan::{MessageRef, PlanChange};
+use crate::runs::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::speaker_choice::TriggerMessage;
-use crate::spaces::membership;
-use crate::spaces::space;
+use crate::runs::{run, speaker_choice};
+use crate::spaces::{membership, space};
 
 /// How many turns are left until a person has to speak; `None` while auto mode is off.
 pub fn turns_left(conversation: &conversation::Model, space: &space::Model) -> Option<i64> {

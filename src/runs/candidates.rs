@@ -8,42 +8,31 @@
 //! **Invariant:** a model is called only with a permit of this node, as for a run; candidates get
 //! theirs after all due runs.
 
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use futures::future::join_all;
+use sea_orm::{DbErr, EntityTrait};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
 use crate::generation::model_call;
-use crate::generation::outcome::GenerationFailure;
-use crate::generation::outcome::GenerationOutcome;
+use crate::generation::outcome::{GenerationFailure, GenerationOutcome};
 use crate::generation::trim::ReplyTrimmer;
 use crate::generation::usage::UsageTotal;
-use crate::ids::ConversationId;
-use crate::ids::GenerationId;
-use crate::ids::MembershipId;
-use crate::ids::ProviderId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
+use crate::ids::{ConversationId, GenerationId, MembershipId, ProviderId, RunId, SpaceId, UserId};
 use crate::llm::request::Request;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Event;
+use crate::realtime::event::{Envelope, Event};
 use crate::realtime::topic::Topic;
 use crate::runs::completion::token_limit_exceeded;
 use crate::runs::due_runs::DueRun;
 use crate::runs::engine::RunEngine;
-use crate::runs::events::CopilotCandidate;
-use crate::runs::events::CopilotCandidateError;
-use crate::runs::executor;
+use crate::runs::events::{CopilotCandidate, CopilotCandidateError};
 use crate::runs::permits::Permit;
-use crate::runs::preparation;
 use crate::runs::preparation::PreparedRun;
-use crate::runs::run;
 use crate::runs::services::RunServices;
-use crate::spaces::membership;
-use crate::spaces::space;
-use dashmap::DashMap;
-use futures::future::join_all;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use std::sync::Arc;
-use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
+use crate::runs::{executor, preparation, run};
+use crate::spaces::{membership, space};
 
 /// What somebody asks for.
 #[derive(Clone, Debug)]

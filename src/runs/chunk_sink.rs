@@ -1,15 +1,16 @@
 //! The sink of the rooms: gathers what a model says into slices, so that readers get a steady
 //! stream of frames whatever the model does. The first delta goes out at once.
 
-use crate::generation::sink::Sink;
-use crate::ids::ConversationId;
-use crate::ids::RunId;
-use crate::runs::live_streams::LiveStreams;
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::generation::sink::Sink;
+use crate::ids::{ConversationId, RunId};
+use crate::runs::live_streams::LiveStreams;
 
 /// The writing end, for the generator.
 pub struct ChunkSink<F> {

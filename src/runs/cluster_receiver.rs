@@ -1,19 +1,18 @@
 //! Takes in what other nodes say: for those who listen here, and for the runs of this node.
 
+use uuid::Uuid;
+
 use crate::ids::RunId;
 use crate::realtime::cluster::bus::ClusterReceiver;
 use crate::realtime::cluster::message::MessageBody;
 use crate::realtime::cluster::signal::ClusterSignal;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Payload;
-use crate::realtime::event::StreamBoundary;
+use crate::realtime::event::{Envelope, Payload, StreamBoundary};
 use crate::realtime::presence::Presence;
 use crate::realtime::topic::Topic;
 use crate::realtime::typing::Typing;
 use crate::runs::lease::CancelReason;
 use crate::runs::live_streams::RemoteBoundary;
 use crate::runs::services::RunServices;
-use uuid::Uuid;
 
 /// The ear of this node at the wire to the others.
 pub struct RunClusterReceiver {

@@ -1,16 +1,13 @@
 //! All that can happen to the schedule of a conversation, and the reasons to refuse it.
 
-use crate::conversations::message;
-use crate::conversations::swipe;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RoundId;
-use crate::ids::RunId;
+use std::sync::Arc;
+
+use crate::conversations::{message, swipe};
+use crate::ids::{MembershipId, MessageId, RoundId, RunId};
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::macros::variables::VariableChanges;
 use crate::prompt::prompt_record::SentPrompt;
 use crate::runs::run;
-use std::sync::Arc;
 
 /// Something happened, or somebody asks for something.
 #[derive(Clone, Debug)]

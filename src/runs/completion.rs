@@ -1,32 +1,17 @@
 //! What becomes of a run: its turn comes, it ends, its node dies or closes.
 
 use crate::conversations::message;
-use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::GenerationFailure;
+use crate::generation::outcome::{FailureCode, GenerationFailure};
 use crate::ids::RunId;
-use crate::rounds::round;
-use crate::rounds::slot;
-use crate::runs::command::CommandError;
-use crate::runs::command::ExecutionEnd;
-use crate::runs::command::GeneratedText;
-use crate::runs::command::SentPromptRef;
-use crate::runs::controls;
-use crate::runs::copilot;
+use crate::rounds::{round, slot};
+use crate::runs::command::{CommandError, ExecutionEnd, GeneratedText, SentPromptRef};
 use crate::runs::due_runs::is_due;
-use crate::runs::followup;
-use crate::runs::plan::EnqueueRun;
-use crate::runs::plan::MessageRef;
-use crate::runs::plan::NewMessage;
-use crate::runs::plan::PlanChange;
-use crate::runs::plan_builder::NextSlot;
-use crate::runs::plan_builder::PlanBuilder;
-use crate::runs::queue;
-use crate::runs::regenerate;
-use crate::runs::run;
+use crate::runs::plan::{EnqueueRun, MessageRef, NewMessage, PlanChange};
+use crate::runs::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::run::RunCancelReason;
 use crate::runs::speaker_choice::TriggerMessage;
-use crate::spaces::membership;
-use crate::spaces::space;
+use crate::runs::{controls, copilot, followup, queue, regenerate, run};
+use crate::spaces::{membership, space};
 
 /// A run whose node died is tried so often, the first time included.
 const MAX_ATTEMPTS: i64 = 2;

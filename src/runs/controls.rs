@@ -1,22 +1,13 @@
 //! What people press: stop, pause, resume, skip, retry, cancel, delete, mute, archive.
 
 use crate::conversations::message;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RunId;
-use crate::rounds::round;
-use crate::rounds::slot;
-use crate::runs::auto_mode;
-use crate::runs::command::CommandError;
-use crate::runs::command::MessageEdit;
-use crate::runs::completion;
-use crate::runs::copilot;
+use crate::ids::{MembershipId, MessageId, RunId};
+use crate::rounds::{round, slot};
+use crate::runs::command::{CommandError, MessageEdit};
 use crate::runs::plan::PlanChange;
-use crate::runs::plan_builder::NextSlot;
-use crate::runs::plan_builder::PlanBuilder;
-use crate::runs::regenerate;
-use crate::runs::run;
+use crate::runs::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::run::RunCancelReason;
+use crate::runs::{auto_mode, completion, copilot, regenerate, run};
 use crate::spaces::space;
 
 /// Everything rests, the stopped slot waits at the cursor. With `keep_partial` the executor ends

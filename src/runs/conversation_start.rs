@@ -1,33 +1,21 @@
 //! How conversations begin: made, and greeted in by the characters of their space.
 
+use sea_orm::ActiveValue::NotSet;
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
+use serde::Deserialize;
+use serde_json::json;
+
 use crate::characters::card::Card;
 use crate::characters::character;
-use crate::conversations::conversation;
-use crate::conversations::root_conversation;
-use crate::conversations::swipe;
-use crate::conversations::timeline;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::prompt::greeting;
-use crate::prompt::macros::variables::VariableMap;
-use crate::prompt::macros::variables::Variables;
-use crate::prompt::space_variable;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::Greeting;
+use crate::conversations::{conversation, root_conversation, swipe, timeline};
+use crate::ids::{ConversationId, MembershipId, SpaceId};
+use crate::prompt::macros::variables::{VariableMap, Variables};
+use crate::prompt::{greeting, space_variable};
+use crate::runs::command::{Command, CommandError, Greeting};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::scheduler::StepResult;
-use crate::spaces::membership;
-use crate::spaces::space;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use serde::Deserialize;
-use serde_json::json;
+use crate::spaces::{membership, space};
 
 /// A conversation to be made.
 #[derive(Clone, Debug)]

@@ -6,24 +6,17 @@
 //!
 //! **Invariant:** a run of the copilot has no round: a human is never a slot.
 
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::rounds::round;
-use crate::runs::plan::EnqueueRun;
-use crate::runs::plan::MessageRef;
-use crate::runs::plan::PlanChange;
-use crate::runs::plan_builder::NextSlot;
-use crate::runs::plan_builder::PlanBuilder;
-use crate::runs::run;
-use crate::runs::speaker_choice;
-use crate::runs::speaker_choice::TriggerMessage;
-use crate::spaces::membership;
-use crate::spaces::membership::CopilotMode;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
-use crate::spaces::space::ReplyOrder;
 use std::cmp::Reverse;
+
+use crate::ids::{ConversationId, MembershipId};
+use crate::rounds::round;
+use crate::runs::plan::{EnqueueRun, MessageRef, PlanChange};
+use crate::runs::plan_builder::{NextSlot, PlanBuilder};
+use crate::runs::speaker_choice::TriggerMessage;
+use crate::runs::{run, speaker_choice};
+use crate::spaces::membership;
+use crate::spaces::membership::{CopilotMode, MembershipKind, MembershipStatus, Participation};
+use crate::spaces::space::ReplyOrder;
 
 /// May the scheduler let this human's copilot speak here by itself?
 pub fn can_run(membership: &membership::Model, conversation: ConversationId) -> bool {

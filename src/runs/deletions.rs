@@ -1,24 +1,17 @@
 //! Deleting a conversation or a space: a short one in one transaction, a long one as a background job.
 
-use crate::conversations::conversation;
-use crate::conversations::deletion;
-use crate::conversations::job;
-use crate::conversations::job::JobCursor;
-use crate::conversations::job::NewJob;
-use crate::conversations::job::StoredJobKind;
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
+use sea_orm::{DbErr, EntityTrait};
+
+use crate::conversations::job::{JobCursor, NewJob, StoredJobKind};
+use crate::conversations::{conversation, deletion, job};
+use crate::ids::{ConversationId, SpaceId, UserId};
 use crate::runs::command::Command;
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
 use crate::runs::jobs;
 use crate::runs::jobs::JobTask;
 use crate::runs::run::RunCancelReason;
-use crate::spaces::lifecycle;
-use crate::spaces::membership;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
+use crate::spaces::{lifecycle, membership};
 
 /// With more messages the request does not wait for its job.
 pub const MAX_WAITED_MESSAGES: i64 = 2_000;

@@ -4,36 +4,20 @@
 //! wait: each statement reads so many rows of an index and no more. Where a provider is full, what
 //! waits for it is read past.
 
+use sea_orm::sea_query::{
+    CommonTableExpression, Expr, ExprTrait, Func, Query, SelectStatement, SimpleExpr, UnionType,
+    WithClause, WithQuery,
+};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, Order, QueryFilter,
+    QueryOrder, QuerySelect, QueryTrait, Select,
+};
+
 use crate::clock::Timestamp;
-use crate::ids::ConversationId;
-use crate::ids::ProviderId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
+use crate::ids::{ConversationId, ProviderId, RunId, SpaceId};
 use crate::providers::provider;
-use crate::runs::run::Column;
-use crate::runs::run::Entity;
+use crate::runs::run::{Column, Entity};
 use crate::spaces::membership;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::FromQueryResult;
-use sea_orm::Order;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use sea_orm::Select;
-use sea_orm::sea_query::CommonTableExpression;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::Func;
-use sea_orm::sea_query::Query;
-use sea_orm::sea_query::SelectStatement;
-use sea_orm::sea_query::SimpleExpr;
-use sea_orm::sea_query::UnionType;
-use sea_orm::sea_query::WithClause;
-use sea_orm::sea_query::WithQuery;
 
 /// A queued run whose conversation is free.
 #[derive(Clone, Debug, PartialEq, FromQueryResult)]

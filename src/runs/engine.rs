@@ -1,32 +1,19 @@
 //! The verbs of the product: what doors call. Each is one step through the gate, or a few.
 
+use std::time::Duration;
+
+use sea_orm::{DbErr, EntityTrait};
+
 use crate::conversations::message;
 use crate::db::clock_offset;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RoundId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
+use crate::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
 use crate::llm::tokens;
-use crate::runs::candidates;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::MessageEdit;
-use crate::runs::command::NewPost;
+use crate::runs::command::{Command, CommandError, MessageEdit, NewPost};
 use crate::runs::error::EngineError;
-use crate::runs::lease;
-use crate::runs::recovery;
-use crate::runs::run;
 use crate::runs::run::RunCancelReason;
-use crate::runs::run_job;
-use crate::runs::scheduler;
 use crate::runs::scheduler::StepResult;
 use crate::runs::services::RunServices;
-use crate::runs::step_marks;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use std::time::Duration;
+use crate::runs::{candidates, lease, recovery, run, run_job, scheduler, step_marks};
 
 /// How long listeners wait to be told of runs that are handed back. The runs themselves go on
 /// trying for longer.

@@ -1,9 +1,9 @@
 //! Why a verb of the engine changed nothing.
 
-use crate::characters::quota::QuotaError;
-use crate::characters::quota::QuotaExceeded;
-use crate::runs::command::CommandError;
 use sea_orm::DbErr;
+
+use crate::characters::quota::{QuotaError, QuotaExceeded};
+use crate::runs::command::CommandError;
 
 /// What a caller of the engine must tell apart.
 #[derive(Debug, thiserror::Error)]

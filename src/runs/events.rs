@@ -1,20 +1,16 @@
 //! What listeners of a conversation hear about its runs, and about the messages they become.
 
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::AllOfBuilder;
+use utoipa::openapi::{Ref, Schema};
+
 use crate::conversations::message;
-use crate::ids::ConversationId;
-use crate::ids::GenerationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RunId;
+use crate::ids::{ConversationId, GenerationId, MembershipId, MessageId, RunId};
 use crate::realtime::event::Event;
 use crate::runs::run;
 use crate::runs::state::ConversationState;
 use crate::runs::views::RoundView;
-use serde::Serialize;
-use utoipa::ToSchema;
-use utoipa::openapi::Ref;
-use utoipa::openapi::Schema;
-use utoipa::openapi::schema::AllOfBuilder;
 
 /// A run begins to write.
 #[derive(Debug, Serialize, ToSchema)]

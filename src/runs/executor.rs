@@ -3,40 +3,30 @@
 //! **Invariant:** no transaction is open while the model speaks. The commit is fenced by the
 //! lease: if the run was canceled, reaped or claimed anew meanwhile, the text is dropped.
 
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+use serde_json::{Value, json};
+
 use crate::generation::model_call;
-use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::GenerationFailure;
-use crate::generation::outcome::GenerationOutcome;
+use crate::generation::outcome::{FailureCode, GenerationFailure, GenerationOutcome};
 use crate::generation::reasoning::Reasoning;
 use crate::generation::trim::ReplyTrimmer;
 use crate::generation::usage::UsageTotal;
 use crate::llm::delta::FinishReason;
 use crate::llm::tokens;
 use crate::prompt::context::PromptMember;
-use crate::runs::chunk_sink;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::ExecutionEnd;
-use crate::runs::command::GeneratedText;
-use crate::runs::command::SentPromptRef;
+use crate::runs::command::{Command, CommandError, ExecutionEnd, GeneratedText, SentPromptRef};
 use crate::runs::error::EngineError;
-use crate::runs::lease::CancelReason;
-use crate::runs::lease::LeaseGuard;
-use crate::runs::preparation;
+use crate::runs::lease::{CancelReason, LeaseGuard};
 use crate::runs::preparation::PreparedRun;
-use crate::runs::run;
-use crate::runs::scheduler;
 use crate::runs::scheduler::ClaimedRun;
 use crate::runs::services::RunServices;
 use crate::runs::state::ScheduleState;
 use crate::runs::tool_turn::RunAgentLoop;
-use crate::runs::write_effects;
 use crate::runs::write_effects::LatePrompt;
-use futures::FutureExt;
-use serde_json::Value;
-use serde_json::json;
-use std::panic::AssertUnwindSafe;
-use std::time::Duration;
+use crate::runs::{chunk_sink, preparation, run, scheduler, write_effects};
 
 /// Executes a run that this node has claimed. A panic on the way fails the run, not the worker.
 pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: LeaseGuard) {

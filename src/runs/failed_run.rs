@@ -4,25 +4,18 @@
 //! conversation does not show it; this does, to everyone who reads the conversation, and Retry plans
 //! it again.
 
+use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, JoinType, QueryFilter, QuerySelect,
+    RelationTrait,
+};
+
 use crate::conversations::conversation;
 use crate::ids::ConversationId;
 use crate::rounds::round;
 use crate::runs::run;
-use crate::runs::run::Column;
-use crate::runs::run::Entity;
-use crate::runs::run::Relation;
-use crate::runs::run::RunStatus;
+use crate::runs::run::{Column, Entity, Relation, RunStatus};
 use crate::runs::views::RuntimeView;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::JoinType;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::RelationTrait;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
 
 /// The newest runs of these conversations, those of them that failed.
 ///

@@ -6,14 +6,11 @@
 //!
 //! A run that goes on after a question was decided comes before all that became due after that.
 
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
 use crate::clock::Timestamp;
-use crate::ids::ProviderId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
+use crate::ids::{ProviderId, RunId, SpaceId};
 use crate::runs::due_runs::DueRun;
-use std::collections::BTreeMap;
-use std::collections::HashMap;
-use std::collections::VecDeque;
 
 /// A run that holds a place on this node.
 #[derive(Clone, Copy, Debug)]
@@ -152,17 +149,12 @@ fn due_at(due: &DueRun) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::ClaimCapacity;
-    use super::MAX_REMEMBERED_TURNS;
-    use super::PendingRuns;
-    use super::RunningRun;
-    use crate::clock::Timestamp;
-    use crate::ids::ConversationId;
-    use crate::ids::ProviderId;
-    use crate::ids::RunId;
-    use crate::ids::SpaceId;
-    use crate::runs::due_runs::DueRun;
     use proptest::prelude::*;
+
+    use super::{ClaimCapacity, MAX_REMEMBERED_TURNS, PendingRuns, RunningRun};
+    use crate::clock::Timestamp;
+    use crate::ids::{ConversationId, ProviderId, RunId, SpaceId};
+    use crate::runs::due_runs::DueRun;
 
     fn due(space: i64, at: i64, provider: i64) -> DueRun {
         DueRun {

@@ -1,9 +1,8 @@
 //! What follows a text when its round has nobody left: the loops in which AI answers AI.
 
-use crate::runs::auto_mode;
-use crate::runs::copilot;
 use crate::runs::plan_builder::PlanBuilder;
 use crate::runs::speaker_choice::TriggerMessage;
+use crate::runs::{auto_mode, copilot};
 
 /// Asked once for each text of a run that becomes a message, when the text's round (if it had one)
 /// has no slot left. `rests`: that round was paused meanwhile, so whatever follows waits for a

@@ -2,31 +2,18 @@
 //!
 //! **Invariant:** reads only, and nothing on the way of a run waits for it.
 
+use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, JoinType, QueryFilter,
+    QuerySelect, QueryTrait, RelationTrait, Select,
+};
+
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::db::backend;
 use crate::db::connect::Backend;
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
-use crate::runs::run::Column;
-use crate::runs::run::Entity;
-use crate::runs::run::Relation;
-use crate::runs::run::RunKind;
-use crate::runs::run::RunStatus;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::FromQueryResult;
-use sea_orm::JoinType;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use sea_orm::RelationTrait;
-use sea_orm::Select;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::SimpleExpr;
+use crate::ids::{ConversationId, SpaceId};
+use crate::runs::run::{Column, Entity, Relation, RunKind, RunStatus};
 
 /// Which runs; `None` leaves nobody out.
 #[derive(Clone, Debug, Default)]

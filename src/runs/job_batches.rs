@@ -3,37 +3,23 @@
 //! **Invariant:** a batch is one transaction that also saves the cursor, and it begins by renewing the
 //! lease of the job: nothing is written for a job that was canceled or that another node has.
 
+use std::time::{Duration, Instant};
+
+use sea_orm::{ColumnTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QueryOrder};
+
 use crate::clock::Timestamp;
-use crate::conversations::batch_size;
-use crate::conversations::batch_size::BatchRange;
-use crate::conversations::batch_size::BatchSize;
-use crate::conversations::branching;
-use crate::conversations::conversation;
-use crate::conversations::deletion;
+use crate::conversations::batch_size::{BatchRange, BatchSize};
 use crate::conversations::deletion::DeletedBatch;
-use crate::conversations::job;
-use crate::conversations::job::JobStatus;
-use crate::conversations::job::StoredJobKind;
+use crate::conversations::job::{JobStatus, StoredJobKind};
+use crate::conversations::{batch_size, branching, conversation, deletion, job};
 use crate::db::connect::Backend;
-use crate::ids::ConversationId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
+use crate::ids::{ConversationId, RunId, SpaceId};
+use crate::runs::command::{Command, CommandError};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
-use crate::runs::run;
-use crate::runs::scheduler;
 use crate::runs::services::RunServices;
+use crate::runs::{run, scheduler};
 use crate::spaces::events;
-use sea_orm::ColumnTrait;
-use sea_orm::DatabaseTransaction;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use std::time::Duration;
-use std::time::Instant;
 
 /// A deletion goes on with more rows of the same transaction for so long.
 const MIN_BATCH_TIME: Duration = Duration::from_millis(2);

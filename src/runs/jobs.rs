@@ -4,6 +4,15 @@
 //! the database belongs to others for as long as the batch took. A job whose node is gone is found by
 //! its heartbeat and continued from its cursor.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dashmap::DashSet;
+use sea_orm::{DbErr, EntityTrait};
+use serde_json::json;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
 use crate::conversations::batch_size::BatchSize;
 use crate::conversations::job;
 use crate::db::backend;
@@ -11,15 +20,6 @@ use crate::ids::JobId;
 use crate::runs::job_batches;
 use crate::runs::job_batches::BatchError;
 use crate::runs::services::RunServices;
-use dashmap::DashSet;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use serde_json::json;
-use std::sync::Arc;
-use std::time::Duration;
-use std::time::Instant;
-use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
 
 /// Between two events about the progress of a job.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);

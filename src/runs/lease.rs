@@ -3,22 +3,19 @@
 //! **Invariant:** one statement renews every run of the node and brings back what became of them.
 //! A run that is missing in the answer is no longer ours; whatever it writes will not count.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use dashmap::DashMap;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
 use crate::db::clock_offset;
 use crate::db::connect::Backend;
-use crate::ids::ConversationId;
-use crate::ids::RunId;
-use crate::runs::queue;
-use crate::runs::run;
+use crate::ids::{ConversationId, RunId};
 use crate::runs::services::RunServices;
-use dashmap::DashMap;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU8;
-use std::sync::atomic::Ordering;
-use tokio::sync::watch;
-use tokio::time::Instant;
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
+use crate::runs::{queue, run};
 
 /// The runs of this node. Cloning gives another handle on the same ones.
 #[derive(Clone)]

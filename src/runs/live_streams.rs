@@ -8,28 +8,23 @@
 //! continue the text is held back, and whoever writes is asked for all of it. What comes under an
 //! older lease than the newest that is known is void.
 
-use crate::ids::ConversationId;
-use crate::ids::RunId;
-use crate::realtime::cluster::signal::ClusterSignal;
-use crate::realtime::cluster::signal::StreamSnapshot;
-use crate::realtime::event;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Payload;
-use crate::realtime::event::StreamBoundary;
-use crate::realtime::event::StreamDelta;
-use crate::realtime::event::utf16_len;
-use crate::realtime::hub::Hub;
-use crate::realtime::topic::Topic;
-use crate::runs::events::StreamReset;
-use crate::runs::events::TypingStart;
-use bytestring::ByteString;
-use dashmap::DashMap;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+use bytestring::ByteString;
+use dashmap::DashMap;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::ids::{ConversationId, RunId};
+use crate::realtime::cluster::signal::{ClusterSignal, StreamSnapshot};
+use crate::realtime::event;
+use crate::realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
+use crate::realtime::hub::Hub;
+use crate::realtime::topic::Topic;
+use crate::runs::events::{StreamReset, TypingStart};
 
 /// Whoever writes is asked again for the same text after this.
 const REQUEST_INTERVAL: Duration = Duration::from_millis(300);

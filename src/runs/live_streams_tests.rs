@@ -1,24 +1,19 @@
 //! What listeners of one node are told of a run that another one writes.
 
-use super::LiveStreams;
-use super::RemoteBoundary;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::RunId;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::{LiveStreams, RemoteBoundary};
+use crate::ids::{ConversationId, MembershipId, RunId};
 use crate::realtime::cluster::bus::ClusterBus;
 use crate::realtime::cluster::signal::StreamSnapshot;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Payload;
-use crate::realtime::event::StreamBoundary;
-use crate::realtime::event::StreamDelta;
+use crate::realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta};
 use crate::realtime::hub::Hub;
-use crate::realtime::outbox::NextItem;
-use crate::realtime::outbox::Outbox;
+use crate::realtime::outbox::{NextItem, Outbox};
 use crate::realtime::topic::Topic;
 use crate::runs::events::TypingStart;
 use crate::runs::run::RunKind;
-use std::sync::Arc;
-use uuid::Uuid;
 
 const HERE: ConversationId = ConversationId(7);
 const RUN: RunId = RunId(Uuid::from_u128(1));

@@ -3,20 +3,17 @@
 //! **Invariant:** what is held for a page is its JSON and one slice of rows: a page of long
 //! messages costs no more than its bound, however many readers are slow.
 
-use crate::conversations::markdown::Markdown;
-use crate::conversations::message;
-use crate::conversations::pages;
-use crate::conversations::pages::MessageDetails;
-use crate::conversations::pages::PageBudget;
-use crate::conversations::pages::Stub;
-use crate::conversations::timeline::TimelinePage;
-use crate::db::slices;
-use crate::ids::ConversationId;
-use crate::ids::MessageId;
-use crate::runs::engine::RunEngine;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
 use std::sync::Arc;
+
+use sea_orm::{DbErr, EntityTrait};
+
+use crate::conversations::markdown::Markdown;
+use crate::conversations::pages::{MessageDetails, PageBudget, Stub};
+use crate::conversations::timeline::TimelinePage;
+use crate::conversations::{message, pages};
+use crate::db::slices;
+use crate::ids::{ConversationId, MessageId};
+use crate::runs::engine::RunEngine;
 
 /// What stands around the entries of a list.
 const FRAME_BYTES: usize = 64;

@@ -1,32 +1,19 @@
 //! The verbs about versions of what was said: another text for a message, one of its texts, a branch
 //! that goes on from it, and writing anew in a branch what must stay here as it is.
 
-use crate::conversations::branching;
+use sea_orm::EntityTrait;
+
 use crate::conversations::branching::NewBranch;
-use crate::conversations::conversation;
-use crate::conversations::job;
 use crate::conversations::job::JobSubject;
-use crate::conversations::message;
-use crate::conversations::timeline;
+use crate::conversations::{branching, conversation, job, message, timeline};
 use crate::db::backend;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RunId;
-use crate::ids::UserId;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::deletions::MAX_SHORT_BYTES;
-use crate::runs::deletions::MAX_SHORT_MESSAGES;
-use crate::runs::deletions::MAX_WAITED_MESSAGES;
+use crate::ids::{ConversationId, MembershipId, MessageId, RunId, UserId};
+use crate::runs::command::{Command, CommandError};
+use crate::runs::deletions::{MAX_SHORT_BYTES, MAX_SHORT_MESSAGES, MAX_WAITED_MESSAGES};
 use crate::runs::engine::RunEngine;
 use crate::runs::error::EngineError;
-use crate::runs::job_batches;
-use crate::runs::jobs;
-use crate::runs::run;
 use crate::runs::scheduler::StepResult;
-use crate::runs::state;
-use sea_orm::EntityTrait;
+use crate::runs::{job_batches, jobs, run, state};
 
 /// What came of a wish for another text.
 #[derive(Debug)]

@@ -1,16 +1,18 @@
 //! How runs fare on this node: how long they wait, how soon they speak, how they end.
 
-use crate::clock::Timestamp;
-use crate::runs::history::QueueLoad;
-use crate::runs::recovery::RecoveryReport;
-use crate::runs::run;
+use std::sync::atomic::AtomicU64;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use std::sync::atomic::AtomicU64;
+
+use crate::clock::Timestamp;
+use crate::runs::history::QueueLoad;
+use crate::runs::recovery::RecoveryReport;
+use crate::runs::run;
 
 /// Seconds from being due to being claimed: a bell is heard within milliseconds, a full node takes
 /// as long as its models.
@@ -180,12 +182,13 @@ fn seconds(ms: i64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use prometheus_client::encoding::text;
+    use prometheus_client::registry::Registry;
+
     use super::RunMetrics;
     use crate::clock::Timestamp;
     use crate::runs::history::QueueLoad;
     use crate::runs::recovery::RecoveryReport;
-    use prometheus_client::encoding::text;
-    use prometheus_client::registry::Registry;
 
     fn encode_metrics(meter: &RunMetrics) -> String {
         let mut registry = Registry::default();

@@ -3,22 +3,16 @@
 //!
 //! One statement for all conversations to which somebody listens on this node.
 
+use std::time::Duration;
+
+use sea_orm::sea_query::{Expr, ExprTrait, IntoCondition};
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, JoinType, QueryFilter, QuerySelect};
+
 use crate::conversations::conversation;
-use crate::ids::ConversationId;
-use crate::ids::RunId;
+use crate::ids::{ConversationId, RunId};
 use crate::realtime::channel::DatabasePosition;
 use crate::runs::run;
 use crate::runs::services::RunServices;
-use sea_orm::ColumnTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::JoinType;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::IntoCondition;
-use std::time::Duration;
 
 /// Between two looks. With [`ON_THE_WAY`] and the client's own asking this stays well below the
 /// ten seconds that a reader may be behind.

@@ -1,10 +1,7 @@
 //! The row of a run that is to be queued.
 
 use crate::clock::Timestamp;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
+use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use crate::runs::run;
 
 /// A new row for [`enqueue`](crate::runs::queue::enqueue), due at once, with nothing that only a claim or an end can know.

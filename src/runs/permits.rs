@@ -3,13 +3,15 @@
 //!
 //! **Invariant:** a candidate returns its permit with its [`Permit`], however it ends.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
 use crate::ids::RunId;
 use crate::runs::due_runs::DueRun;
 use crate::runs::wakeup::WakeupSignal;
-use parking_lot::Mutex;
-use std::collections::HashSet;
-use std::sync::Arc;
-use tokio::sync::oneshot;
 
 /// Cloning gives another handle on the same ones.
 #[derive(Clone, Default)]

@@ -1,20 +1,15 @@
 //! What is to be done about a command: a list of changes, decided before anything is written.
 
-use crate::conversations::message;
-use crate::conversations::swipe;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RoundId;
-use crate::ids::RunId;
+use std::sync::Arc;
+
+use crate::conversations::{message, swipe};
+use crate::ids::{MembershipId, MessageId, RoundId, RunId};
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::prompt_record::SentPrompt;
-use crate::rounds::round;
-use crate::rounds::slot;
+use crate::rounds::{round, slot};
 use crate::runs::command::MessageEdit;
-use crate::runs::queue;
-use crate::runs::run;
+use crate::runs::{queue, run};
 use crate::speakers::selection::SpeakerChoice;
-use std::sync::Arc;
 
 /// The changes in the order in which they are written; all of them commit, or none.
 #[derive(Clone, Debug, Default)]

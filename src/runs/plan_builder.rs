@@ -1,22 +1,11 @@
 //! A plan in the making: the changes so far, and the conversation as it will be after them.
 
 use crate::clock::Timestamp;
-use crate::ids::MembershipId;
-use crate::ids::RoundId;
-use crate::ids::RunId;
-use crate::rounds::round;
-use crate::rounds::slot;
-use crate::runs::auto_mode;
-use crate::runs::new_run;
-use crate::runs::plan;
-use crate::runs::plan::EnqueueRun;
-use crate::runs::plan::MessageRef;
-use crate::runs::plan::Plan;
-use crate::runs::plan::PlanChange;
-use crate::runs::queue;
-use crate::runs::run;
-use crate::runs::state::ActiveRound;
-use crate::runs::state::ScheduleState;
+use crate::ids::{MembershipId, RoundId, RunId};
+use crate::rounds::{round, slot};
+use crate::runs::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
+use crate::runs::state::{ActiveRound, ScheduleState};
+use crate::runs::{auto_mode, new_run, plan, queue, run};
 use crate::spaces::membership;
 use crate::spaces::space::ReplyOrder;
 use crate::speakers::selection::SpeakerChoice;

@@ -3,33 +3,20 @@
 //! **Invariant:** each durable event takes the next `rev` of the conversation, in the order in
 //! which it will be announced; the conversation's row is written once, at the end.
 
+use sea_orm::{ActiveModelTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel};
+
 use crate::clock::Timestamp;
-use crate::conversations::conversation;
-use crate::conversations::message;
-use crate::conversations::newest_messages;
-use crate::conversations::swipe;
-use crate::conversations::timeline;
+use crate::conversations::{conversation, message, newest_messages, swipe, timeline};
 use crate::db::commit_verification::CommitProof;
 use crate::db::connect::Backend;
 use crate::ids::MessageId;
 use crate::runs::error::EngineError;
-use crate::runs::plan::EnqueueRun;
-use crate::runs::plan::MessageRef;
-use crate::runs::plan::NewMessage;
-use crate::runs::plan::Plan;
-use crate::runs::plan::PlanChange;
-use crate::runs::queue;
+use crate::runs::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
 use crate::runs::queue::StaleAfter;
-use crate::runs::run;
 use crate::runs::state::ScheduleState;
 use crate::runs::write_messages::n_bytes;
-use crate::spaces::membership;
-use crate::spaces::space;
-use sea_orm::ActiveModelTrait;
-use sea_orm::DatabaseTransaction;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
+use crate::runs::{queue, run};
+use crate::spaces::{membership, space};
 
 /// The transaction, the hour, and who writes.
 pub struct PlanWriter<'a> {

@@ -5,42 +5,28 @@
 //! **Invariant:** what a run *was* decides what follows it: its kind, round and slot, never the
 //! present settings of its author.
 
+use std::sync::Arc;
+
 use crate::clock::Timestamp;
-use crate::conversations::message;
-use crate::conversations::swipe;
+use crate::conversations::{message, swipe};
 use crate::ids::MembershipId;
 use crate::prompt::builder::PromptEffects;
 use crate::rounds::round;
-use crate::runs::auto_mode;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::Greeting;
-use crate::runs::command::NewPost;
-use crate::runs::completion;
-use crate::runs::controls;
-use crate::runs::copilot;
-use crate::runs::plan::EnqueueRun;
-use crate::runs::plan::MessageRef;
-use crate::runs::plan::NewMessage;
-use crate::runs::plan::Plan;
-use crate::runs::plan::PlanChange;
-use crate::runs::plan_builder::GeneratedIds;
-use crate::runs::plan_builder::PlanBuilder;
-use crate::runs::queue_edit;
-use crate::runs::regenerate;
-use crate::runs::regenerate_last_turn;
-use crate::runs::run;
+use crate::runs::command::{Command, CommandError, Greeting, NewPost};
+use crate::runs::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
+use crate::runs::plan_builder::{GeneratedIds, PlanBuilder};
 use crate::runs::run::RunCancelReason;
-use crate::runs::speaker_choice;
 use crate::runs::speaker_choice::TriggerMessage;
 use crate::runs::state::ScheduleState;
-use crate::spaces::membership;
-use crate::spaces::space;
+use crate::runs::{
+    auto_mode, completion, controls, copilot, queue_edit, regenerate, regenerate_last_turn, run,
+    speaker_choice,
+};
+use crate::spaces::{membership, space};
 use crate::speakers::selection::SpeakerChoice;
-use std::sync::Arc;
 
 /// A burst is gathered for at most this many times the debounce, and no less than
-/// [`LEAST_BOUND_MS`].
+/// [`MIN_BURST_LIMIT_MS`].
 const MAX_BURST_DEBOUNCES: i64 = 10;
 const MIN_BURST_LIMIT_MS: i64 = 10_000;
 

@@ -1,12 +1,9 @@
 //! Auto mode: AI answers AI, with a pause before each turn, until the turns are spent.
 
 use crate::ids::MessageId;
-use crate::runs::auto_mode;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::success;
-use crate::runs::run;
-use crate::spaces::space::RepliesPerTurn;
-use crate::spaces::space::ReplyOrder;
+use crate::runs::planner::fixture::{PlannerFixture, success};
+use crate::runs::{auto_mode, run};
+use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
 
 const DELAY: i64 = 5_000;
 

@@ -2,25 +2,15 @@
 
 use crate::conversations::message::Visibility;
 use crate::rounds::round::RoundState;
-use crate::runs::command::Command;
-use crate::runs::command::ExecutionEnd;
-use crate::runs::planner::auto_mode_tests::auto_mode_fixture;
-use crate::runs::planner::auto_mode_tests::running;
-use crate::runs::planner::auto_mode_tests::waiting;
-use crate::runs::planner::fixture::ADA;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::STOP;
-use crate::runs::planner::fixture::failure;
-use crate::runs::planner::fixture::force;
-use crate::runs::planner::fixture::generated_text;
-use crate::runs::planner::fixture::success;
+use crate::runs::command::{Command, ExecutionEnd};
+use crate::runs::planner::auto_mode_tests::{auto_mode_fixture, running, waiting};
+use crate::runs::planner::fixture::{
+    ADA, BOB, PlannerFixture, STOP, failure, force, generated_text, success,
+};
 use crate::runs::planner::rules_tests::show;
 use crate::runs::run;
 use crate::spaces::membership::Participation;
-use crate::spaces::space::InputPolicy;
-use crate::spaces::space::RepliesPerTurn;
-use crate::spaces::space::ReplyOrder;
+use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
 #[test]
 fn it_rests_while_its_turn_has_failed_or_is_paused() {

@@ -1,15 +1,9 @@
 //! A queued run whose time has come: every row of the claim's table.
 
-use crate::ids::MessageId;
-use crate::ids::RunId;
+use crate::ids::{MessageId, RunId};
 use crate::runs::command::Command;
-use crate::runs::planner::fixture::ADA;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::queued;
-use crate::runs::planner::fixture::running;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
+use crate::runs::planner::fixture::{ADA, BOB, PlannerFixture, queued, running};
+use crate::spaces::membership::{MembershipStatus, Participation};
 use crate::spaces::space;
 
 #[test]

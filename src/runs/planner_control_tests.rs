@@ -2,20 +2,11 @@
 
 use crate::ids::RunId;
 use crate::rounds::round::RoundState;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::planner::fixture::ADA;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::STOP;
-use crate::runs::planner::fixture::failed;
-use crate::runs::planner::fixture::failure;
-use crate::runs::planner::fixture::force;
-use crate::runs::planner::fixture::forced;
-use crate::runs::planner::fixture::paused;
-use crate::runs::planner::fixture::queued;
-use crate::runs::planner::fixture::queued_and_running;
-use crate::runs::planner::fixture::running;
-use crate::runs::planner::fixture::success;
+use crate::runs::command::{Command, CommandError};
+use crate::runs::planner::fixture::{
+    ADA, PlannerFixture, STOP, failed, failure, force, forced, paused, queued, queued_and_running,
+    running, success,
+};
 use crate::spaces::membership::Participation;
 use crate::spaces::space::ReplyOrder;
 

@@ -1,21 +1,11 @@
 //! The copilot: when it speaks, what its words do, and where it rests.
 
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::ExecutionEnd;
-use crate::runs::planner::fixture::ADA;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::EVE;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::STOP;
-use crate::runs::planner::fixture::failure;
-use crate::runs::planner::fixture::force;
-use crate::runs::planner::fixture::generated_text;
-use crate::runs::planner::fixture::success;
+use crate::runs::command::{Command, CommandError, ExecutionEnd};
+use crate::runs::planner::fixture::{
+    ADA, BOB, EVE, PlannerFixture, STOP, failure, force, generated_text, success,
+};
 use crate::spaces::membership;
-use crate::spaces::membership::CopilotMode;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
+use crate::spaces::membership::{CopilotMode, MembershipStatus, Participation};
 use crate::spaces::space::ReplyOrder;
 
 const START: Command = Command::CopilotStarted { seat: EVE };

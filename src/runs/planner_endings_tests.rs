@@ -2,21 +2,13 @@
 
 use crate::ids::RunId;
 use crate::rounds::round::RoundState;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::ExecutionEnd;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::failure;
-use crate::runs::planner::fixture::forced;
-use crate::runs::planner::fixture::generated_text;
-use crate::runs::planner::fixture::queued;
-use crate::runs::planner::fixture::running;
-use crate::runs::planner::fixture::success;
+use crate::runs::command::{Command, CommandError, ExecutionEnd};
+use crate::runs::planner::fixture::{
+    BOB, PlannerFixture, failure, forced, generated_text, queued, running, success,
+};
 use crate::runs::run;
 use crate::spaces::membership::Participation;
-use crate::spaces::space::RepliesPerTurn;
-use crate::spaces::space::ReplyOrder;
+use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
 
 fn stop(keep_partial: bool) -> Command {
     Command::Stop { keep_partial }

@@ -1,32 +1,20 @@
 //! A stage for tests of the planner: one conversation in memory, on which plans are carried out as
 //! the writer carries them out. A plan that cannot be carried out panics.
 
+use std::collections::{HashMap, HashSet};
+
+use serde_json::json;
+
 use crate::clock::Timestamp;
-use crate::conversations::conversation;
-use crate::conversations::message;
-use crate::conversations::swipe;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RoundId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::ExecutionEnd;
-use crate::runs::command::GeneratedText;
-use crate::runs::command::NewPost;
+use crate::conversations::{conversation, message, swipe};
+use crate::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
+use crate::runs::command::{Command, CommandError, ExecutionEnd, GeneratedText, NewPost};
 use crate::runs::plan::Plan;
 use crate::runs::plan_builder::GeneratedIds;
-use crate::runs::planner;
 use crate::runs::planner::fixture_writer::provider_row;
-use crate::runs::run;
 use crate::runs::state::ScheduleState;
-use crate::spaces::membership;
-use crate::spaces::space;
-use serde_json::json;
-use std::collections::HashMap;
-use std::collections::HashSet;
+use crate::runs::{planner, run};
+use crate::spaces::{membership, space};
 
 /// The seat of the human.
 pub const EVE: MembershipId = MembershipId(1);

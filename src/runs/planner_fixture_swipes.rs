@@ -1,9 +1,7 @@
 //! The stage's messages have several texts: what is looked up of them, and how they change.
 
-use crate::conversations::message;
-use crate::conversations::swipe;
-use crate::ids::MessageId;
-use crate::ids::SwipeId;
+use crate::conversations::{message, swipe};
+use crate::ids::{MessageId, SwipeId};
 use crate::runs::planner::fixture::PlannerFixture;
 use crate::runs::run;
 use crate::spaces::space::GroupRegenerateMode;

@@ -1,28 +1,20 @@
 //! The stage's writer: carries out a plan's changes in memory, each only from the state in which
 //! the real statement would win, and tells them in words.
 
+use serde::Serialize;
+
 use crate::clock::Timestamp;
-use crate::conversations::message;
-use crate::conversations::timeline;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::ProviderId;
+use crate::conversations::{message, timeline};
+use crate::ids::{MembershipId, MessageId, ProviderId};
 use crate::llm::registry::ProviderKind;
 use crate::providers::provider;
 use crate::rounds::round;
-use crate::runs::plan;
-use crate::runs::plan::EnqueueRun;
-use crate::runs::plan::MessageRef;
-use crate::runs::plan::NewMessage;
-use crate::runs::plan::Plan;
-use crate::runs::plan::PlanChange;
+use crate::runs::plan::{EnqueueRun, MessageRef, NewMessage, Plan, PlanChange};
 use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::queue;
-use crate::runs::run;
 use crate::runs::run::RunStatus;
 use crate::runs::state::ActiveRound;
+use crate::runs::{plan, queue, run};
 use crate::spaces::membership::CopilotMode;
-use serde::Serialize;
 
 impl PlannerFixture {
     pub(super) fn apply(&mut self, change: PlanChange) {

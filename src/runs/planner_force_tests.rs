@@ -3,22 +3,12 @@
 use crate::conversations::swipe::SwipeText;
 use crate::ids::MembershipId;
 use crate::prompt::macros::variables::VariableChanges;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::Greeting;
-use crate::runs::planner::fixture::ADA;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::EVE;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::failed;
-use crate::runs::planner::fixture::force;
-use crate::runs::planner::fixture::paused;
-use crate::runs::planner::fixture::queued;
-use crate::runs::planner::fixture::success;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
-use crate::spaces::space::InputPolicy;
-use crate::spaces::space::ReplyOrder;
+use crate::runs::command::{Command, CommandError, Greeting};
+use crate::runs::planner::fixture::{
+    ADA, BOB, EVE, PlannerFixture, failed, force, paused, queued, success,
+};
+use crate::spaces::membership::{MembershipStatus, Participation};
+use crate::spaces::space::{InputPolicy, ReplyOrder};
 
 fn idle() -> PlannerFixture {
     PlannerFixture::with_characters(&["Ada", "Bob"])

@@ -1,12 +1,11 @@
 //! What may happen in the property tests of the planner.
 
-use crate::conversations::message::Visibility;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
-use crate::spaces::space::InputPolicy;
-use crate::spaces::space::ReplyOrder;
 use proptest::prelude::*;
 use proptest::sample::select;
+
+use crate::conversations::message::Visibility;
+use crate::spaces::membership::{MembershipStatus, Participation};
+use crate::spaces::space::{InputPolicy, ReplyOrder};
 
 /// What happens next. What is changed by a door (a seat, a setting, the archive) and the command
 /// that tells the schedule are two acts, since anything may happen in between.

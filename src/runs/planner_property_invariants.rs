@@ -6,22 +6,15 @@ use crate::conversations::message;
 use crate::ids::RoundId;
 use crate::rounds::round;
 use crate::runs::command::Command;
-use crate::runs::plan::EnqueueRun;
-use crate::runs::plan::MessageRef;
-use crate::runs::plan::Plan;
-use crate::runs::plan::PlanChange;
+use crate::runs::plan::{EnqueueRun, MessageRef, Plan, PlanChange};
 use crate::runs::planner::fixture;
 use crate::runs::planner::fixture::PlannerFixture;
 use crate::runs::run;
-use crate::runs::run::RunCancelReason;
-use crate::runs::run::RunKind;
-use crate::runs::run::RunReason;
+use crate::runs::run::{RunCancelReason, RunKind, RunReason};
 use crate::runs::state::ScheduleState;
 use crate::spaces::membership;
 use crate::spaces::membership::CopilotMode;
-use crate::spaces::space::InputPolicy;
-use crate::spaces::space::RepliesPerTurn;
-use crate::spaces::space::ReplyOrder;
+use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 use crate::speakers::selection::SpeakerChoice;
 
 /// A burst is gathered no longer than this, whatever the debounce of these tests.

@@ -1,39 +1,27 @@
 //! The laws of the schedule under any sequence of commands on any roster, with rounds of one slot
 //! and of several: what the planner decides can always be carried out, and leaves no law broken.
 
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RoundId;
-use crate::ids::RunId;
-use crate::rounds::round;
-use crate::rounds::slot;
-use crate::runs::command::Command;
-use crate::runs::command::ExecutionEnd;
-use crate::runs::planner::fixture::EVE;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::failure;
-use crate::runs::planner::fixture::generated_text;
-use crate::runs::planner::fixture::post;
-use crate::runs::planner::fixture::success;
-use crate::runs::planner::property_actions::ControlAction;
-use crate::runs::planner::property_actions::EndKind;
-use crate::runs::planner::property_actions::TestAction;
-use crate::runs::planner::property_actions::action_strategy;
-use crate::runs::planner::property_actions::input_policy_strategy;
-use crate::runs::planner::property_actions::reply_order_strategy;
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::ids::{MembershipId, MessageId, RoundId, RunId};
+use crate::rounds::{round, slot};
+use crate::runs::command::{Command, ExecutionEnd};
+use crate::runs::planner::fixture::{EVE, PlannerFixture, failure, generated_text, post, success};
+use crate::runs::planner::property_actions::{
+    ControlAction, EndKind, TestAction, action_strategy, input_policy_strategy,
+    reply_order_strategy,
+};
 use crate::runs::planner::property_invariants;
 use crate::runs::planner::regenerate_tests::regenerate;
-use crate::runs::planner::rules_tests::edit;
-use crate::runs::planner::rules_tests::show;
+use crate::runs::planner::rules_tests::{edit, show};
 use crate::runs::run;
 use crate::runs::state::ActiveRound;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::space;
-use crate::spaces::space::GroupRegenerateMode;
-use crate::spaces::space::RepliesPerTurn;
-use proptest::prelude::*;
-use proptest::sample::select;
-use std::collections::HashSet;
+use crate::spaces::space::{GroupRegenerateMode, RepliesPerTurn};
 
 /// No budget of these tests is greater.
 const MAX_TURNS: usize = 8;

@@ -1,18 +1,10 @@
 //! What becomes of a round whose queue a person puts together anew.
 
-use crate::ids::MembershipId;
-use crate::ids::RoundId;
+use crate::ids::{MembershipId, RoundId};
 use crate::rounds::round::RoundState;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::planner::fixture::ADA;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::EVE;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::failure;
-use crate::runs::planner::fixture::success;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
+use crate::runs::command::{Command, CommandError};
+use crate::runs::planner::fixture::{ADA, BOB, EVE, PlannerFixture, failure, success};
+use crate::spaces::membership::{MembershipStatus, Participation};
 use crate::spaces::space::RepliesPerTurn;
 
 const CID: MembershipId = MembershipId(4);

@@ -4,25 +4,13 @@ use crate::conversations::message::Visibility;
 use crate::conversations::swipe::SwipeText;
 use crate::ids::MessageId;
 use crate::prompt::macros::variables::VariableChanges;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::ExecutionEnd;
-use crate::runs::command::Greeting;
-use crate::runs::planner::fixture::ADA;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::STOP;
-use crate::runs::planner::fixture::failure;
-use crate::runs::planner::fixture::force;
-use crate::runs::planner::fixture::generated_text;
-use crate::runs::planner::fixture::queued;
-use crate::runs::planner::fixture::success;
-use crate::runs::planner::rules_tests::edit;
-use crate::runs::planner::rules_tests::show;
+use crate::runs::command::{Command, CommandError, ExecutionEnd, Greeting};
+use crate::runs::planner::fixture::{
+    ADA, BOB, PlannerFixture, STOP, failure, force, generated_text, queued, success,
+};
+use crate::runs::planner::rules_tests::{edit, show};
 use crate::spaces::membership;
-use crate::spaces::space::InputPolicy;
-use crate::spaces::space::RepliesPerTurn;
-use crate::spaces::space::ReplyOrder;
+use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
 /// Somebody has this message written anew, or the tail.
 pub fn regenerate(message: Option<i64>) -> Command {

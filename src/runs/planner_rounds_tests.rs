@@ -1,20 +1,14 @@
 //! Rounds of several, in their middle: whoever comes next expects the tail that is there then, a
 //! node that dies costs a slot one more attempt, and a round that is over keeps its laws.
 
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
+use crate::ids::{MembershipId, MessageId};
 use crate::rounds::round::RoundState;
 use crate::rounds::slot;
 use crate::runs::command::Command;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::STOP;
-use crate::runs::planner::fixture::failure;
-use crate::runs::planner::fixture::success;
+use crate::runs::planner::fixture::{BOB, PlannerFixture, STOP, failure, success};
 use crate::runs::run;
 use crate::spaces::membership::Participation;
-use crate::spaces::space::RepliesPerTurn;
-use crate::spaces::space::ReplyOrder;
+use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
 
 const CID: MembershipId = MembershipId(4);
 

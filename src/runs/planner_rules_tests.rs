@@ -2,25 +2,13 @@
 
 use crate::conversations::message::Visibility;
 use crate::ids::MessageId;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::MessageEdit;
-use crate::runs::planner::fixture::ADA;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::failed;
-use crate::runs::planner::fixture::failure;
-use crate::runs::planner::fixture::force;
-use crate::runs::planner::fixture::forced;
-use crate::runs::planner::fixture::paused;
-use crate::runs::planner::fixture::post;
-use crate::runs::planner::fixture::queued;
-use crate::runs::planner::fixture::queued_and_running;
-use crate::runs::planner::fixture::running;
-use crate::runs::planner::fixture::success;
+use crate::runs::command::{Command, CommandError, MessageEdit};
+use crate::runs::planner::fixture::{
+    ADA, BOB, PlannerFixture, failed, failure, force, forced, paused, post, queued,
+    queued_and_running, running, success,
+};
 use crate::runs::run::RunCancelReason;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
+use crate::spaces::membership::{MembershipStatus, Participation};
 use crate::spaces::space;
 use crate::spaces::space::ReplyOrder;
 

@@ -3,26 +3,14 @@
 
 use crate::ids::MessageId;
 use crate::runs::command::Command;
-use crate::runs::planner::fixture::ADA;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::EVE;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::STOP;
-use crate::runs::planner::fixture::failure;
-use crate::runs::planner::fixture::force;
-use crate::runs::planner::fixture::queued;
-use crate::runs::planner::fixture::running;
-use crate::runs::planner::fixture::success;
+use crate::runs::planner::fixture::{
+    ADA, BOB, EVE, PlannerFixture, STOP, failure, force, queued, running, success,
+};
 use crate::runs::planner::regenerate_tests::regenerate;
-use crate::runs::run::RunCancelReason;
-use crate::runs::run::RunKind;
-use crate::runs::run::RunStatus;
+use crate::runs::run::{RunCancelReason, RunKind, RunStatus};
 use crate::spaces::membership;
-use crate::spaces::membership::CopilotMode;
-use crate::spaces::membership::Participation;
-use crate::spaces::space::InputPolicy;
-use crate::spaces::space::RepliesPerTurn;
-use crate::spaces::space::ReplyOrder;
+use crate::spaces::membership::{CopilotMode, Participation};
+use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
 /// Bob is muted and was forced; his turn is queued.
 fn forced() -> PlannerFixture {

@@ -2,22 +2,11 @@
 
 use crate::ids::MembershipId;
 use crate::rounds::round;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::NewPost;
-use crate::runs::planner::fixture::ADA;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::EVE;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::failure;
-use crate::runs::planner::fixture::post;
-use crate::runs::planner::fixture::success;
-use crate::spaces::membership::CopilotMode;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
+use crate::runs::command::{Command, CommandError, NewPost};
+use crate::runs::planner::fixture::{ADA, BOB, EVE, PlannerFixture, failure, post, success};
+use crate::spaces::membership::{CopilotMode, MembershipStatus, Participation};
 use crate::spaces::space;
-use crate::spaces::space::InputPolicy;
-use crate::spaces::space::ReplyOrder;
+use crate::spaces::space::{InputPolicy, ReplyOrder};
 
 const EVERY_POLICY: [InputPolicy; 3] = [
     InputPolicy::Reject,

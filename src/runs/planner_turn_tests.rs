@@ -2,17 +2,11 @@
 
 use crate::conversations::message::MessageRole;
 use crate::ids::MessageId;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::planner::fixture::ADA;
-use crate::runs::planner::fixture::BOB;
-use crate::runs::planner::fixture::PlannerFixture;
-use crate::runs::planner::fixture::force;
-use crate::runs::planner::fixture::success;
+use crate::runs::command::{Command, CommandError};
+use crate::runs::planner::fixture::{ADA, BOB, PlannerFixture, force, success};
 use crate::runs::planner::regenerate_tests::regenerate;
 use crate::spaces::membership;
-use crate::spaces::space::GroupRegenerateMode;
-use crate::spaces::space::ReplyOrder;
+use crate::spaces::space::{GroupRegenerateMode, ReplyOrder};
 
 /// Ada and Bob have answered Eve, in a space that writes whole turns anew.
 fn answered_by_two() -> PlannerFixture {

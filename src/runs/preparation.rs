@@ -1,38 +1,31 @@
 //! What a run needs before its model can speak: whom to ask, and what to say. Also shows it to
 //! people without asking anybody.
 
+use std::sync::Arc;
+
+use sea_orm::{DbErr, EntityTrait};
+
 use crate::conversations::message;
-use crate::generation::outcome::FailureCode;
-use crate::generation::outcome::GenerationFailure;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::ProviderId;
+use crate::generation::outcome::{FailureCode, GenerationFailure};
+use crate::ids::{ConversationId, MembershipId, MessageId, ProviderId};
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 use crate::llm::tokens;
 use crate::presets::document::GenerationTrigger;
 use crate::prompt::budget::ContextOverflow;
-use crate::prompt::builder;
 use crate::prompt::builder::BuiltPrompt;
-use crate::prompt::context::PromptContext as Scene;
-use crate::prompt::context::PromptMember;
-use crate::prompt::loader;
-use crate::prompt::loader::PromptRequest;
-use crate::prompt::loader::PromptScope;
+use crate::prompt::context::{PromptContext as Scene, PromptMember};
+use crate::prompt::loader::{PromptRequest, PromptScope};
 use crate::prompt::prompt_record::SentPrompt;
+use crate::prompt::{builder, loader};
 use crate::providers::provider;
 use crate::runs::command::SentPromptRef;
-use crate::runs::run;
 use crate::runs::services::RunServices;
 use crate::runs::state::ScheduleState;
-use crate::runs::tool_offers;
 use crate::runs::tool_offers::ToolOffer;
+use crate::runs::{run, tool_offers};
 use crate::spaces::membership;
 use crate::tools::tool_settings::SpaceTools;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use std::sync::Arc;
 
 /// A prompt, if it fits into the model's window.
 type FittedPrompt = Result<BuiltPrompt, ContextOverflow>;

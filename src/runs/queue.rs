@@ -3,29 +3,19 @@
 //! **Invariant:** every move names the state it expects to find and returns whether it found it.
 //! Who is told `false` has lost the run: stop, and publish nothing.
 
+use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query, SimpleExpr};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    QuerySelect, UpdateMany,
+};
+
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::db::backend;
 use crate::db::connect::Backend;
-use crate::ids::ConversationId;
-use crate::ids::RunId;
+use crate::ids::{ConversationId, RunId};
 use crate::runs::run;
-use crate::runs::run::Column;
-use crate::runs::run::RunStatus;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::UpdateMany;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::OnConflict;
-use sea_orm::sea_query::Query;
-use sea_orm::sea_query::SimpleExpr;
+use crate::runs::run::{Column, RunStatus};
 
 /// How a run that ran comes to its end.
 #[derive(Clone, Debug)]

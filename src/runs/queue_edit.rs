@@ -1,12 +1,9 @@
 //! The queue of a round, put together anew by a person.
 
-use crate::ids::MembershipId;
-use crate::ids::RoundId;
-use crate::rounds::round;
-use crate::rounds::slot;
+use crate::ids::{MembershipId, RoundId};
+use crate::rounds::{round, slot};
 use crate::runs::command::CommandError;
-use crate::runs::plan::EnqueueRun;
-use crate::runs::plan::MessageRef;
+use crate::runs::plan::{EnqueueRun, MessageRef};
 use crate::runs::plan_builder::PlanBuilder;
 use crate::runs::run;
 use crate::speakers::selection::SpeakerChoice;

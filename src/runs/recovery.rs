@@ -6,6 +6,13 @@
 //! database that was set, it waits one full stale time, in which living nodes beat again. What its
 //! own node executes it never judges.
 
+use std::time::{Duration, Instant};
+
+use sea_orm::sea_query::{Expr, ExprTrait, Query};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::clock::Timestamp;
 use crate::db::backend;
 use crate::db::connect::Backend;
@@ -13,27 +20,9 @@ use crate::ids::ConversationId;
 use crate::rounds::round;
 use crate::runs::command::Command;
 use crate::runs::error::EngineError;
-use crate::runs::jobs;
-use crate::runs::queue;
 use crate::runs::queue::StaleAfter;
-use crate::runs::run;
-use crate::runs::scheduler;
-use crate::runs::services::RunServices;
-use crate::runs::services::RunSettings;
-use crate::runs::step_marks;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::Query;
-use serde::Serialize;
-use std::time::Duration;
-use std::time::Instant;
-use utoipa::ToSchema;
+use crate::runs::services::{RunServices, RunSettings};
+use crate::runs::{jobs, queue, run, scheduler, step_marks};
 
 /// What a sweep healed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -259,10 +248,10 @@ pub async fn list_stalled_rounds(db: &impl ConnectionTrait) -> Result<Vec<Conver
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::ClockJumpGuard;
     use crate::clock::Timestamp;
-    use std::time::Duration;
-    use std::time::Instant;
 
     fn guard(now: Instant) -> ClockJumpGuard {
         ClockJumpGuard {

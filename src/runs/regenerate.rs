@@ -3,20 +3,13 @@
 //! **Invariant:** a text changes only where nothing that follows was built on it: on the tail, and
 //! never where a branch hangs. Its run was planned there; what has been posted since follows it.
 
-use crate::conversations::message;
-use crate::conversations::swipe;
+use crate::conversations::{message, swipe};
 use crate::ids::MessageId;
 use crate::rounds::round;
-use crate::runs::command::CommandError;
-use crate::runs::command::GeneratedText;
-use crate::runs::controls;
-use crate::runs::plan::EnqueueRun;
-use crate::runs::plan::MessageRef;
-use crate::runs::plan::PlanChange;
+use crate::runs::command::{CommandError, GeneratedText};
+use crate::runs::plan::{EnqueueRun, MessageRef, PlanChange};
 use crate::runs::plan_builder::PlanBuilder;
-use crate::runs::queue;
-use crate::runs::regenerate_last_turn;
-use crate::runs::run;
+use crate::runs::{controls, queue, regenerate_last_turn, run};
 
 /// An AI's message on the tail is to be written anew, by whoever wrote it. What is being written
 /// now is dropped: it would end up behind the text that goes.

@@ -4,15 +4,11 @@ use crate::conversations::message;
 use crate::ids::MessageId;
 use crate::rounds::round;
 use crate::runs::command::CommandError;
-use crate::runs::plan::MessageRef;
-use crate::runs::plan::PlanChange;
-use crate::runs::plan_builder::NextSlot;
-use crate::runs::plan_builder::PlanBuilder;
-use crate::runs::run;
-use crate::runs::speaker_choice;
+use crate::runs::plan::{MessageRef, PlanChange};
+use crate::runs::plan_builder::{NextSlot, PlanBuilder};
 use crate::runs::speaker_choice::TriggerMessage;
-use crate::spaces::space::GroupRegenerateMode;
-use crate::spaces::space::ReplyOrder;
+use crate::runs::{run, speaker_choice};
+use crate::spaces::space::{GroupRegenerateMode, ReplyOrder};
 use crate::speakers::selection::SpeakerChoice;
 
 /// The human's message that a regenerate is about, where it means the whole turn: in a group whose

@@ -1,25 +1,16 @@
 //! Table `conversation_runs`: one attempt to produce one text. Words, finders and the document;
 //! the moves are in `queue.rs`, and only there.
 
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::{Expr, UnionType};
+use sea_orm::{FromJsonQueryResult, FromQueryResult, QueryOrder, QueryTrait};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::clock::Timestamp;
 use crate::db::string_enum::string_enum;
 use crate::generation::usage::UsageTotal;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RoundId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
-use sea_orm::FromJsonQueryResult;
-use sea_orm::FromQueryResult;
-use sea_orm::QueryOrder;
-use sea_orm::QueryTrait;
-use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::UnionType;
-use serde::Deserialize;
-use serde::Serialize;
-use utoipa::ToSchema;
+use crate::ids::{ConversationId, MembershipId, MessageId, RoundId, RunId, SpaceId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "conversation_runs")]

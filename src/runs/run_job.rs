@@ -7,20 +7,16 @@
 //! permits back to runs whose question was decided, and what is left to copilot candidates; that a
 //! node does which only serves, too, and while it drains.
 
-use crate::clock::Timestamp;
-use crate::ids::ConversationId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
-use crate::runs::due_runs;
-use crate::runs::due_runs::DueRun;
-use crate::runs::executor;
-use crate::runs::fairness::ClaimCapacity;
-use crate::runs::fairness::PendingRuns;
-use crate::runs::fairness::RunningRun;
-use crate::runs::scheduler;
-use crate::runs::services::RunServices;
-use sea_orm::DbErr;
 use std::time::Duration;
+
+use sea_orm::DbErr;
+
+use crate::clock::Timestamp;
+use crate::ids::{ConversationId, RunId, SpaceId};
+use crate::runs::due_runs::DueRun;
+use crate::runs::fairness::{ClaimCapacity, PendingRuns, RunningRun};
+use crate::runs::services::RunServices;
+use crate::runs::{due_runs, executor, scheduler};
 
 /// The net under the bell: another node's run, or one whose ring was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);

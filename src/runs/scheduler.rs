@@ -6,38 +6,26 @@
 //! **Invariant:** everything a step changes commits together or not at all; no model, tool, HTTP
 //! or Redis call happens in between; nothing is announced before the commit.
 
+use std::collections::{BTreeMap, HashMap, hash_map};
+use std::sync::Arc;
+
+use futures::future::join_all;
+use sea_orm::{DatabaseTransaction, DbErr};
+
 use crate::clock::Timestamp;
-use crate::conversations::conversation;
-use crate::conversations::message;
-use crate::conversations::timeline;
+use crate::conversations::{conversation, message, timeline};
 use crate::db::connect::Backend;
-use crate::ids::ConversationId;
-use crate::ids::RoundId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
-use crate::runs::announce;
-use crate::runs::command::Command;
-use crate::runs::command::CommandError;
-use crate::runs::command::NewPost;
+use crate::ids::{ConversationId, RoundId, RunId, SpaceId};
+use crate::runs::command::{Command, CommandError, NewPost};
 use crate::runs::due_runs::DueRun;
 use crate::runs::error::EngineError;
 use crate::runs::fairness::RunningRun;
 use crate::runs::plan_builder::GeneratedIds;
-use crate::runs::plan_writer::PlanWriter;
-use crate::runs::plan_writer::WrittenPlan;
-use crate::runs::planner;
-use crate::runs::run;
+use crate::runs::plan_writer::{PlanWriter, WrittenPlan};
 use crate::runs::services::RunServices;
-use crate::runs::state;
 use crate::runs::state::ScheduleState;
+use crate::runs::{announce, planner, run, state};
 use crate::spaces::membership;
-use futures::future::join_all;
-use sea_orm::DatabaseTransaction;
-use sea_orm::DbErr;
-use std::collections::BTreeMap;
-use std::collections::HashMap;
-use std::collections::hash_map;
-use std::sync::Arc;
 
 /// What a step did.
 #[derive(Debug)]

@@ -1,11 +1,15 @@
 //! What the engine room shares: built once, cloned freely.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::conversations::markdown::Markdown;
 use crate::conversations::text_quota::TextQuota;
-use crate::db::connect::Backend;
-use crate::db::connect::Db;
+use crate::db::connect::{Backend, Db};
 use crate::generation::call_limits::CallLimits;
 use crate::providers::provider_factory::ProviderFactory;
 use crate::realtime::hub::Hub;
@@ -20,9 +24,6 @@ use crate::runs::wakeup::WakeupSignal;
 use crate::shutdown::Shutdown;
 use crate::tools::mcp::tool_cache::McpToolCache;
 use crate::tools::tool_runtime::ToolRuntime;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Notify;
 
 /// Cloning gives another handle on the same parts.
 #[derive(Clone)]

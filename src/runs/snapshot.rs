@@ -1,41 +1,24 @@
 //! Reading: what a client needs to show a conversation, and to catch up after any pause.
 
-use crate::conversations::conversation;
-use crate::conversations::message;
-use crate::conversations::pages;
-use crate::conversations::pages::MessageDetails;
-use crate::conversations::pages::PageBudget;
-use crate::conversations::pages::TimelineChanges;
-use crate::conversations::timeline::TimelinePage;
-use crate::db::slices;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
-use crate::rounds::round;
-use crate::rounds::slot;
-use crate::runs::auto_mode;
-use crate::runs::engine::RunEngine;
-use crate::runs::failed_run;
-use crate::runs::live_streams::LiveStream;
-use crate::runs::run;
-use crate::runs::state;
-use crate::runs::state::ActiveRound;
-use crate::runs::state::ConversationState;
-use crate::runs::tool_approval;
-use crate::runs::views;
-use crate::runs::views::ConversationView;
-use crate::runs::views::RoundView;
-use crate::runs::views::RuntimeView;
-use crate::spaces::membership;
-use crate::spaces::space;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
+
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
+use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::conversations::pages::{MessageDetails, PageBudget, TimelineChanges};
+use crate::conversations::timeline::TimelinePage;
+use crate::conversations::{conversation, message, pages};
+use crate::db::slices;
+use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
+use crate::rounds::{round, slot};
+use crate::runs::engine::RunEngine;
+use crate::runs::live_streams::LiveStream;
+use crate::runs::state::{ActiveRound, ConversationState};
+use crate::runs::views::{ConversationView, RoundView, RuntimeView};
+use crate::runs::{auto_mode, failed_run, run, state, tool_approval, views};
+use crate::spaces::{membership, space};
 
 /// How many messages a client starts with.
 const N_NEWEST_MESSAGES: u64 = 50;

@@ -4,8 +4,7 @@ use crate::ids::MembershipId;
 use crate::runs::plan_builder::PlanBuilder;
 use crate::spaces::space::RepliesPerTurn;
 use crate::speakers::seeded_random::SeededRandom;
-use crate::speakers::selection::SelectionInput;
-use crate::speakers::selection::SpeakerChoice;
+use crate::speakers::selection::{SelectionInput, SpeakerChoice};
 use crate::speakers::selector;
 use crate::speakers::selector::SelectionTrigger;
 

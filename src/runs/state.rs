@@ -1,34 +1,22 @@
 //! The facts a decision needs, loaded under the conversation's lock.
 
+use std::collections::{HashMap, HashSet};
+
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
+use utoipa::ToSchema;
+
 use crate::characters::character;
-use crate::conversations::conversation;
-use crate::conversations::message;
-use crate::conversations::swipe;
-use crate::conversations::timeline;
-use crate::ids::CharacterId;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
+use crate::conversations::{conversation, message, swipe, timeline};
+use crate::ids::{CharacterId, ConversationId, MembershipId, MessageId};
 use crate::providers::provider;
-use crate::rounds::round;
-use crate::rounds::slot;
+use crate::rounds::{round, slot};
 use crate::runs::command::Command;
 use crate::runs::run;
 use crate::runs::views::RuntimeView;
-use crate::spaces::membership;
-use crate::spaces::space;
-use crate::spaces::space::RepliesPerTurn;
-use crate::spaces::space::ReplyOrder;
+use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
+use crate::spaces::{membership, space};
 use crate::speakers::from_memberships;
 use crate::speakers::selection::Candidate;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use std::collections::HashMap;
-use std::collections::HashSet;
-use utoipa::ToSchema;
 
 /// One conversation at one instant.
 #[derive(Clone, Debug)]

@@ -4,16 +4,15 @@
 //! **Invariant:** two conversations never share a lock; an entry exists exactly as long as a caller
 //! holds its lock or waits for it.
 
-use crate::ids::ConversationId;
-use parking_lot::Mutex;
-use sea_orm::ConnAcquireErr;
-use sea_orm::DbErr;
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::Mutex as AsyncMutex;
-use tokio::sync::OwnedMutexGuard;
+
+use parking_lot::Mutex;
+use sea_orm::{ConnAcquireErr, DbErr};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
+use crate::ids::ConversationId;
 
 /// How long a step waits for another step of its conversation. The same as PostgreSQL's
 /// `lock_timeout`, which limits the wait for the row lock.
@@ -104,9 +103,10 @@ impl Drop for EntryUse {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::StepLocks;
     use crate::ids::ConversationId;
-    use futures::FutureExt;
 
     #[tokio::test]
     async fn two_conversations_never_share_a_lock() {

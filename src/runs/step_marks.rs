@@ -3,29 +3,20 @@
 //! **Invariant:** a marker is removed only under the lock of its conversation, in the transaction that
 //! applies the change or finds that nothing runs there. Several nodes may do this at once.
 
+use std::collections::HashSet;
+
+use sea_orm::sea_query::{Expr, ExprTrait, IntoColumnRef, IntoTableRef, Query, SimpleExpr};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+
 use crate::conversations::conversation;
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
+use crate::ids::{ConversationId, SpaceId};
 use crate::rounds::round;
 use crate::runs::command::Command;
 use crate::runs::error::EngineError;
-use crate::runs::run;
-use crate::runs::scheduler;
 use crate::runs::services::RunServices;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::IntoColumnRef;
-use sea_orm::sea_query::IntoTableRef;
-use sea_orm::sea_query::Query;
-use sea_orm::sea_query::SimpleExpr;
-use std::collections::HashSet;
+use crate::runs::{run, scheduler};
 
 /// How many conversations without a run lose their marker in one transaction.
 const BATCH: u64 = 100;

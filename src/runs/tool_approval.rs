@@ -3,29 +3,20 @@
 //! **Invariant:** a question is decided once. It is open only while the run that asks it is executed
 //! under the number under which it was asked: another execution asks anew.
 
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::ExprTrait;
+use sea_orm::{Condition, NotSet, QueryOrder, QuerySelect, QueryTrait, Set};
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::db::backend;
 use crate::db::connect::Db;
 use crate::db::string_enum::string_enum;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
-use crate::ids::ToolApprovalId;
+use crate::ids::{ConversationId, MembershipId, RunId, SpaceId, ToolApprovalId};
 use crate::realtime::event::Event;
-use crate::runs::queue;
-use crate::runs::run;
-use sea_orm::Condition;
-use sea_orm::NotSet;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use sea_orm::Set;
-use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::ExprTrait;
-use serde::Serialize;
-use utoipa::ToSchema;
+use crate::runs::{queue, run};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "tool_approvals")]

@@ -1,21 +1,19 @@
 //! What a character may call in its turn: the tools that the settings of the space allow, those of
 //! servers elsewhere among them.
 
+use std::sync::Arc;
+
+use futures::future::join_all;
+
 use crate::ids::UserId;
 use crate::llm::tool::Tool;
 use crate::runs::services::RunServices;
-use crate::tools::mcp::server::Credentials;
-use crate::tools::mcp::server::McpServer;
-use crate::tools::mcp::sessions::McpSessions;
-use crate::tools::mcp::sessions::RemoteTool;
+use crate::tools::mcp::server::{Credentials, McpServer};
+use crate::tools::mcp::sessions::{McpSessions, RemoteTool};
 use crate::tools::mcp::tool_info::McpTool;
 use crate::tools::mcp::tool_names::model_facing_name;
 use crate::tools::tool::ServerTool;
-use crate::tools::tool_settings::McpServerSettings;
-use crate::tools::tool_settings::SpaceTools;
-use crate::tools::tool_settings::ToolPermission;
-use futures::future::join_all;
-use std::sync::Arc;
+use crate::tools::tool_settings::{McpServerSettings, SpaceTools, ToolPermission};
 
 /// The most tools of one turn: APIs take no more.
 const MAX_TOOLS: usize = 128;

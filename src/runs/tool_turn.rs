@@ -4,24 +4,25 @@
 //! **Invariant:** each call is answered, with an output or with why there is none; a call that
 //! somebody must agree to is not run before.
 
+use std::borrow::Cow;
+
+use sea_orm::EntityTrait;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
 use crate::generation::call_limits::CallLimits;
-use crate::generation::model_call;
-use crate::generation::outcome::CallEnd;
-use crate::generation::outcome::GenerationFailure;
-use crate::generation::outcome::ModelOutput;
+use crate::generation::outcome::{CallEnd, GenerationFailure, ModelOutput};
 use crate::generation::reasoning::Reasoning;
 use crate::generation::sink::Sink;
 use crate::generation::trim::ReplyTrimmer;
-use crate::generation::usage;
 use crate::generation::usage::UsageTotal;
+use crate::generation::{model_call, usage};
 use crate::ids::ProviderId;
 use crate::llm::delta::FinishReason;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
-use crate::llm::tool::ToolCall;
-use crate::llm::tool::ToolChoice;
-use crate::runs::approval_wait::ApprovalDecision;
-use crate::runs::approval_wait::ApprovalWait;
+use crate::llm::tool::{ToolCall, ToolChoice};
+use crate::runs::approval_wait::{ApprovalDecision, ApprovalWait};
 use crate::runs::completion::token_limit_exceeded;
 use crate::runs::lease::LeaseGuard;
 use crate::runs::run;
@@ -30,16 +31,8 @@ use crate::runs::tool_approval::ApprovalRequest;
 use crate::runs::tool_offers::ToolOffer;
 use crate::spaces::space;
 use crate::tools::executor::ToolJob;
-use crate::tools::parse_arguments;
-use crate::tools::tool::ToolArguments;
-use crate::tools::tool::ToolResult;
-use crate::tools::tool_messages;
-use sea_orm::EntityTrait;
-use serde_json::Value;
-use serde_json::json;
-use std::borrow::Cow;
-use tokio::time::Instant;
-use tokio::time::timeout_at;
+use crate::tools::tool::{ToolArguments, ToolResult};
+use crate::tools::{parse_arguments, tool_messages};
 
 /// The most times that one turn asks its model. The last time it may call nothing.
 const MAX_ITERATIONS: usize = 10;

@@ -1,21 +1,15 @@
 //! Documents about a conversation's runtime: its round, its state, and the whole conversation.
 
-use crate::clock::Timestamp;
-use crate::conversations::conversation;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RoundId;
-use crate::ids::SpaceId;
-use crate::rounds::round;
-use crate::rounds::slot;
-use crate::runs::auto_mode;
-use crate::runs::run;
-use crate::runs::state::ActiveRound;
-use crate::runs::state::ConversationState;
-use crate::spaces::space;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::conversations::conversation;
+use crate::ids::{ConversationId, MembershipId, MessageId, RoundId, SpaceId};
+use crate::rounds::{round, slot};
+use crate::runs::state::{ActiveRound, ConversationState};
+use crate::runs::{auto_mode, run};
+use crate::spaces::space;
 
 /// The speakers of one trigger, in order, as the API shows them.
 #[derive(Clone, Debug, Serialize, ToSchema)]

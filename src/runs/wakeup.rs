@@ -2,6 +2,7 @@
 //! the dispatcher looks by itself too.
 
 use std::sync::Arc;
+
 use tokio::sync::Notify;
 
 /// Cloning gives another rope of the same bell.

@@ -1,25 +1,20 @@
 //! Writes what a turn leaves behind beside its text: what was sent, and what is remembered.
 
+use sea_orm::{ConnectionTrait, DbErr};
+use serde_json::{Value, json};
+
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::db::connect::Db;
-use crate::ids::ConversationId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
+use crate::ids::{ConversationId, RunId, SpaceId};
 use crate::prompt::builder::PromptEffects;
 use crate::prompt::prompt_record::SentPrompt;
-use crate::prompt::run_prompt;
-use crate::prompt::space_variable;
+use crate::prompt::{run_prompt, space_variable};
 use crate::runs::command::SentPromptRef;
 use crate::runs::plan_writer::PlanWriter;
-use crate::runs::queue;
-use crate::runs::run;
 use crate::runs::state::ScheduleState;
+use crate::runs::{queue, run};
 use crate::spaces::space;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use serde_json::Value;
-use serde_json::json;
 
 /// What is known of a run that a cancel has ended before.
 #[derive(Clone)]

@@ -1,17 +1,11 @@
 //! Writes what a plan changes of a message's texts, and of a turn that is answered again.
 
-use crate::conversations::message;
-use crate::conversations::swipe;
+use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
+
+use crate::conversations::{message, swipe};
 use crate::runs::command::MessageEdit;
-use crate::runs::plan_writer::PlanWriter;
-use crate::runs::plan_writer::WrittenMessage;
-use crate::runs::plan_writer::WrittenPlan;
-use crate::runs::plan_writer::next_rev;
+use crate::runs::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan, next_rev};
 use crate::runs::state::ScheduleState;
-use sea_orm::ActiveModelTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
 
 /// A length as the database counts it.
 pub(super) fn n_bytes(length: usize) -> i64 {

@@ -1,16 +1,12 @@
 //! Writes what a plan changes of rounds and their slots.
 
-use crate::rounds::round;
-use crate::rounds::slot;
+use sea_orm::{DbErr, EntityTrait, IntoActiveModel};
+
+use crate::rounds::{round, slot};
 use crate::runs::plan;
 use crate::runs::plan::PlanChange;
-use crate::runs::plan_writer::PlanWriter;
-use crate::runs::plan_writer::resolve_message;
-use crate::runs::state::ActiveRound;
-use crate::runs::state::ScheduleState;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
+use crate::runs::plan_writer::{PlanWriter, resolve_message};
+use crate::runs::state::{ActiveRound, ScheduleState};
 
 impl PlanWriter<'_> {
     /// Carries out a change of the active round, or of one of its slots.

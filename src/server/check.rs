@@ -1,23 +1,21 @@
 //! `troupe check`: what works and what does not, line by line.
 
-use crate::app;
-use crate::clock::Clock;
-use crate::cluster;
-use crate::config::Config;
-use crate::db::connect::Db;
-use crate::db::file_lock;
-use crate::llm::model_list;
-use crate::llm::outbound_client::OutboundClient;
-use crate::llm::outbound_client::Resolver;
-use crate::llm::outbound_client::SystemResolver;
-use crate::llm::registry::ProviderRegistry;
-use crate::providers::builtin_providers;
-use crate::providers::provider;
-use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::db::connect::Db;
+use crate::db::file_lock;
+use crate::llm::model_list;
+use crate::llm::outbound_client::{OutboundClient, Resolver, SystemResolver};
+use crate::llm::registry::ProviderRegistry;
+use crate::providers::{builtin_providers, provider};
+use crate::{app, cluster};
 
 /// Tries one thing after the other and says how it went.
 ///

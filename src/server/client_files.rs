@@ -1,18 +1,12 @@
 //! The web client, embedded in the binary. In a debug build it is read from `static/` each time.
 
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
 use actix_web::body::MessageBody;
-use actix_web::http::Method;
-use actix_web::http::header;
-use actix_web::http::header::ETag;
-use actix_web::http::header::EntityTag;
-use actix_web::http::header::Header;
-use actix_web::http::header::IfNoneMatch;
-use rust_embed::EmbeddedFile;
-use rust_embed::RustEmbed;
+use actix_web::http::header::{ETag, EntityTag, Header, IfNoneMatch};
+use actix_web::http::{Method, header};
+use actix_web::{HttpRequest, HttpResponse};
+use rust_embed::{EmbeddedFile, RustEmbed};
+
+use crate::http::error::{ApiError, ApiResult};
 
 #[derive(RustEmbed)]
 #[folder = "static/"]
@@ -118,8 +112,7 @@ fn media_type(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::find_file;
-    use super::media_type;
+    use super::{find_file, media_type};
 
     #[test]
     fn no_path_escapes_the_folder() {

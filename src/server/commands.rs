@@ -1,18 +1,18 @@
 //! What the binary does beside `check`: serve, migrate, reset a password.
 
+use std::io::Write;
+
+use anyhow::Context;
+
 use crate::accounts::names::Password;
 use crate::accounts::password::Passwords;
-use crate::accounts::secret_token;
-use crate::accounts::session;
-use crate::accounts::user;
+use crate::accounts::{secret_token, session, user};
 use crate::app;
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Db;
 use crate::server::serve;
-use anyhow::Context;
-use std::io::Write;
 
 /// Serves until the system asks to end.
 ///

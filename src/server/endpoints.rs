@@ -1,13 +1,12 @@
 //! Every door of the house.
 
+use serde_json::Value;
+
 use crate::api::routes;
 use crate::http::document;
-use crate::http::endpoint::ApiEndpoint;
-use crate::http::endpoint::endpoints;
+use crate::http::endpoint::{ApiEndpoint, endpoints};
 use crate::server::openapi;
-use crate::socket::frame_schemas as frames;
-use crate::socket::upgrade;
-use serde_json::Value;
+use crate::socket::{frame_schemas as frames, upgrade};
 
 /// All doors, by what stands around them.
 #[derive(Clone)]

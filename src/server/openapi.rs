@@ -1,14 +1,11 @@
 //! `/openapi.json`: the API document, built once and open to everyone.
 
-use crate::server::client_files;
-use crate::server::endpoints;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
 use actix_web::http::header::EntityTag;
-use actix_web::web::Bytes;
-use actix_web::web::Data;
-use sha2::Digest;
-use sha2::Sha256;
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpRequest, HttpResponse};
+use sha2::{Digest, Sha256};
+
+use crate::server::{client_files, endpoints};
 
 /// The document as it is sent.
 pub struct OpenApiFile {

@@ -3,33 +3,27 @@
 //! **Invariant:** closing goes outside in. Nothing new is begun; runs end or are handed back;
 //! sockets close; the server stops; the background tasks have ended before the database closes.
 
-use crate::app::App;
-use crate::db::maintenance;
-use crate::db::probe;
-use crate::http::allowed_hosts;
-use crate::http::authentication;
-use crate::http::endpoint;
-use crate::http::error::ApiError;
-use crate::http::request_body;
-use crate::http::request_metrics;
-use crate::http::response_headers;
-use crate::http::run_to_completion;
-use crate::server::client_files;
-use crate::server::endpoints;
-use crate::server::openapi::OpenApiFile;
-use crate::spaces::garbage_collection;
-use crate::v1::api_key_auth;
-use crate::v1::routes;
-use actix_web::HttpServer;
-use actix_web::dev::Server;
-use actix_web::dev::ServerHandle;
-use actix_web::middleware::from_fn;
-use actix_web::web;
-use anyhow::Context;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::thread;
 use std::time::Duration;
+
+use actix_web::dev::{Server, ServerHandle};
+use actix_web::middleware::from_fn;
+use actix_web::{HttpServer, web};
+use anyhow::Context;
+
+use crate::app::App;
+use crate::db::{maintenance, probe};
+use crate::http::error::ApiError;
+use crate::http::{
+    allowed_hosts, authentication, endpoint, request_body, request_metrics, response_headers,
+    run_to_completion,
+};
+use crate::server::openapi::OpenApiFile;
+use crate::server::{client_files, endpoints};
+use crate::spaces::garbage_collection;
+use crate::v1::{api_key_auth, routes};
 
 /// A peer that takes nothing for so long has gone, whatever it says.
 const PEER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -170,8 +164,7 @@ pub async fn shutdown_signal() {
 
 #[cfg(unix)]
 async fn one_signal() {
-    use tokio::signal::unix::SignalKind;
-    use tokio::signal::unix::signal;
+    use tokio::signal::unix::{SignalKind, signal};
     let terminate = async {
         match signal(SignalKind::terminate()) {
             Ok(mut signal) => signal.recv().await,

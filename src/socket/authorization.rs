@@ -4,6 +4,10 @@
 //! that they changed. A review that gets no answer ends the socket: its client comes back and asks
 //! anew, and until then it hears nothing.
 
+use actix_web::web::Data;
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+
 use crate::app::App;
 use crate::http::error::ApiResult;
 use crate::http::socket_caller;
@@ -13,9 +17,6 @@ use crate::socket::queries;
 use crate::socket::queries::RevokedAccess;
 use crate::socket::session::take_result;
 use crate::socket::subscriptions::Subscriptions;
-use actix_web::web::Data;
-use futures::FutureExt;
-use futures::future::LocalBoxFuture;
 
 /// The reviews of one socket.
 pub struct AccessGuard {

@@ -1,15 +1,13 @@
 //! What a client may say, as types: one JSON object a frame, with an `id` that its answer names.
 
-use crate::http::deserialize;
-use crate::http::error::ApiError;
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Map;
-use serde_json::Number;
-use serde_json::Value;
+use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
+
+use crate::http::deserialize;
+use crate::http::error::ApiError;
+use crate::ids::{ConversationId, SpaceId};
 
 /// A frame that could be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,9 +161,7 @@ fn bad_request(code: &'static str, message: &str) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use super::ClientCommand;
-    use super::Subscribe;
-    use super::parse;
+    use super::{ClientCommand, Subscribe, parse};
     use crate::ids::ConversationId;
 
     fn error_of(text: &str) -> (Option<String>, &'static str, Option<String>) {

@@ -1,31 +1,21 @@
 //! What the API document says of frames, in both directions.
 
+use utoipa::openapi::schema::{AdditionalProperties, Object, SchemaType, Type};
+use utoipa::openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
 use crate::conversations::job_view::JobUpdated;
 use crate::conversations::read_mark::ReadUpdated;
 use crate::http::endpoint::NamedSchema;
 use crate::http::schemas;
-use crate::realtime::presence::PresenceUpdated;
-use crate::realtime::presence::PresentMember;
+use crate::realtime::presence::{PresenceUpdated, PresentMember};
 use crate::realtime::typing::HumanTyping;
 use crate::runs::events;
 use crate::runs::snapshot::Snapshot;
 use crate::runs::tool_approval::ToolApprovalUpdated;
 use crate::runs::views::ConversationView;
-use crate::socket::command;
-use crate::socket::server_frames;
+use crate::socket::{command, server_frames};
 use crate::spaces::events as spaces;
-use utoipa::PartialSchema;
-use utoipa::ToSchema;
-use utoipa::openapi::ArrayBuilder;
-use utoipa::openapi::ObjectBuilder;
-use utoipa::openapi::OneOfBuilder;
-use utoipa::openapi::Ref;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Schema;
-use utoipa::openapi::schema::AdditionalProperties;
-use utoipa::openapi::schema::Object;
-use utoipa::openapi::schema::SchemaType;
-use utoipa::openapi::schema::Type;
 
 /// The schemas of all frames.
 pub fn schemas() -> Vec<NamedSchema> {

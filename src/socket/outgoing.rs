@@ -1,28 +1,24 @@
 //! What waits in the outbox, handed out: orders obeyed, envelopes judged and sent.
 
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use uuid::Uuid;
+
 use crate::http::connection::DisconnectReason;
 use crate::http::error::ApiError;
 use crate::http::socket_caller;
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Payload;
-use crate::realtime::event::SocketControl;
+use crate::ids::{ConversationId, SpaceId};
+use crate::realtime::event::{Envelope, Payload, SocketControl};
 use crate::realtime::outbox::NextItem;
 use crate::realtime::topic::Topic;
 use crate::socket::authorization::ReviewResult;
 use crate::socket::pending_subscription::PendingSubscription;
 use crate::socket::queries::RevokedAccess;
 use crate::socket::server_frames;
-use crate::socket::server_frames::Resync;
-use crate::socket::server_frames::StreamRepaired;
-use crate::socket::server_frames::Unsubscribed;
-use crate::socket::server_frames::UnsubscribedSpace;
+use crate::socket::server_frames::{Resync, StreamRepaired, Unsubscribed, UnsubscribedSpace};
 use crate::socket::session::LiveSession;
 use crate::socket::subscription_filter::FilterDecision;
-use bytestring::ByteString;
-use std::sync::Arc;
-use uuid::Uuid;
 
 /// What is handed out in a row before the client is heard again.
 const MAX_BATCH: usize = 32;

@@ -1,16 +1,16 @@
 //! A subscription that is under way: what is held back until its answer is out.
 
+use std::sync::Arc;
+
+use serde_json::Number;
+
 use crate::ids::ConversationId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::utf16_len;
+use crate::realtime::event::{Envelope, utf16_len};
 use crate::realtime::outbox::MAX_QUEUED_BYTES;
 use crate::runs::live_streams::LiveStream;
 use crate::socket::queries::OpenedSubscription;
 use crate::socket::server_frames::StreamState;
-use crate::socket::subscription_filter::SnapshotPosition;
-use crate::socket::subscription_filter::SubscriptionFilter;
-use serde_json::Number;
-use std::sync::Arc;
+use crate::socket::subscription_filter::{SnapshotPosition, SubscriptionFilter};
 
 /// One at most at a time for each socket.
 pub struct PendingSubscription {

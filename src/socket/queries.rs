@@ -1,20 +1,14 @@
 //! What a socket has the main runtime find out: connections to the database belong there, and a
 //! socket lives on a web worker.
 
-use crate::app::App;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::socket_caller::SocketCaller;
-use crate::http::socket_caller::is_not_found;
-use crate::http::socket_caller::refresh;
-use crate::http::socket_caller::run_on_main;
-use crate::http::space_access;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
-use crate::spaces::permissions::Action;
 use actix_web::web::Data;
+
+use crate::app::App;
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::socket_caller::{SocketCaller, is_not_found, refresh, run_on_main};
+use crate::http::space_access;
+use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
+use crate::spaces::permissions::Action;
 
 /// What a subscription begins with.
 #[derive(Debug)]

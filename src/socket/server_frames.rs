@@ -1,20 +1,17 @@
 //! What the socket itself says: answers to a client's frames, and the events that no room but
 //! this one has.
 
-use crate::clock::Timestamp;
-use crate::http::error::ApiError;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
-use crate::realtime::event::Event;
-use crate::realtime::presence::PresentMember;
 use bytestring::ByteString;
 use serde::Serialize;
-use serde_json::Number;
-use serde_json::json;
+use serde_json::{Number, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
+
+use crate::clock::Timestamp;
+use crate::http::error::ApiError;
+use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
+use crate::realtime::event::Event;
+use crate::realtime::presence::PresentMember;
 
 /// The client subscribes again, with its last `rev`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -112,17 +109,12 @@ pub fn snapshot(
 
 #[cfg(test)]
 mod tests {
-    use super::StreamState;
-    use super::error;
-    use super::snapshot;
+    use serde_json::{Number, Value, json};
+
+    use super::{StreamState, error, snapshot};
     use crate::http::error::ApiError;
-    use crate::ids::MembershipId;
-    use crate::ids::RunId;
-    use crate::realtime::presence::PresenceState;
-    use crate::realtime::presence::PresentMember;
-    use serde_json::Number;
-    use serde_json::Value;
-    use serde_json::json;
+    use crate::ids::{MembershipId, RunId};
+    use crate::realtime::presence::{PresenceState, PresentMember};
 
     #[test]
     fn presence_and_stream_are_part_of_the_snapshot() {

@@ -3,41 +3,30 @@
 //! **Invariant:** a client's frames are answered one after the other; the next is not read before
 //! the last is answered. So one answer at most waits, and a client that floods us waits itself.
 
-use crate::app::App;
-use crate::http::connection::DisconnectReason;
-use crate::http::connection::Incoming;
-use crate::http::connection::WsReceiver;
-use crate::http::connection::WsSender;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::keepalive::FrameRateLimit;
-use crate::http::keepalive::Keepalive;
-use crate::http::keepalive::KeepaliveAction;
-use crate::http::socket_caller::SocketCaller;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::realtime::event;
-use crate::realtime::event::Event;
-use crate::realtime::outbox::Outbox;
-use crate::socket::authorization::AccessGuard;
-use crate::socket::command;
-use crate::socket::command::ClientCommand;
-use crate::socket::command::ClientFrame;
-use crate::socket::command::InvalidFrame;
-use crate::socket::command::Subscribe;
-use crate::socket::pending_subscription::PendingSubscription;
-use crate::socket::queries;
-use crate::socket::queries::OpenedSubscription;
-use crate::socket::server_frames;
-use crate::socket::subscriptions::Subscriptions;
+use std::sync::Arc;
+use std::time::Duration;
+
 use actix_web::web::Data;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde_json::Number;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Instant;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
+
+use crate::app::App;
+use crate::http::connection::{DisconnectReason, Incoming, WsReceiver, WsSender};
+use crate::http::error::{ApiError, ApiResult};
+use crate::http::keepalive::{FrameRateLimit, Keepalive, KeepaliveAction};
+use crate::http::socket_caller::SocketCaller;
+use crate::ids::{MembershipId, SpaceId};
+use crate::realtime::event;
+use crate::realtime::event::Event;
+use crate::realtime::outbox::Outbox;
+use crate::socket::authorization::AccessGuard;
+use crate::socket::command::{ClientCommand, ClientFrame, InvalidFrame, Subscribe};
+use crate::socket::pending_subscription::PendingSubscription;
+use crate::socket::queries::OpenedSubscription;
+use crate::socket::subscriptions::Subscriptions;
+use crate::socket::{command, queries, server_frames};
 
 /// Subscriptions of one socket.
 const MAX_SUBSCRIPTIONS: usize = 200;

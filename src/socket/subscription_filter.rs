@@ -11,15 +11,13 @@
 //! **Invariant:** whatever the snapshot met half-way, the client ends with the timeline and the
 //! text of the stream that it would have if it had been there from the beginning.
 
-use crate::ids::ConversationId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Payload;
-use crate::realtime::event::StreamBoundary;
-use crate::realtime::event::StreamDelta;
-use crate::realtime::event::utf16_len;
-use bytestring::ByteString;
 use std::sync::Arc;
+
+use bytestring::ByteString;
 use uuid::Uuid;
+
+use crate::ids::ConversationId;
+use crate::realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
 
 /// Where a subscription begins: what its answer told the client.
 #[derive(Clone, Copy, Debug, Default)]

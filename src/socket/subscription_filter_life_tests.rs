@@ -1,22 +1,17 @@
 //! Any life of a conversation, met by a late client at any moment: it ends up knowing what a
 //! client knows that was there from the beginning.
 
-use super::FilterDecision;
-use super::SnapshotPosition;
-use super::SubscriptionFilter;
-use crate::ids::ConversationId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Payload;
-use crate::realtime::event::StreamBoundary;
-use crate::realtime::event::StreamDelta;
-use crate::realtime::event::utf16_len;
-use crate::realtime::outbox::NextItem;
-use crate::realtime::outbox::Outbox;
-use crate::realtime::topic::Topic;
-use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use proptest::prelude::*;
 use uuid::Uuid;
+
+use super::{FilterDecision, SnapshotPosition, SubscriptionFilter};
+use crate::ids::ConversationId;
+use crate::realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
+use crate::realtime::outbox::{NextItem, Outbox};
+use crate::realtime::topic::Topic;
 
 const HERE: ConversationId = ConversationId(1);
 

@@ -1,16 +1,13 @@
 //! Tests of the filter: each rule alone, then any life of a conversation met at any moment.
 
-use super::FilterDecision;
-use super::SnapshotPosition;
-use super::SubscriptionFilter;
-use crate::ids::ConversationId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Payload;
-use crate::realtime::event::StreamBoundary;
-use crate::realtime::event::StreamDelta;
-use crate::realtime::topic::Topic;
 use std::sync::Arc;
+
 use uuid::Uuid;
+
+use super::{FilterDecision, SnapshotPosition, SubscriptionFilter};
+use crate::ids::ConversationId;
+use crate::realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta};
+use crate::realtime::topic::Topic;
 
 const HERE: ConversationId = ConversationId(1);
 const RUN: Uuid = Uuid::from_u128(1);

@@ -3,19 +3,17 @@
 //! **Invariant:** what was begun for a socket ends with it, however it ends: its topics, its
 //! presence, its typing. That is why this has a `Drop`.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use actix_web::web::Data;
+
 use crate::app::App;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
+use crate::ids::{ConversationId, MembershipId, SpaceId, UserId};
 use crate::realtime::outbox::Outbox;
 use crate::realtime::topic::Topic;
 use crate::realtime::typing::TypingKey;
 use crate::socket::subscription_filter::SubscriptionFilter;
-use actix_web::web::Data;
-use std::collections::HashMap;
-use std::collections::HashSet;
-use std::sync::Arc;
 
 /// The subscriptions of one socket.
 pub struct Subscriptions {

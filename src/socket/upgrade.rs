@@ -1,20 +1,15 @@
 //! The upgrade: who calls, from where, and whether there is room for one more.
 
+use actix_web::web::{Data, Payload};
+use actix_web::{Error, HttpRequest, HttpResponse};
+
 use crate::accounts::socket_limit::CredentialId;
 use crate::app::App;
-use crate::http::authentication;
-use crate::http::authentication::Credential;
-use crate::http::authentication::CurrentUser;
-use crate::http::client_ip;
-use crate::http::connection;
+use crate::http::authentication::{Credential, CurrentUser};
 use crate::http::error::ApiError;
 use crate::http::socket_caller::SocketCaller;
+use crate::http::{authentication, client_ip, connection};
 use crate::socket::session;
-use actix_web::Error;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Payload;
 
 /// The longest frame, and the longest message in pieces, in bytes.
 const MAX_FRAME_BYTES: usize = 64 * 1024;

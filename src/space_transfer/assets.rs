@@ -3,32 +3,24 @@
 //! **Invariant:** a picture that comes in is drawn anew like any other of a stranger's. One that we
 //! have drawn comes out of that as it was.
 
-use crate::characters::asset;
-use crate::characters::avatar_image;
+use std::collections::{HashMap, HashSet};
+use std::io::Cursor;
+
+use parking_lot::Mutex;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+
 use crate::characters::avatar_image::AvatarImage;
-use crate::characters::card_store;
-use crate::characters::character_asset;
 use crate::characters::character_asset::AVATAR_PATH;
 use crate::characters::temp_assets::TempAssets;
-use crate::characters::zip_archive;
+use crate::characters::{asset, avatar_image, card_store, character_asset, zip_archive};
 use crate::clock::Timestamp;
 use crate::conversations::import_writer::ChatImportError;
-use crate::ids::AssetId;
-use crate::ids::CharacterId;
+use crate::ids::{AssetId, CharacterId};
 use crate::space_transfer::document;
 use crate::space_transfer::space_rows::invalid_file;
 use crate::spaces::membership;
-use parking_lot::Mutex;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use std::collections::HashMap;
-use std::collections::HashSet;
-use std::io::Cursor;
 
 /// The longest path of an asset, in bytes.
 const MAX_PATH_BYTES: usize = 255;

@@ -7,20 +7,17 @@
 //! **Invariant:** nothing in it lets anybody in or costs anybody money: no keys, no passwords, no
 //! invites, no addresses of providers. What was deleted is an empty place that keeps its number.
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use crate::characters::character;
 use crate::clock::Timestamp;
-use crate::conversations::conversation;
-use crate::conversations::message;
+use crate::conversations::{conversation, message};
 use crate::ids::RoundId;
 use crate::prompt::prompt_record::SentPrompt;
-use crate::rounds::round;
-use crate::rounds::slot;
+use crate::rounds::{round, slot};
 use crate::runs::run;
-use crate::spaces::membership;
-use crate::spaces::space;
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Value;
+use crate::spaces::{membership, space};
 
 /// The word that tells such a file from any other zip.
 pub const FORMAT: &str = "troupe-space";

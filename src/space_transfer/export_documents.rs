@@ -1,27 +1,21 @@
 //! The documents of a space, as they go out.
 
+use std::collections::HashMap;
+
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+use serde_json::Value;
+
 use crate::accounts::user;
-use crate::characters::character;
-use crate::characters::public_card;
-use crate::conversations::conversation;
-use crate::conversations::message;
+use crate::characters::{character, public_card};
 use crate::conversations::message::Visibility;
-use crate::conversations::swipe;
+use crate::conversations::{conversation, message, swipe};
 use crate::ids::CharacterId;
 use crate::presets::preset;
 use crate::prompt::card_use::HiddenCards;
 use crate::space_transfer::document;
-use crate::spaces::membership;
-use crate::spaces::space;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use serde_json::Value;
-use std::collections::HashMap;
+use crate::spaces::{membership, space};
 
 /// The rules of a space.
 pub fn space_document(space: &space::Model) -> document::ExportedSpace {

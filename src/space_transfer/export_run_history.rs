@@ -3,32 +3,23 @@
 //! **Invariant:** what is queued or runs stays behind, and so does a round that goes on: a copied
 //! room does not begin to speak by itself.
 
+use std::collections::{BTreeSet, HashMap};
+
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+
 use crate::clock::Timestamp;
 use crate::conversations::chat_reader::MAX_LINE;
-use crate::conversations::message;
-use crate::conversations::swipe;
+use crate::conversations::{message, swipe};
 use crate::db::slices;
-use crate::ids::ConversationId;
-use crate::ids::MessageId;
-use crate::ids::RoundId;
-use crate::ids::RunId;
+use crate::ids::{ConversationId, MessageId, RoundId, RunId};
 use crate::prompt::card_use::HiddenCards;
 use crate::prompt::run_prompt;
-use crate::rounds::round;
-use crate::rounds::slot;
+use crate::rounds::{round, slot};
 use crate::runs::run;
 use crate::space_transfer::document;
-use crate::space_transfer::document::ExportedAuthorship;
-use crate::space_transfer::document::ExportedHistory;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use crate::space_transfer::document::{ExportedAuthorship, ExportedHistory};
 
 /// How many rounds or runs are held at once; of runs, as many as fit with what they sent.
 const PAGE_SIZE: u64 = 50;

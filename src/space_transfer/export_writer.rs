@@ -2,49 +2,36 @@
 //!
 //! **Invariant:** what is held is one card, a slice of messages or a piece of an asset.
 
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Seek, Write};
+
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+use serde::Serialize;
+use tokio::sync::mpsc;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
 use crate::characters::asset;
 use crate::characters::character_asset::AVATAR_PATH;
 use crate::clock::Timestamp;
-use crate::conversations::chat_export;
 use crate::conversations::chat_export::load_swipes;
-use crate::conversations::conversation;
-use crate::conversations::message;
-use crate::conversations::pages;
 use crate::conversations::pages::Stub;
-use crate::ids::AssetId;
-use crate::ids::CharacterId;
+use crate::conversations::{chat_export, conversation, message, pages};
+use crate::ids::{AssetId, CharacterId};
 use crate::prompt::card_use::HiddenCards;
 use crate::prompt::macros::variables::VariableMap;
 use crate::prompt::space_variable;
 use crate::shutdown::Shutdown;
-use crate::space_transfer::assets;
-use crate::space_transfer::document;
-use crate::space_transfer::export_documents;
-use crate::space_transfer::export_run_history;
-use crate::space_transfer::export_run_history::HistoryCursor;
-use crate::space_transfer::export_run_history::WrittenTexts;
-use crate::space_transfer::limits;
+use crate::space_transfer::export_run_history::{HistoryCursor, WrittenTexts};
 use crate::space_transfer::limits::TransferLimits;
-use crate::space_transfer::lorebooks;
 use crate::space_transfer::lorebooks::VisibleLorebooks;
-use crate::spaces::card_rights;
-use crate::spaces::membership;
-use crate::spaces::space;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use serde::Serialize;
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Seek;
-use std::io::Write;
-use tokio::sync::mpsc;
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
+use crate::space_transfer::{
+    assets, document, export_documents, export_run_history, limits, lorebooks,
+};
+use crate::spaces::{card_rights, membership, space};
 
 /// What is held at once.
 const PAGE_SIZE: u64 = 100;

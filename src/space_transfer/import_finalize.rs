@@ -1,53 +1,32 @@
 //! The last transaction of a space that comes in: it gets its owner, and everybody sees it.
 
-use crate::accounts::names;
-use crate::accounts::user;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter,
+};
+use serde_json::{Value, json};
+
+use crate::accounts::{names, user};
 use crate::characters::card::Card;
-use crate::characters::character;
-use crate::characters::quota;
 use crate::characters::quota::StorageQuota;
+use crate::characters::{character, quota};
 use crate::clock::Timestamp;
-use crate::conversations::conversation;
-use crate::conversations::deletion;
-use crate::conversations::import_job;
 use crate::conversations::import_writer::ChatImportError;
-use crate::conversations::message;
+use crate::conversations::{conversation, deletion, import_job, message};
 use crate::db::connect::Db;
-use crate::ids::CharacterId;
-use crate::ids::PresetId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
+use crate::ids::{CharacterId, PresetId, SpaceId, UserId};
 use crate::presets::partial::PartialPreset;
 use crate::presets::preset;
-use crate::space_transfer::assets;
-use crate::space_transfer::document;
-use crate::space_transfer::import_lore_state;
 use crate::space_transfer::import_reader::FileHead;
-use crate::space_transfer::lorebooks;
-use crate::space_transfer::space_rows::IdMap;
-use crate::space_transfer::space_rows::invalid_file;
-use crate::space_transfer::space_rows::object_or_empty;
-use crate::spaces::membership;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership_changes;
-use crate::spaces::space;
+use crate::space_transfer::space_rows::{IdMap, invalid_file, object_or_empty};
+use crate::space_transfer::{assets, document, import_lore_state, lorebooks};
+use crate::spaces::membership::{MembershipKind, MembershipRole, MembershipStatus};
+use crate::spaces::{membership, membership_changes, space};
 use crate::tools::tool_settings;
-use sea_orm::ActiveModelTrait;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::HashMap;
-use std::collections::HashSet;
-use std::sync::Arc;
 
 /// What the last transaction writes.
 #[derive(Clone, Debug)]

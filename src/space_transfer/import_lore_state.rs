@@ -1,14 +1,14 @@
 //! What conversations remember of their lore, under the keys that its entries have in this house.
 
+use std::collections::HashMap;
+
+use sea_orm::{ConnectionTrait, DbErr};
+use serde_json::{Map, Value};
+
 use crate::conversations::conversation;
 use crate::ids::CharacterId;
 use crate::space_transfer::import_reader::FileHead;
 use crate::space_transfer::space_rows::IdMap;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use serde_json::Map;
-use serde_json::Value;
-use std::collections::HashMap;
 
 /// The key of an entry is that of its book, a dot, and its own.
 const CARD_PREFIX: &str = "card:";
@@ -71,11 +71,12 @@ fn remapped(
 
 #[cfg(test)]
 mod tests {
-    use super::EntryKeys;
-    use super::remapped;
-    use crate::ids::CharacterId;
-    use serde_json::json;
     use std::collections::HashMap;
+
+    use serde_json::json;
+
+    use super::{EntryKeys, remapped};
+    use crate::ids::CharacterId;
 
     #[test]
     fn only_imported_entries_are_kept_under_their_new_keys() {

@@ -4,21 +4,18 @@
 //! while it is unpacked, whatever the zip says of itself; nothing is written to the disk, and no name
 //! in it leads anywhere.
 
-use crate::conversations::chat_reader::LineReader;
-use crate::conversations::chat_reader::RawLine;
+use std::fs::File;
+use std::io::{BufReader, Read};
+
+use serde::de::DeserializeOwned;
+use zip::ZipArchive;
+
+use crate::conversations::chat_reader::{LineReader, RawLine};
 use crate::prompt::macros::variables;
 use crate::prompt::macros::variables::VariableMap;
-use crate::space_transfer::assets;
-use crate::space_transfer::document;
 use crate::space_transfer::document::Manifest;
-use crate::space_transfer::limits;
 use crate::space_transfer::limits::TransferLimits;
-use crate::space_transfer::lorebooks;
-use serde::de::DeserializeOwned;
-use std::fs::File;
-use std::io::BufReader;
-use std::io::Read;
-use zip::ZipArchive;
+use crate::space_transfer::{assets, document, limits, lorebooks};
 
 /// The texts of a batch, which is one transaction.
 const MAX_BATCH_BYTES: usize = 256 * 1024;

@@ -1,44 +1,29 @@
 //! What has happened in a space comes in: rounds and runs that have ended, what they sent, and who
 //! wrote what. All messages are there before.
 
-use crate::clock::Timestamp;
-use crate::conversations::import_job;
-use crate::conversations::import_writer::ChatImportError;
-use crate::conversations::message;
-use crate::conversations::swipe;
-use crate::db::connect::Db;
-use crate::ids::ConversationId;
-use crate::ids::ImportId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::RoundId;
-use crate::ids::RunId;
-use crate::ids::SlotId;
-use crate::ids::SpaceId;
-use crate::prompt::run_prompt;
-use crate::rounds::round;
-use crate::rounds::slot;
-use crate::runs::queue;
-use crate::runs::run;
-use crate::space_transfer::document;
-use crate::space_transfer::document::ExportedAuthorship;
-use crate::space_transfer::document::ExportedHistory;
-use crate::space_transfer::space_rows::IdMap;
-use crate::space_transfer::space_rows::invalid_file;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ColumnTrait;
-use sea_orm::Condition;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::CaseStatement;
-use sea_orm::sea_query::Expr;
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+
+use sea_orm::ActiveValue::Set;
+use sea_orm::sea_query::{CaseStatement, Expr};
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel, QueryFilter,
+    QuerySelect,
+};
+
+use crate::clock::Timestamp;
+use crate::conversations::import_writer::ChatImportError;
+use crate::conversations::{import_job, message, swipe};
+use crate::db::connect::Db;
+use crate::ids::{
+    ConversationId, ImportId, MembershipId, MessageId, RoundId, RunId, SlotId, SpaceId,
+};
+use crate::prompt::run_prompt;
+use crate::rounds::{round, slot};
+use crate::runs::{queue, run};
+use crate::space_transfer::document;
+use crate::space_transfer::document::{ExportedAuthorship, ExportedHistory};
+use crate::space_transfer::space_rows::{IdMap, invalid_file};
 
 /// More rounds than a conversation of a lifetime has; their ids are held.
 const MAX_ROUNDS: usize = 500_000;

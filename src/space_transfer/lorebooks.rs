@@ -1,43 +1,28 @@
 //! The lorebooks of a space in its file, with the places where they take part.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter,
+    QueryOrder, QuerySelect,
+};
+use serde_json::{Value, json};
+
 use crate::accounts::names;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::import_writer::ChatImportError;
-use crate::ids::CharacterId;
-use crate::ids::LorebookId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::lore::file;
+use crate::ids::{CharacterId, LorebookId, SpaceId, UserId};
 use crate::lore::file::ParsedLorebook;
-use crate::lore::lorebook;
-use crate::lore::lorebook_entry;
-use crate::lore::lorebook_link;
 use crate::lore::lorebook_link::LinkTarget;
+use crate::lore::{file, lorebook, lorebook_entry, lorebook_link};
 use crate::space_transfer::document;
 use crate::space_transfer::document::ExportedLorebookTarget;
 use crate::space_transfer::import_lore_state::EntryKeys;
 use crate::space_transfer::import_reader::FileHead;
-use crate::space_transfer::space_rows::IdMap;
-use crate::space_transfer::space_rows::invalid_file;
-use crate::space_transfer::space_rows::object_or_empty;
+use crate::space_transfer::space_rows::{IdMap, invalid_file, object_or_empty};
 use crate::spaces::membership;
-use sea_orm::ActiveModelTrait;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ColumnTrait;
-use sea_orm::Condition;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::BTreeMap;
-use std::collections::HashMap;
-use std::collections::HashSet;
 
 /// How many links go into one statement.
 const LINKS_PER_STATEMENT: usize = 500;

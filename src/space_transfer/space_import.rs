@@ -1,30 +1,25 @@
 //! A space comes in: read from its file in a thread, written batch by batch where nobody looks, and
 //! seen when it is whole.
 
-use crate::accounts::user;
-use crate::conversations::chat_import;
-use crate::conversations::chat_import::ImportServices;
-use crate::conversations::import_job;
-use crate::conversations::import_writer::ChatImportError;
-use crate::ids::ImportId;
-use crate::ids::SpaceId;
-use crate::space_transfer::assets;
-use crate::space_transfer::document;
-use crate::space_transfer::import_finalize;
-use crate::space_transfer::import_finalize::SpaceImportResult;
-use crate::space_transfer::import_reader;
-use crate::space_transfer::import_reader::FileHead;
-use crate::space_transfer::import_reader::ImportEvent;
-use crate::space_transfer::import_run_history;
-use crate::space_transfer::import_run_history::RoundIds;
-use crate::space_transfer::limits::TransferLimits;
-use crate::space_transfer::space_rows;
-use crate::space_transfer::space_rows::IdMap;
-use crate::space_transfer::space_rows::SpaceTarget;
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
+
 use tokio::sync::mpsc;
+
+use crate::accounts::user;
+use crate::conversations::chat_import::ImportServices;
+use crate::conversations::import_writer::ChatImportError;
+use crate::conversations::{chat_import, import_job};
+use crate::ids::{ImportId, SpaceId};
+use crate::space_transfer::import_finalize::SpaceImportResult;
+use crate::space_transfer::import_reader::{FileHead, ImportEvent};
+use crate::space_transfer::import_run_history::RoundIds;
+use crate::space_transfer::limits::TransferLimits;
+use crate::space_transfer::space_rows::{IdMap, SpaceTarget};
+use crate::space_transfer::{
+    assets, document, import_finalize, import_reader, import_run_history, space_rows,
+};
 
 /// The reader waits when so many batches are not written yet.
 const MAX_BUFFERED_BATCHES: usize = 2;

@@ -1,40 +1,28 @@
 //! The transactions in which a space comes in: it is furnished out of sight, and filled batch by
 //! batch. The last one is `handover.rs`.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter, QuerySelect,
+};
+use serde_json::{Value, json};
+
 use crate::accounts::names;
 use crate::clock::Timestamp;
-use crate::conversations::chat_import;
-use crate::conversations::conversation;
-use crate::conversations::import_job;
-use crate::conversations::import_writer;
 use crate::conversations::import_writer::ChatImportError;
-use crate::conversations::message;
-use crate::conversations::newest_messages;
+use crate::conversations::{
+    chat_import, conversation, import_job, import_writer, message, newest_messages,
+};
 use crate::db::connect::Db;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::MessageId;
-use crate::ids::SpaceId;
+use crate::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use crate::prompt::space_variable;
 use crate::space_transfer::document;
 use crate::space_transfer::import_reader::FileHead;
-use crate::spaces::membership;
-use crate::spaces::membership_changes;
-use crate::spaces::space;
-use sea_orm::ActiveModelTrait;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::HashMap;
-use std::sync::Arc;
+use crate::spaces::{membership, membership_changes, space};
 
 /// What stands for the keys of a file by now.
 #[derive(Clone, Debug, Default)]

@@ -4,30 +4,19 @@
 //! A few statements for all sockets together, every few seconds; sockets that are told to do so
 //! then look for themselves.
 
-use crate::accounts::api_key;
-use crate::accounts::session;
-use crate::accounts::socket_limit::CredentialId;
-use crate::accounts::socket_limit::SocketLimit;
-use crate::accounts::user;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+
+use crate::accounts::socket_limit::{CredentialId, SocketLimit};
+use crate::accounts::{api_key, session, user};
 use crate::clock::Clock;
 use crate::db::connect::Db;
-use crate::ids::ApiKeyId;
-use crate::ids::SessionId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::SocketControl;
+use crate::ids::{ApiKeyId, SessionId, SpaceId, UserId};
+use crate::realtime::event::{Envelope, SocketControl};
 use crate::realtime::hub::Hub;
 use crate::spaces::membership;
-use sea_orm::ColumnTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use std::collections::HashMap;
-use std::collections::HashSet;
-use std::time::Duration;
 
 /// Between two looks; below the ten seconds that somebody may go on listening who may not.
 pub const INTERVAL: Duration = Duration::from_secs(5);

@@ -1,17 +1,13 @@
-//! Who may read the whole card of a character: its owner and admins, and with `share_whole_card`
+//! Who may read the whole card of a character: its owner and admins, and with `parse_share_whole_card`
 //! everyone who shares a space with it.
 
-use crate::characters::character;
-use crate::ids::CharacterId;
-use crate::ids::UserId;
-use crate::spaces::shared_spaces;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
 use std::collections::HashSet;
+
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
+
+use crate::characters::character;
+use crate::ids::{CharacterId, UserId};
+use crate::spaces::shared_spaces;
 
 /// Those of these characters of which a person without the rights of an admin may not read the whole
 /// card.

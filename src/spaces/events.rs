@@ -1,17 +1,13 @@
 //! What listeners of a space hear: its document and the documents of its seats, as they are now.
 
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Event;
-use crate::realtime::topic::Topic;
-use crate::spaces::membership;
-use crate::spaces::membership::CopilotMode;
-use crate::spaces::space;
-use crate::spaces::space_invitation;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::ids::{ConversationId, MembershipId, SpaceId};
+use crate::realtime::event::{Envelope, Event};
+use crate::realtime::topic::Topic;
+use crate::spaces::membership::CopilotMode;
+use crate::spaces::{membership, space, space_invitation};
 
 /// The rules of a space changed. `my_role` is null here: listeners have different ones.
 #[derive(Debug, Serialize, ToSchema)]

@@ -6,32 +6,22 @@
 //! only if it is old at that very moment, and whoever is about to use one makes it young first
 //! (`characters/asset.rs`). Several nodes may sweep at once.
 
-use crate::characters::asset;
-use crate::characters::asset::UNREFERENCED_GRACE_MS;
-use crate::characters::character;
-use crate::characters::character::CharacterStatus;
-use crate::characters::character_asset;
-use crate::clock::Clock;
-use crate::clock::Timestamp;
-use crate::db::connect::Db;
-use crate::ids::AssetId;
-use crate::ids::CharacterId;
-use crate::shutdown::Shutdown;
-use crate::spaces::guest_cleanup;
-use crate::spaces::membership;
-use sea_orm::ColumnTrait;
-use sea_orm::Condition;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::LockType;
-use sea_orm::sea_query::Query;
 use std::time::Duration;
+
+use sea_orm::sea_query::{Expr, ExprTrait, LockType, Query};
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder,
+    QuerySelect,
+};
+
+use crate::characters::asset::UNREFERENCED_GRACE_MS;
+use crate::characters::character::CharacterStatus;
+use crate::characters::{asset, character, character_asset};
+use crate::clock::{Clock, Timestamp};
+use crate::db::connect::Db;
+use crate::ids::{AssetId, CharacterId};
+use crate::shutdown::Shutdown;
+use crate::spaces::{guest_cleanup, membership};
 
 /// How often a node looks.
 const INTERVAL: Duration = Duration::from_secs(10 * 60);

@@ -4,34 +4,18 @@
 //! message, run or slot refers to it: history keeps every author. A guest account is deleted only
 //! without a session and without a membership.
 
-use crate::accounts::session;
-use crate::accounts::user;
+use sea_orm::sea_query::{Expr, ExprTrait, LockType, Query, SimpleExpr};
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder,
+    QuerySelect, QueryTrait,
+};
+
+use crate::accounts::{session, user};
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::spaces::lifecycle;
-use crate::spaces::membership;
-use crate::spaces::membership::Column;
-use crate::spaces::membership::Entity;
-use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Model;
-use sea_orm::ColumnTrait;
-use sea_orm::Condition;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::LockType;
-use sea_orm::sea_query::Query;
-use sea_orm::sea_query::SimpleExpr;
+use crate::ids::{MembershipId, SpaceId, UserId};
+use crate::spaces::membership::{Column, Entity, MembershipRole, MembershipStatus, Model};
+use crate::spaces::{lifecycle, membership};
 
 /// How many are deleted in one transaction.
 const BATCH_SIZE: u64 = 50;

@@ -3,20 +3,17 @@
 //! **Invariant:** a use is taken by one conditional statement, in the transaction that gives the
 //! seat. Two people cannot take the last one, and who gets no seat takes none.
 
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::entity::prelude::*;
+use sea_orm::{Condition, ExprTrait};
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::accounts::secret_token;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::InviteId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
+use crate::ids::{InviteId, SpaceId, UserId};
 use crate::spaces::membership::MembershipRole;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::Condition;
-use sea_orm::ExprTrait;
-use sea_orm::entity::prelude::*;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "invites")]

@@ -4,31 +4,18 @@
 //! **Invariant:** an invite is as good as whoever made it is now. If they have left, were removed,
 //! demoted or disabled, so that they may not let anybody in with its role, it opens nothing.
 
-use crate::accounts::session;
+use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
+
 use crate::accounts::session::NewSession;
-use crate::accounts::user;
-use crate::accounts::user::NewUser;
-use crate::accounts::user::UserError;
+use crate::accounts::user::{NewUser, UserError};
+use crate::accounts::{session, user};
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::spaces::invite;
-use crate::spaces::lifecycle;
-use crate::spaces::membership;
+use crate::ids::{SpaceId, UserId};
 use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership_changes;
-use crate::spaces::membership_changes::AddMemberError;
-use crate::spaces::membership_changes::NewMember;
-use crate::spaces::membership_changes::NewUserMember;
-use crate::spaces::permissions;
+use crate::spaces::membership_changes::{AddMemberError, NewMember, NewUserMember};
 use crate::spaces::permissions::Access;
-use crate::spaces::space;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
+use crate::spaces::{invite, lifecycle, membership, membership_changes, permissions, space};
 
 /// Why an invite let nobody in.
 #[derive(Debug, thiserror::Error)]

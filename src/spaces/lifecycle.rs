@@ -1,37 +1,19 @@
 //! Spaces come and go: made with their owner's seat, changed under their lock, handed over, ended.
 
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::sea_query::{Expr, ExprTrait, LockType, Order, Query};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+};
+use serde_json::Value;
+
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::spaces::membership;
+use crate::ids::{SpaceId, UserId};
 use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership_changes;
-use crate::spaces::needs_step;
-use crate::spaces::space;
-use crate::spaces::space::ActiveModel;
-use crate::spaces::space::Column;
-use crate::spaces::space::Entity;
-use crate::spaces::space::Model;
-use sea_orm::ActiveModelTrait;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use sea_orm::Select;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::LockType;
-use sea_orm::sea_query::Order;
-use sea_orm::sea_query::Query;
-use serde_json::Value;
+use crate::spaces::space::{ActiveModel, Column, Entity, Model};
+use crate::spaces::{membership, membership_changes, needs_step, space};
 
 /// What one sets of a space; `None` leaves it as it is, or as it is by default.
 #[derive(Clone, Debug, Default)]

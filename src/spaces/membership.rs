@@ -1,26 +1,19 @@
 //! Table `space_memberships`: an identity in a space, human or character. Never destroyed.
 
+use std::collections::{HashMap, HashSet};
+
+use sea_orm::entity::prelude::*;
+use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};
+use sea_orm::{QueryOrder, QuerySelect, UpdateMany};
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::db::string_enum::string_enum;
-use crate::ids::CharacterId;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::PresetId;
-use crate::ids::ProviderId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::UpdateMany;
-use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::SimpleExpr;
-use serde::Serialize;
-use std::collections::HashMap;
-use std::collections::HashSet;
-use utoipa::ToSchema;
+use crate::ids::{
+    CharacterId, ConversationId, MembershipId, PresetId, ProviderId, SpaceId, UserId,
+};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "space_memberships")]

@@ -3,42 +3,24 @@
 //! **Invariant:** a person or a character sits in a space once. Who comes back sits on the same
 //! seat as before, so that history keeps one author.
 
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::sea_query::{Expr, LockType, SimpleExpr};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ExprTrait, IntoActiveModel,
+    QueryFilter, QueryOrder, QuerySelect,
+};
+
 use crate::accounts::confusable_names::NameSkeleton;
 use crate::accounts::user;
 use crate::characters::character;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::spaces::guest_cleanup;
-use crate::spaces::lifecycle;
-use crate::spaces::membership;
-use crate::spaces::membership::ActiveModel;
-use crate::spaces::membership::Column;
-use crate::spaces::membership::CopilotMode;
-use crate::spaces::membership::Entity;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Model;
-use crate::spaces::membership::Participation;
-use crate::spaces::needs_step;
-use sea_orm::ActiveModelTrait;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::ExprTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::LockType;
-use sea_orm::sea_query::SimpleExpr;
+use crate::ids::{MembershipId, SpaceId, UserId};
+use crate::spaces::membership::{
+    ActiveModel, Column, CopilotMode, Entity, MembershipKind, MembershipRole, MembershipStatus,
+    Model, Participation,
+};
+use crate::spaces::{guest_cleanup, lifecycle, membership, needs_step};
 
 /// Why a seat was not taken.
 #[derive(Debug, thiserror::Error)]

@@ -1,34 +1,20 @@
 //! What changes of a seat, and of the seats beside it: a move shifts others, and a new owner takes
 //! the place of the old one.
 
+use sea_orm::ActiveValue::Set;
+use sea_orm::{
+    ActiveModelTrait, ActiveValue, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
+};
+use serde_json::{Value, json};
+
 use crate::accounts::user;
 use crate::db::connect::Db;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::PresetId;
-use crate::ids::ProviderId;
-use crate::spaces::lifecycle;
+use crate::ids::{ConversationId, MembershipId, PresetId, ProviderId};
 use crate::spaces::lifecycle::SpaceUpdateError;
-use crate::spaces::membership;
-use crate::spaces::membership::ActiveModel;
-use crate::spaces::membership::CopilotMode;
-use crate::spaces::membership::Entity;
-use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Model;
-use crate::spaces::membership::Participation;
-use crate::spaces::membership_changes;
-use crate::spaces::needs_step;
-use crate::spaces::space;
-use sea_orm::ActiveModelTrait;
-use sea_orm::ActiveValue;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use serde_json::Value;
-use serde_json::json;
+use crate::spaces::membership::{
+    ActiveModel, CopilotMode, Entity, MembershipRole, MembershipStatus, Model, Participation,
+};
+use crate::spaces::{lifecycle, membership, membership_changes, needs_step, space};
 
 /// What one sets of a seat; `None` leaves it as it is.
 #[derive(Clone, Debug, Default)]

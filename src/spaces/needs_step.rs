@@ -3,14 +3,10 @@
 //! **Invariant:** the marker is written in the transaction of the change, and before the row of the
 //! space is locked: a step locks its conversation first and writes to the space afterwards.
 
+use sea_orm::sea_query::{Expr, ExprTrait, LockType, Order, Query};
+use sea_orm::{ConnectionTrait, DbErr};
+
 use crate::ids::SpaceId;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::LockType;
-use sea_orm::sea_query::Order;
-use sea_orm::sea_query::Query;
 
 /// Sets `conversations.needs_step` in every conversation of a space.
 ///

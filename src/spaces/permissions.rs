@@ -1,10 +1,7 @@
 //! Who may do what: the table of rights, as functions over a standing.
 
 use crate::spaces::membership;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership::MembershipStatus;
-use crate::spaces::membership::Participation;
+use crate::spaces::membership::{MembershipKind, MembershipRole, MembershipStatus, Participation};
 
 /// What somebody wants to do in a space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,8 +108,7 @@ impl Access {
 
 #[cfg(test)]
 mod tests {
-    use super::Access;
-    use super::Action;
+    use super::{Access, Action};
     use crate::spaces::membership::MembershipRole;
 
     const GUEST: Access = with_role(MembershipRole::Guest);

@@ -1,22 +1,14 @@
 //! Where presets are used: whoever sits there may read them.
 
+use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect,
+    QueryTrait,
+};
+
 use crate::db::connect::Backend;
-use crate::ids::PresetId;
-use crate::ids::UserId;
-use crate::spaces::lifecycle;
-use crate::spaces::membership;
-use crate::spaces::space;
-use sea_orm::ColumnTrait;
-use sea_orm::Condition;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::SimpleExpr;
+use crate::ids::{PresetId, UserId};
+use crate::spaces::{lifecycle, membership, space};
 
 /// Does a space in which this user sits go by this preset, or one of its seats?
 pub async fn is_visible_to(

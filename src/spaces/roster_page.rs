@@ -1,19 +1,12 @@
 //! Pages of a roster, in its own order: position, then id. Reads one page, however many members left.
 
-use crate::ids::MembershipId;
-use crate::ids::SpaceId;
-use crate::spaces::membership::Column;
-use crate::spaces::membership::Entity;
-use crate::spaces::membership::Model;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
-use sea_orm::sea_query::ExprTrait;
-use sea_orm::sea_query::Order;
+use sea_orm::sea_query::{ExprTrait, Order};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+
+use crate::ids::{MembershipId, SpaceId};
+use crate::spaces::membership::{Column, Entity, Model};
 
 /// A place in the order of a roster: position, then id.
 pub type RosterPosition = (i64, MembershipId);

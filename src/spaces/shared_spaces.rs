@@ -1,20 +1,13 @@
 //! Which people and characters meet: whether they are active members of one space.
 
-use crate::ids::CharacterId;
-use crate::ids::MembershipId;
-use crate::ids::UserId;
-use crate::spaces::membership::Column;
-use crate::spaces::membership::Entity;
-use crate::spaces::membership::MembershipStatus;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::QueryTrait;
-use sea_orm::Select;
 use std::collections::HashSet;
+
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect, QueryTrait, Select,
+};
+
+use crate::ids::{CharacterId, MembershipId, UserId};
+use crate::spaces::membership::{Column, Entity, MembershipStatus};
 
 /// Whether two people are active members of one space.
 ///

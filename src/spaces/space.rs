@@ -1,15 +1,13 @@
 //! Table `spaces`: a room as configuration. No runtime state lives here, save what was spent.
 
-use crate::clock::Timestamp;
-use crate::db::string_enum::string_enum;
-use crate::ids::ConversationId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
 use sea_orm::entity::prelude::*;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::{Expr, ExprTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::db::string_enum::string_enum;
+use crate::ids::{ConversationId, SpaceId, UserId};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "spaces")]

@@ -3,27 +3,19 @@
 //! **Invariant:** there is at most one pending invitation per space and user, and the stored user id
 //! need not exist: the answer to the inviter is the same for every id.
 
+use sea_orm::ActiveValue::{NotSet, Set};
+use sea_orm::entity::prelude::*;
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::accounts::user;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::db::string_enum::string_enum;
-use crate::ids::InvitationId;
-use crate::ids::SpaceId;
-use crate::ids::UserId;
-use crate::spaces::invite_acceptance;
-use crate::spaces::lifecycle;
-use crate::spaces::membership;
+use crate::ids::{InvitationId, SpaceId, UserId};
 use crate::spaces::membership::MembershipRole;
-use crate::spaces::membership_changes;
-use crate::spaces::membership_changes::AddMemberError;
-use crate::spaces::membership_changes::NewMember;
-use crate::spaces::membership_changes::NewUserMember;
-use crate::spaces::space;
-use sea_orm::ActiveValue::NotSet;
-use sea_orm::ActiveValue::Set;
-use sea_orm::entity::prelude::*;
-use serde::Serialize;
-use utoipa::ToSchema;
+use crate::spaces::membership_changes::{AddMemberError, NewMember, NewUserMember};
+use crate::spaces::{invite_acceptance, lifecycle, membership, membership_changes, space};
 
 /// How long an invitation can be accepted: 14 days.
 const LIFETIME_MS: i64 = 14 * 24 * 3_600_000;

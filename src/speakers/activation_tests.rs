@@ -1,14 +1,11 @@
 //! The ordered lists of `replies_per_turn = activated`, row by row, and their chances.
 
-use super::MembershipId;
-use super::ReplyOrder;
-use super::SeededRandom;
-use super::SelectionInput;
-use super::SelectionTrigger;
-use super::select_round;
+use std::collections::{HashMap, HashSet};
+
+use super::{
+    MembershipId, ReplyOrder, SeededRandom, SelectionInput, SelectionTrigger, select_round,
+};
 use crate::speakers::selection::Candidate;
-use std::collections::HashMap;
-use std::collections::HashSet;
 
 const N: usize = 40_000;
 

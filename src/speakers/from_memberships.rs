@@ -1,11 +1,11 @@
 //! The seats of a space as those who may be called.
 
+use std::collections::HashMap;
+
 use crate::ids::CharacterId;
 use crate::spaces::membership;
-use crate::spaces::membership::MembershipKind;
-use crate::spaces::membership::MembershipStatus;
+use crate::spaces::membership::{MembershipKind, MembershipStatus};
 use crate::speakers::selection::Candidate;
-use std::collections::HashMap;
 
 /// Of a character whose seat and card do not say.
 const DEFAULT_TALKATIVENESS: f64 = 0.5;

@@ -1,9 +1,6 @@
 //! `list`: one after the other, strictly by position.
 
-use crate::speakers::selection::Candidate;
-use crate::speakers::selection::SelectionInput;
-use crate::speakers::selection::SpeakerChoice;
-use crate::speakers::selection::next_in_rotation;
+use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice, next_in_rotation};
 
 /// Everybody, by position.
 pub fn select_round(eligible: &[&Candidate]) -> Vec<SpeakerChoice> {

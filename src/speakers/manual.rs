@@ -1,8 +1,7 @@
 //! `manual`: nobody speaks until a human asks for it.
 
 use crate::speakers::seeded_random::SeededRandom;
-use crate::speakers::selection::Candidate;
-use crate::speakers::selection::SpeakerChoice;
+use crate::speakers::selection::{Candidate, SpeakerChoice};
 use crate::speakers::selector::SelectionTrigger;
 
 /// A random one for a button that names nobody; else nobody.

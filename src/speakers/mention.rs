@@ -8,15 +8,12 @@
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
-use unicode_script::Script;
-use unicode_script::UnicodeScript;
+use unicode_script::{Script, UnicodeScript};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::ids::MembershipId;
 use crate::speakers::selection::Candidate;
-use crate::speakers::text_folding::FoldedText;
-use crate::speakers::text_folding::continues_word;
-use crate::speakers::text_folding::fold_text;
+use crate::speakers::text_folding::{FoldedText, continues_word, fold_text};
 
 /// One candidate who was called.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,6 @@
 //! Who wins a place in the text, and in which order the called ones stand.
 
-use super::Candidate;
-use super::MembershipId;
-use super::Mention;
-use super::find;
+use super::{Candidate, MembershipId, Mention, find};
 
 /// Candidates with ids and positions 1, 2, 3 …, the names of one separated by `|`; a leading `-`
 /// mutes.

@@ -3,10 +3,7 @@
 
 use crate::speakers::mention;
 use crate::speakers::seeded_random::SeededRandom;
-use crate::speakers::selection::Candidate;
-use crate::speakers::selection::SelectionInput;
-use crate::speakers::selection::SpeakerChoice;
-use crate::speakers::selection::next_in_rotation;
+use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice, next_in_rotation};
 
 /// The first of `eligible` whom the newest message names, else the next after the last speaker.
 pub fn select_one(input: &SelectionInput, eligible: &[&Candidate]) -> Option<SpeakerChoice> {

@@ -3,9 +3,7 @@
 //! The pool is read from the messages of the epoch; nothing is stored.
 
 use crate::speakers::seeded_random::SeededRandom;
-use crate::speakers::selection::Candidate;
-use crate::speakers::selection::SelectionInput;
-use crate::speakers::selection::SpeakerChoice;
+use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
 use crate::speakers::selector::SelectionTrigger;
 
 /// One of those who have not spoken in this epoch. When all have, only a button draws again.

@@ -4,9 +4,8 @@
 //! **Invariant:** the numbers depend on the seed alone. The generator is named (ChaCha8) and the
 //! arithmetic is ours, because a library may change how it maps bits to a range between versions.
 
-use rand::Rng;
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
 
 /// A seeded source of chance, passed in by whoever decides.
 #[derive(Debug)]

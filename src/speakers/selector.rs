@@ -5,14 +5,9 @@
 
 use crate::ids::MembershipId;
 use crate::spaces::space::ReplyOrder;
-use crate::speakers::list;
-use crate::speakers::manual;
-use crate::speakers::natural;
-use crate::speakers::pooled;
 use crate::speakers::seeded_random::SeededRandom;
-use crate::speakers::selection::SelectionInput;
-use crate::speakers::selection::SpeakerChoice;
-use crate::speakers::selection::eligible_candidates;
+use crate::speakers::selection::{SelectionInput, SpeakerChoice, eligible_candidates};
+use crate::speakers::{list, manual, natural, pooled};
 
 /// What asks for a speaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

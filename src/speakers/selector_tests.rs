@@ -2,13 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::MembershipId;
-use super::ReplyOrder;
-use super::SeededRandom;
-use super::SelectionInput;
-use super::SelectionTrigger;
-use super::SpeakerChoice;
-use super::select_one;
+use super::{
+    MembershipId, ReplyOrder, SeededRandom, SelectionInput, SelectionTrigger, SpeakerChoice,
+    select_one,
+};
 use crate::speakers::selection::Candidate;
 
 const EVERY_ORDER: [ReplyOrder; 4] = [

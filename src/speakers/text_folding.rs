@@ -6,8 +6,7 @@
 //! person writes `Işık`, `ISIK` and `isik` depending on the keyboard at hand.
 
 use unicode_normalization::UnicodeNormalization;
-use unicode_script::Script;
-use unicode_script::UnicodeScript;
+use unicode_script::{Script, UnicodeScript};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// `text` as it is compared.

@@ -6,11 +6,12 @@
 //!
 //! **Invariant:** no line holds the text of a message, a prompt, a key or a cookie.
 
-use crate::config::LogFormat;
-use anyhow::Context;
 use std::io::IsTerminal;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt;
+
+use anyhow::Context;
+use tracing_subscriber::{EnvFilter, fmt};
+
+use crate::config::LogFormat;
 
 const DEFAULT_FILTER: &str = "info,sqlx=warn,sea_orm=warn";
 

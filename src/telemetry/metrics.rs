@@ -3,16 +3,16 @@
 //! **Invariant:** a label takes its words out of a list that the program knows: no name, no id and
 //! no text of anybody, so that neither content nor memory leaks this way.
 
-use crate::telemetry::process_metrics::ProcessMetrics;
-use crate::telemetry::request_metrics::RequestMetrics;
+use std::fmt;
+
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
-use prometheus_client::encoding::EncodeMetric;
-use prometheus_client::encoding::text;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use std::fmt;
+
+use crate::telemetry::process_metrics::ProcessMetrics;
+use crate::telemetry::request_metrics::RequestMetrics;
 
 /// How the text is to be read.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -83,8 +83,7 @@ impl<F: Fn() -> usize + Send + Sync + 'static> Collector for GaugeFn<F> {
 
 #[cfg(test)]
 mod tests {
-    use super::GaugeFn;
-    use super::MetricsRegistry;
+    use super::{GaugeFn, MetricsRegistry};
 
     #[test]
     fn a_gauge_function_is_read_at_each_scrape() {

@@ -3,12 +3,11 @@
 //! The names are those that all programs give to these figures. Where there is no `/proc`, only the
 //! beginning is told.
 
+use std::{fmt, fs};
+
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
-use prometheus_client::encoding::EncodeMetric;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
-use std::fmt;
-use std::fs;
 
 /// This process, looked at each time somebody asks.
 #[derive(Debug)]
@@ -64,8 +63,7 @@ fn parse_kib(name: &str, status: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_kib;
-    use super::parse_max_open_files;
+    use super::{parse_kib, parse_max_open_files};
 
     #[test]
     fn the_soft_limit_of_open_files_is_read_from_its_line() {

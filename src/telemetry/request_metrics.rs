@@ -1,11 +1,12 @@
 //! What the doors are asked, and how long they take to answer.
 
+use std::time::Duration;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use std::time::Duration;
 
 /// Seconds. Most answers take a few milliseconds; one that tries a model may take a minute.
 const BUCKETS: [f64; 12] = [

@@ -3,20 +3,17 @@
 //! **Invariant:** a call ends with an output or an error, never without: a panic and a tool that takes
 //! too long are errors. Permits of the node's pool are held while a tool runs, and no longer.
 
-use crate::tools::ordered_output::OrderedOutput;
-use crate::tools::ordered_output::ToolUpdate;
-use crate::tools::tool::ServerTool;
-use crate::tools::tool::ToolArguments;
-use crate::tools::tool::ToolResult;
-use futures::FutureExt;
-use futures::StreamExt;
-use futures::stream;
-use parking_lot::Mutex;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures::{FutureExt, StreamExt, stream};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+
+use crate::tools::ordered_output::{OrderedOutput, ToolUpdate};
+use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
 /// Calls of one response that run at the same time.
 const MAX_CONCURRENT_CALLS: usize = 8;

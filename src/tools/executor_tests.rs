@@ -1,20 +1,18 @@
 //! Batches: at once, in order, and nobody takes the others down.
 
-use super::ToolExecutor;
-use super::ToolJob;
-use crate::llm::tool::Tool;
-use crate::tools::ordered_output::ToolUpdate;
-use crate::tools::tool::ServerTool;
-use crate::tools::tool::ToolArguments;
-use crate::tools::tool::ToolResult;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde_json::json;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 use tokio::sync::Barrier;
 use tokio::time::sleep;
+
+use super::{ToolExecutor, ToolJob};
+use crate::llm::tool::Tool;
+use crate::tools::ordered_output::ToolUpdate;
+use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
 /// Does what it is told, and counts how many do so at once.
 #[derive(Default)]

@@ -3,12 +3,13 @@
 //! **Invariant:** every address that it calls, those that it is sent on to included, is judged by the
 //! outbound guard of members: in private networks it reaches only the hosts that an admin lists.
 
-use crate::llm::outbound_client::OutboundClient;
-use futures::StreamExt;
-use reqwest::Response;
-use reqwest::Url;
-use reqwest::header::LOCATION;
 use std::fmt;
+
+use futures::StreamExt;
+use reqwest::header::LOCATION;
+use reqwest::{Response, Url};
+
+use crate::llm::outbound_client::OutboundClient;
 
 /// How often it is sent on.
 const MAX_REDIRECTS: usize = 3;

@@ -87,12 +87,10 @@ impl OrderedOutput {
 
 #[cfg(test)]
 mod tests {
-    use super::MAX_BUFFER_BYTES;
-    use super::OrderedOutput;
-    use super::ToolUpdate;
-    use proptest::prelude::any;
-    use proptest::prelude::prop_assert_eq;
+    use proptest::prelude::{any, prop_assert_eq};
     use proptest::proptest;
+
+    use super::{MAX_BUFFER_BYTES, OrderedOutput, ToolUpdate};
 
     fn finished(text: &str) -> ToolUpdate {
         ToolUpdate::Finished(Ok(text.to_owned()))

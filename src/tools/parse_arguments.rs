@@ -1,7 +1,8 @@
 //! The arguments of a call, as a model wrote them: often JSON.
 
-use crate::tools::tool::ToolArguments;
 use serde_json::Value;
+
+use crate::tools::tool::ToolArguments;
 
 /// Reads them. `None`: they are no JSON object, or hold U+0000, which no database takes. A model that
 /// writes nothing means the empty object.
@@ -29,8 +30,7 @@ fn has_nul(arguments: &ToolArguments) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_object;
-    use super::parse;
+    use super::{is_object, parse};
 
     #[test]
     fn what_is_no_object_is_not_read() {

@@ -1,15 +1,14 @@
 //! Which tools there are.
 
-use crate::clock::Clock;
-use crate::llm::tool::Tool;
-use crate::tools::builtin::dice;
-use crate::tools::builtin::dice::DiceTool;
-use crate::tools::builtin::time;
-use crate::tools::builtin::time::TimeTool;
-use crate::tools::builtin::web_fetch;
-use crate::tools::tool::ServerTool;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::llm::tool::Tool;
+use crate::tools::builtin::dice::DiceTool;
+use crate::tools::builtin::time::TimeTool;
+use crate::tools::builtin::{dice, time, web_fetch};
+use crate::tools::tool::ServerTool;
 
 /// A tool of the house as a model is told of it, by the name that it is declared with. Some are there
 /// only where the settings say so.

@@ -1,9 +1,9 @@
 //! Something that a model may call and that runs here.
 
-use crate::llm::tool::Tool;
 use async_trait::async_trait;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::llm::tool::Tool;
 
 /// The arguments of a call: a JSON object.
 pub type ToolArguments = Map<String, Value>;

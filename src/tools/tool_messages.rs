@@ -1,9 +1,7 @@
 //! How a model is told of what it called, and of what came of that.
 
-use crate::llm::request::Message;
-use crate::llm::request::PromptRole;
-use crate::llm::tool::AnsweredCall;
-use crate::llm::tool::ToolCall;
+use crate::llm::request::{Message, PromptRole};
+use crate::llm::tool::{AnsweredCall, ToolCall};
 use crate::tools::tool::ToolResult;
 
 /// The longest output of a tool of ours that a model is told.

@@ -1,8 +1,7 @@
 //! Which tools the characters of a room may call: what the settings of a space say. Pure.
 
 use reqwest::Url;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -128,10 +127,9 @@ pub fn with_approval(mut settings: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::SpaceTools;
-    use super::ToolPermission;
-    use super::with_approval;
     use serde_json::json;
+
+    use super::{SpaceTools, ToolPermission, with_approval};
 
     #[test]
     fn what_is_not_named_or_cannot_be_read_is_not_allowed() {

@@ -1,22 +1,17 @@
 //! Who calls: a program, by its key and by nothing else.
 
+use std::future::{Ready, ready};
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, FromRequest, HttpMessage, HttpRequest};
+
 use crate::app::App;
 use crate::http::authentication;
 use crate::http::authentication::CurrentUser;
 use crate::v1::error::V1Error;
-use actix_web::Error;
-use actix_web::FromRequest;
-use actix_web::HttpMessage;
-use actix_web::HttpRequest;
-use actix_web::body::BoxBody;
-use actix_web::body::MessageBody;
-use actix_web::dev::Payload;
-use actix_web::dev::ServiceRequest;
-use actix_web::dev::ServiceResponse;
-use actix_web::middleware::Next;
-use actix_web::web::Data;
-use std::future::Ready;
-use std::future::ready;
 
 /// A caller with a key.
 #[derive(Clone, Debug)]

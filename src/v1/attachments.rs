@@ -1,17 +1,12 @@
 //! `input_image` and `input_file`: pictures and documents that come with a message, as data URLs, or
 //! by their address on the web.
 
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use crate::v1::fields::Fields;
-use crate::v1::fields::nested_in;
-use crate::v1::fields::unsupported;
-use crate::v1::fields::wrong_type;
-use crate::v1::fields::wrong_value;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::v1::error::{V1Error, V1Result};
+use crate::v1::fields::{Fields, nested_in, unsupported, wrong_type, wrong_value};
 
 /// The longest picture or document, in bytes.
 pub const MAX_BYTES: usize = 20 * 1024 * 1024;
@@ -110,12 +105,11 @@ fn data_url_media_type(url: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::check_document;
-    use super::check_picture;
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    use super::{check_document, check_picture};
 
     fn check_result(part: Value) -> Result<(), (String, Option<String>)> {
         let judged = check_picture("input[0].content[0]", part.as_object().unwrap());

@@ -1,17 +1,15 @@
 //! Bodies: JSON, up to 32 MiB, read on demand.
 
+use actix_web::HttpRequest;
+use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use actix_web::web::Payload;
+use futures::StreamExt;
+use serde_json::{Map, Value};
+
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
 use crate::http::request_body;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use actix_web::HttpRequest;
-use actix_web::http::header::CONTENT_LENGTH;
-use actix_web::http::header::CONTENT_TYPE;
-use actix_web::web::Payload;
-use futures::StreamExt;
-use serde_json::Map;
-use serde_json::Value;
+use crate::v1::error::{V1Error, V1Result};
 
 /// The longest body.
 pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;

@@ -1,16 +1,10 @@
 //! Items of an input that tell of calls: what was called, and what came of it.
 
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use crate::v1::fields::Fields;
-use crate::v1::fields::nested_in;
-use crate::v1::fields::unsupported;
-use crate::v1::fields::wrong_type;
-use crate::v1::fields::wrong_value;
+use serde_json::{Map, Value, json};
+
+use crate::v1::error::{V1Error, V1Result};
+use crate::v1::fields::{Fields, nested_in, unsupported, wrong_type, wrong_value};
 use crate::v1::tools::is_name;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 /// The longest text of a call or an output.
 const MAX_TEXT_BYTES: usize = 10 * 1024 * 1024;

@@ -1,22 +1,16 @@
 //! `POST /v1/responses/compact`: a long exchange, made short.
 
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde_json::{Map, Value};
+
 use crate::app::App;
 use crate::http::authentication::Credential;
-use crate::responses::request::CreateResponse;
-use crate::responses::request::StoredRequest;
+use crate::responses::request::{CreateResponse, StoredRequest};
 use crate::v1::api_key_auth::ApiKeyCaller;
-use crate::v1::body;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
+use crate::v1::error::{V1Error, V1Result};
 use crate::v1::fields::Fields;
-use crate::v1::items;
-use crate::v1::remote_files;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Payload;
-use serde_json::Map;
-use serde_json::Value;
+use crate::v1::{body, items, remote_files};
 
 const KNOWN: [&str; 5] = [
     "input",

@@ -1,31 +1,17 @@
 //! The calls of `/v1/conversations`: logs of items that responses go on in.
 
+use actix_web::web::{Data, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use sea_orm::{ActiveModelTrait, DbErr, IntoActiveModel};
+use serde_json::{Value, json};
+
 use crate::app::App;
-use crate::responses::api_conversation;
-use crate::responses::api_conversation_item;
-use crate::responses::compaction;
-use crate::responses::history;
-use crate::responses::object_ids;
+use crate::responses::{api_conversation, api_conversation_item, compaction, history, object_ids};
 use crate::v1::api_key_auth::ApiKeyCaller;
-use crate::v1::body;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
+use crate::v1::error::{V1Error, V1Result};
 use crate::v1::fields::Fields;
-use crate::v1::items;
-use crate::v1::pagination;
-use crate::v1::pagination::ListPage;
-use crate::v1::pagination::ListQuery;
-use crate::v1::remote_files;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Path;
-use actix_web::web::Payload;
-use sea_orm::ActiveModelTrait;
-use sea_orm::DbErr;
-use sea_orm::IntoActiveModel;
-use serde_json::Value;
-use serde_json::json;
+use crate::v1::pagination::{ListPage, ListQuery};
+use crate::v1::{body, items, pagination, remote_files};
 
 /// So many items at once.
 const MAX_ITEMS: usize = 20;

@@ -1,16 +1,16 @@
 //! Errors in the words of this API: always `{"error": {type, code, message, param}}`.
 
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, ResponseError};
+use serde_json::{Value, json};
+
 use crate::accounts::limits::RetryAfter;
 use crate::http::error::ApiError;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::mcp_approvals::ApprovalError;
 use crate::responses::pending_tool_calls::ToolOutputError;
-use actix_web::HttpResponse;
-use actix_web::ResponseError;
-use actix_web::http::StatusCode;
-use serde_json::Value;
-use serde_json::json;
-use std::fmt;
 
 /// No name of ours is longer; those of strangers are not given back whole.
 const MAX_PARAM_CHARS: usize = 200;

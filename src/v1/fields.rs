@@ -1,12 +1,11 @@
 //! Reads the fields of a request one by one: `null` is absent, and whatever does not fit is refused
 //! with its name.
 
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value, json};
+
+use crate::v1::error::{V1Error, V1Result};
 
 /// The fields of an object.
 pub struct Fields<'a>(pub &'a Map<String, Value>);

@@ -1,16 +1,10 @@
 //! `text`: the form that an answer must have, and how many words it should make.
 
-use crate::llm::tool::OutputFormat;
-use crate::llm::tool::OutputSchema;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use crate::v1::fields::Fields;
-use crate::v1::fields::nested_in;
-use crate::v1::fields::wrong_type;
-use crate::v1::fields::wrong_value;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
+
+use crate::llm::tool::{OutputFormat, OutputSchema};
+use crate::v1::error::{V1Error, V1Result};
+use crate::v1::fields::{Fields, nested_in, wrong_type, wrong_value};
 
 const MAX_NAME_CHARS: usize = 64;
 
@@ -100,11 +94,11 @@ pub fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::text;
     use crate::llm::tool::OutputFormat;
     use crate::v1::fields::Fields;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn read(text_field: Value) -> Result<(OutputFormat, Value), Option<String>> {
         let body = json!({ "text": text_field });

@@ -2,19 +2,12 @@
 //!
 //! Fields that we do not know are kept as they are.
 
+use serde_json::{Map, Value, json};
+
 use crate::responses::object_ids;
-use crate::v1::attachments;
-use crate::v1::call_items;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use crate::v1::fields::Fields;
-use crate::v1::fields::nested_in;
-use crate::v1::fields::unsupported;
-use crate::v1::fields::wrong_type;
-use crate::v1::fields::wrong_value;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use crate::v1::error::{V1Error, V1Result};
+use crate::v1::fields::{Fields, nested_in, unsupported, wrong_type, wrong_value};
+use crate::v1::{attachments, call_items};
 
 /// The most items of one request.
 pub const MAX_ITEMS: usize = 2_000;

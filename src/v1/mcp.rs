@@ -1,23 +1,17 @@
 //! Servers of tools in a request: `{"type": "mcp", …}`, every form of it known or refused.
 
-use crate::responses::mcp::DeclaredServer;
-use crate::responses::tool_config::ToolConfig;
-use crate::tools::mcp::policy::ApprovalPolicy;
-use crate::tools::mcp::policy::ToolFilter;
-use crate::tools::mcp::server;
-use crate::tools::mcp::server::Credentials;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use crate::v1::fields::Fields;
-use crate::v1::fields::nested_in;
-use crate::v1::fields::wrong_type;
-use crate::v1::fields::wrong_value;
-use crate::v1::tools::is_name;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
+
+use crate::responses::mcp::DeclaredServer;
+use crate::responses::tool_config::ToolConfig;
+use crate::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
+use crate::tools::mcp::server;
+use crate::tools::mcp::server::Credentials;
+use crate::v1::error::{V1Error, V1Result};
+use crate::v1::fields::{Fields, nested_in, wrong_type, wrong_value};
+use crate::v1::tools::is_name;
 
 /// The most servers of one request.
 const MAX_SERVERS: usize = 16;

@@ -1,12 +1,11 @@
 //! Tests of [`parse_server`](super::parse_server): what is not known is refused, and nothing that opens a server
 //! is echoed.
 
+use serde_json::{Value, json};
+
 use super::parse_server;
 use crate::responses::tool_config::ToolConfig;
-use crate::tools::mcp::policy::ApprovalPolicy;
-use crate::tools::mcp::policy::ToolFilter;
-use serde_json::Value;
-use serde_json::json;
+use crate::tools::mcp::policy::{ApprovalPolicy, ToolFilter};
 
 fn read(more: Value) -> Result<(ToolConfig, Value), (&'static str, Option<String>)> {
     let mut tool = json!({ "type": "mcp", "server_label": "wiki", "server_url": "https://mcp.example.com/mcp" });

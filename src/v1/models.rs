@@ -1,19 +1,15 @@
 //! `GET /v1/models`: by which names models can be asked for, and characters and spaces like them.
 
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Path};
+use serde_json::{Value, json};
+
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
-use crate::responses::model_list;
-use crate::responses::model_names;
-use crate::responses::response_document;
+use crate::responses::{model_list, model_names, response_document};
 use crate::v1::api_key_auth::ApiKeyCaller;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
+use crate::v1::error::{V1Error, V1Result};
 use crate::v1::pagination;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Path;
-use serde_json::Value;
-use serde_json::json;
 
 /// All models, then the caller's characters and spaces.
 ///

@@ -1,11 +1,10 @@
 //! Lists: pages by the place of an item, never by time.
 
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use crate::v1::fields::wrong_value;
 use sea_orm::Order;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
+
+use crate::v1::error::{V1Error, V1Result};
+use crate::v1::fields::wrong_value;
 
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 100;
@@ -149,10 +148,9 @@ pub fn list_object(items: Vec<Value>, has_more: bool) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::ListQuery;
-    use super::to_page;
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    use super::{ListQuery, to_page};
 
     fn ids(query: &str) -> (Vec<String>, bool) {
         let items = (0..5).map(|it| json!({ "id": it.to_string() })).collect();

@@ -1,21 +1,21 @@
 //! Pictures and documents that come by their address: fetched before anything is begun, and from then
 //! on the bytes themselves, so that whoever goes on from a response goes on from what its model saw.
 
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures::{StreamExt, stream};
+use serde_json::Value;
+use tokio::time::timeout;
+
 use crate::app::App;
 use crate::ids::UserId;
 use crate::tools::fetch;
 use crate::tools::fetch::WebFetcher;
 use crate::v1::attachments;
 use crate::v1::attachments::MAX_BYTES;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use futures::StreamExt;
-use futures::stream;
-use serde_json::Value;
-use std::time::Duration;
-use tokio::time::timeout;
+use crate::v1::error::{V1Error, V1Result};
 
 /// So many of one request are fetched at the same time.
 const MAX_CONCURRENT_FETCHES: usize = 2;

@@ -1,19 +1,18 @@
 //! Pictures and documents, from a server of this machine where the test allows it.
 
-use super::inline_all;
-use crate::llm::outbound_client::OutboundClient;
-use crate::llm::outbound_client::SystemResolver;
-use crate::tools::fetch::WebFetcher;
-use crate::v1::error::V1Result;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
-use serde_json::json;
-use std::io::Read;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::inline_all;
+use crate::llm::outbound_client::{OutboundClient, SystemResolver};
+use crate::tools::fetch::WebFetcher;
+use crate::v1::error::V1Result;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
 

@@ -1,24 +1,14 @@
 //! `POST /v1/responses`: everything that the text of a request alone can be judged by, before
 //! anything is written.
 
+use serde_json::{Map, Value, json};
+
 use crate::llm::openai_chat_logprobs::MAX_TOP_LOGPROBS;
-use crate::responses::request::CreateResponse;
-use crate::responses::request::Sampling;
-use crate::responses::request::StoredRequest;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use crate::v1::fields::Fields;
-use crate::v1::fields::nested_in;
-use crate::v1::fields::unsupported;
-use crate::v1::fields::wrong_type;
-use crate::v1::fields::wrong_value;
-use crate::v1::format;
-use crate::v1::items;
+use crate::responses::request::{CreateResponse, Sampling, StoredRequest};
+use crate::v1::error::{V1Error, V1Result};
+use crate::v1::fields::{Fields, nested_in, unsupported, wrong_type, wrong_value};
 use crate::v1::pagination::INCLUDABLE;
-use crate::v1::tools;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use crate::v1::{format, items, tools};
 
 const KNOWN: [&str; 29] = [
     "background",

@@ -1,8 +1,8 @@
 //! What a request may say, and how it is told what it may not.
 
+use serde_json::{Value, json};
+
 use super::parse;
-use serde_json::Value;
-use serde_json::json;
 
 /// The code and the param with which a request is refused that has these fields beside the needed.
 fn rejection(extra: Value) -> (String, String) {

@@ -1,26 +1,18 @@
 //! The calls of `/v1/responses`.
 
+use actix_web::web::{Data, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde_json::json;
+
 use crate::app::App;
-use crate::http::authentication::Credential;
-use crate::http::authentication::CurrentUser;
+use crate::http::authentication::{Credential, CurrentUser};
 use crate::responses::engine::Created;
 use crate::v1::api_key_auth::ApiKeyCaller;
-use crate::v1::body;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
+use crate::v1::error::{V1Error, V1Result};
 use crate::v1::fields::wrong_value;
-use crate::v1::pagination;
 use crate::v1::pagination::ListQuery;
-use crate::v1::remote_files;
-use crate::v1::request;
-use crate::v1::sse;
 use crate::v1::sse::Obfuscation;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::web::Data;
-use actix_web::web::Path;
-use actix_web::web::Payload;
-use serde_json::json;
+use crate::v1::{body, pagination, remote_files, request, sse};
 
 /// Begins a response, and tells it: whole, as a stream, or that it waits.
 ///

@@ -3,20 +3,11 @@
 //! Not by `http/endpoint.rs`: these calls are described by the specification that they follow, and a
 //! wrong method or address is told in its words.
 
-use crate::v1::compact;
-use crate::v1::conversations;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use crate::v1::models;
-use crate::v1::responses;
-use crate::v1::ws_upgrade;
-use actix_web::HttpResponse;
-use actix_web::Resource;
-use actix_web::web;
-use actix_web::web::ServiceConfig;
-use actix_web::web::delete;
-use actix_web::web::get;
-use actix_web::web::post;
+use actix_web::web::{ServiceConfig, delete, get, post};
+use actix_web::{HttpResponse, Resource, web};
+
+use crate::v1::error::{V1Error, V1Result};
+use crate::v1::{compact, conversations, models, responses, ws_upgrade};
 
 /// Mounts every call.
 pub fn mount(config: &mut ServiceConfig) {

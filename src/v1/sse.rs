@@ -1,16 +1,18 @@
 //! A stream on the wire: server-sent events, each in one write.
 
-use crate::responses::event_stream::EventReceiver;
-use crate::responses::fold::StreamEvent;
+use std::io;
+use std::time::Duration;
+
 use actix_web::HttpResponse;
 use actix_web::http::header;
 use actix_web::web::Bytes;
 use futures::stream;
 use rand::RngExt;
 use rand::distr::Alphanumeric;
-use std::io;
-use std::time::Duration;
 use tokio::time::timeout;
+
+use crate::responses::event_stream::EventReceiver;
+use crate::responses::fold::StreamEvent;
 
 /// A line that means nothing keeps proxies from closing a silent connection, so often.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
@@ -108,11 +110,10 @@ fn with_padding(mut event: StreamEvent) -> StreamEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::PADDING_MULTIPLE;
-    use super::with_padding;
+    use serde_json::{Value, json};
+
+    use super::{PADDING_MULTIPLE, with_padding};
     use crate::responses::fold::StreamEvent;
-    use serde_json::Value;
-    use serde_json::json;
 
     #[test]
     fn obfuscation_hides_the_length_and_changes_nothing_else() {

@@ -1,25 +1,16 @@
 //! The tools of a request: what may be called, whether it must be, and how that is echoed.
 
-use crate::llm::tool::Tool;
-use crate::llm::tool::ToolChoice;
+use serde_json::{Map, Value, json};
+
+use crate::llm::tool::{Tool, ToolChoice};
 use crate::responses::pending_tool_calls::SERVER_TOOL_PREFIX;
-use crate::responses::prompt_assembler::SHELL_TOOL_NAME;
-use crate::responses::prompt_assembler::builtin_tool_alias;
-use crate::responses::tool_config::DeclaredTool;
-use crate::responses::tool_config::ToolConfig;
-use crate::responses::tool_config::ToolKind;
+use crate::responses::prompt_assembler::{SHELL_TOOL_NAME, builtin_tool_alias};
+use crate::responses::tool_config::{DeclaredTool, ToolConfig, ToolKind};
 use crate::tools::mcp::tool_names::model_facing_name;
 use crate::tools::registry;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use crate::v1::fields::Fields;
-use crate::v1::fields::nested_in;
-use crate::v1::fields::wrong_type;
-use crate::v1::fields::wrong_value;
+use crate::v1::error::{V1Error, V1Result};
+use crate::v1::fields::{Fields, nested_in, wrong_type, wrong_value};
 use crate::v1::mcp;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 /// The most tools of one request.
 const MAX_TOOLS: usize = 128;

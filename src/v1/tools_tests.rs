@@ -1,12 +1,11 @@
 //! What may be declared, how it is told to a model, and how it is echoed.
 
+use serde_json::{Map, Value, json};
+
 use super::tool_config;
 use crate::llm::tool::ToolChoice;
 use crate::responses::tool_config::ToolConfig;
 use crate::v1::fields::Fields;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 fn read(body: Value) -> Result<(ToolConfig, Map<String, Value>), (String, String)> {
     let mut echo = Map::new();

@@ -1,15 +1,12 @@
 //! Frames of the socket at `/v1/responses`: what a client may send, and how it is refused.
 
-use crate::responses::request::CreateResponse;
-use crate::v1::body;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use crate::v1::fields::unsupported;
-use crate::v1::request;
 use bytestring::ByteString;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
+
+use crate::responses::request::CreateResponse;
+use crate::v1::error::{V1Error, V1Result};
+use crate::v1::fields::unsupported;
+use crate::v1::{body, request};
 
 /// What a socket decides by itself.
 const SOCKET_CONTROLLED_FIELDS: [&str; 3] = ["stream", "stream_options", "background"];
@@ -64,11 +61,10 @@ pub fn error_frame(problem: &V1Error) -> ByteString {
 
 #[cfg(test)]
 mod tests {
-    use super::error_frame;
-    use super::parse;
+    use serde_json::{Value, json};
+
+    use super::{error_frame, parse};
     use crate::v1::error::V1Error;
-    use serde_json::Value;
-    use serde_json::json;
 
     fn rejection(frame: Value) -> (u16, &'static str, Option<String>) {
         let problem = parse(&frame.to_string()).request.unwrap_err();

@@ -1,5 +1,11 @@
 //! The turn of a socket: none, one that is being begun, or one that speaks.
 
+use std::sync::Arc;
+
+use actix_web::web::Data;
+use futures::future::LocalBoxFuture;
+use serde_json::Value;
+
 use crate::app::App;
 use crate::http::authentication::Credential;
 use crate::http::socket_caller::SocketCaller;
@@ -7,13 +13,8 @@ use crate::responses::engine::Created;
 use crate::responses::event_stream::EventReceiver;
 use crate::responses::fold::StreamEvent;
 use crate::responses::request::CreateResponse;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
+use crate::v1::error::{V1Error, V1Result};
 use crate::v1::remote_files;
-use actix_web::web::Data;
-use futures::future::LocalBoxFuture;
-use serde_json::Value;
-use std::sync::Arc;
 
 /// At most one at a time.
 pub enum CurrentResponse {

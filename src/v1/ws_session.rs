@@ -3,38 +3,32 @@
 //! **Invariant:** a turn belongs to its socket. When the loop ends, however, the turn is cancelled,
 //! and what the socket remembered is gone.
 
-use crate::app::App;
-use crate::http::connection::DisconnectReason;
-use crate::http::connection::Incoming;
-use crate::http::connection::WsReceiver;
-use crate::http::connection::WsSender;
-use crate::http::error::ApiResult;
-use crate::http::keepalive::FrameRateLimit;
-use crate::http::keepalive::Keepalive;
-use crate::http::keepalive::KeepaliveAction;
-use crate::http::socket_caller;
-use crate::http::socket_caller::SocketCaller;
-use crate::ids::UserId;
-use crate::realtime::hub::Hub;
-use crate::realtime::outbox::NextItem;
-use crate::realtime::outbox::Outbox;
-use crate::realtime::topic::Topic;
-use crate::responses::fold::StreamEvent;
-use crate::responses::session_history::SessionHistory;
-use crate::v1::body::MAX_BODY_BYTES;
-use crate::v1::error::V1Error;
-use crate::v1::ws_frames;
-use crate::v1::ws_response;
-use crate::v1::ws_response::CurrentResponse;
-use crate::v1::ws_response::ResponseProgress;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use actix_web::web::Data;
 use bytestring::ByteString;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
-use std::collections::VecDeque;
-use std::sync::Arc;
 use tokio::time::Instant;
+
+use crate::app::App;
+use crate::http::connection::{DisconnectReason, Incoming, WsReceiver, WsSender};
+use crate::http::error::ApiResult;
+use crate::http::keepalive::{FrameRateLimit, Keepalive, KeepaliveAction};
+use crate::http::socket_caller;
+use crate::http::socket_caller::SocketCaller;
+use crate::ids::UserId;
+use crate::realtime::hub::Hub;
+use crate::realtime::outbox::{NextItem, Outbox};
+use crate::realtime::topic::Topic;
+use crate::responses::fold::StreamEvent;
+use crate::responses::session_history::SessionHistory;
+use crate::v1::body::MAX_BODY_BYTES;
+use crate::v1::error::V1Error;
+use crate::v1::ws_response::{CurrentResponse, ResponseProgress};
+use crate::v1::{ws_frames, ws_response};
 
 /// So many frames wait for the turns before them, of which together no more than one frame may have.
 const MAX_QUEUED_FRAMES: usize = 8;

@@ -1,22 +1,17 @@
 //! `GET /v1/responses` with an upgrade: one socket, one turn after the other.
 
+use actix_web::http::header::UPGRADE;
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+
 use crate::accounts::socket_limit::CredentialId;
 use crate::app::App;
 use crate::http::authentication::Credential;
-use crate::http::client_ip;
-use crate::http::connection;
-use crate::http::socket_caller;
+use crate::http::{client_ip, connection, socket_caller};
 use crate::v1::api_key_auth::ApiKeyCaller;
 use crate::v1::body::MAX_BODY_BYTES;
-use crate::v1::error::V1Error;
-use crate::v1::error::V1Result;
-use crate::v1::responses;
-use crate::v1::ws_session;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::http::header::UPGRADE;
-use actix_web::web::Data;
-use actix_web::web::Payload;
+use crate::v1::error::{V1Error, V1Result};
+use crate::v1::{responses, ws_session};
 
 /// Opens a socket.
 ///

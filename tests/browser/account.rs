@@ -3,16 +3,10 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::page::FIELD;
-use crate::page::Page;
-use crate::page::Viewport;
-use crate::several_users::SeveralUsers;
-use crate::several_users::page_of;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
+use crate::page::{FIELD, Page, Viewport};
+use crate::several_users::{SeveralUsers, page_of};
+use crate::support::http_client::{HttpClient, expect, http_client};
+use crate::test_server::{TestServer, manual};
 
 #[tokio::test]
 async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {

@@ -3,12 +3,9 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::page::FIELD;
-use crate::page::Page;
-use crate::page::Viewport;
+use crate::page::{FIELD, Page, Viewport};
 use crate::support::http_client::expect;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
+use crate::test_server::{TestServer, manual};
 
 #[tokio::test]
 async fn arrow_up_edits_the_newest_own_message_and_escape_restores_it() {

@@ -4,8 +4,7 @@ use serde_json::json;
 use thirtyfour::Key;
 
 use crate::device::SMALL_TARGETS;
-use crate::page::Page;
-use crate::page::Viewport;
+use crate::page::{Page, Viewport};
 use crate::several_users::SeveralUsers;
 use crate::support::http_client::expect;
 

@@ -1,13 +1,11 @@
 //! Auto mode: the switch and the turns it has left, the delay, what a person writes goes first, and
 //! what it says when it rests.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::page::Page;
 use crate::several_users::SeveralUsers;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::test_server::TestServer;
 
 /// Longer than any test waits.

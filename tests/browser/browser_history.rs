@@ -4,9 +4,7 @@ use serde_json::json;
 
 use crate::page::Page;
 use crate::support::http_client::expect;
-use crate::test_server::SpaceFixture;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
+use crate::test_server::{SpaceFixture, TestServer, manual};
 
 async fn back(page: &Page) {
     page.run("history.back()").await;

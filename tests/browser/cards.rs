@@ -2,14 +2,11 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::page::Viewport;
 use crate::support::http_client::expect;
-use crate::test_server::SpaceFixture;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
+use crate::test_server::{SpaceFixture, TestServer, manual};
 
 /// Own words: a keeper of a harbor, with a book of four entries, linked to a world.
 fn card() -> Value {

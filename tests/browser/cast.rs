@@ -1,7 +1,6 @@
 //! The cast: order, roles, silence, removal, one's own seat. What one does, the others see at once.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use thirtyfour::Key;
 
 use crate::page::Page;

@@ -4,8 +4,7 @@ use serde_json::json;
 
 use crate::support::poll;
 use crate::support::trap_server::TrapServer;
-use crate::test_server::TestServer;
-use crate::test_server::list;
+use crate::test_server::{TestServer, list};
 
 /// Whatever a browser fetches something for; our own icons are drawn in the page.
 const FETCHING: &str = "document.querySelectorAll('.message__body :is(img, picture, source, video, audio, iframe, object, embed, link, style, script, meta, base, form)').length";

@@ -1,21 +1,15 @@
 //! Help with one's own words: replies to choose from, and the AI that speaks for a person.
 
-use std::env;
-use std::fs;
 use std::path::Path;
+use std::{env, fs};
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use thirtyfour::Key;
 
 use crate::device::SMALL_TARGETS;
-use crate::page::FIELD;
-use crate::page::Page;
-use crate::page::Viewport;
+use crate::page::{FIELD, Page, Viewport};
 use crate::support::fake_provider::script::ResponseScript;
-use crate::test_server::TestServer;
-use crate::test_server::list;
-use crate::test_server::manual;
+use crate::test_server::{TestServer, list, manual};
 
 const HELP: &str = "[aria-label='Help me write']";
 

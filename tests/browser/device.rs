@@ -1,17 +1,11 @@
 //! Device and access: a phone, a keyboard alone, a screen reader, what the system prefers.
 
 use serde_json::json;
-use thirtyfour::Key;
-use thirtyfour::TypingData;
+use thirtyfour::{Key, TypingData};
 
-use crate::page::FIELD;
-use crate::page::Page;
-use crate::page::Viewport;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::test_server::TestServer;
-use crate::test_server::list;
-use crate::test_server::manual;
+use crate::page::{FIELD, Page, Viewport};
+use crate::support::http_client::{HttpClient, expect};
+use crate::test_server::{TestServer, list, manual};
 
 #[tokio::test]
 async fn a_phone_shows_all_without_scrolling_sideways() {

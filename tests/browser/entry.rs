@@ -5,8 +5,7 @@ use serde_json::json;
 use crate::page::FIELD;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::HttpClient;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
+use crate::test_server::{TestServer, manual};
 
 #[tokio::test]
 async fn the_first_visit_shows_the_setup_page() {

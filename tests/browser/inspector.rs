@@ -5,10 +5,7 @@ use serde_json::json;
 use crate::page::Page;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::http_client::expect;
-use crate::test_server::SpaceFixture;
-use crate::test_server::TestServer;
-use crate::test_server::list;
-use crate::test_server::manual;
+use crate::test_server::{SpaceFixture, TestServer, list, manual};
 
 const TAIL: &str = ".message:last-child .message__body";
 

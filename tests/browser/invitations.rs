@@ -2,10 +2,8 @@
 
 use serde_json::json;
 
-use crate::several_users::SeveralUsers;
-use crate::several_users::page_of;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
+use crate::several_users::{SeveralUsers, page_of};
+use crate::support::http_client::{HttpClient, expect};
 
 #[tokio::test]
 async fn an_invited_person_sees_the_invitation_at_once_and_joins_under_a_name_for_the_space() {

@@ -1,17 +1,11 @@
 //! Coming in by an invite link, and handing links out.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::page::FIELD;
-use crate::page::Page;
-use crate::page::Viewport;
+use crate::page::{FIELD, Page, Viewport};
 use crate::several_users::page_of;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::test_server::SpaceFixture;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
+use crate::support::http_client::{HttpClient, expect};
+use crate::test_server::{SpaceFixture, TestServer, manual};
 
 /// Ann's invitation; with its link, as the one answer that has it.
 async fn invite(room: &SpaceFixture, wish: Value) -> Value {

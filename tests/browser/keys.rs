@@ -1,18 +1,15 @@
 //! The page of API keys: keys, and examples that hold the newest of them.
 
-use std::env;
-use std::fs;
 use std::path::Path;
+use std::{env, fs};
 
 use serde_json::json;
 use thirtyfour::Key;
 use tokio::process::Command;
 
 use crate::device::SMALL_TARGETS;
-use crate::page::Page;
-use crate::page::Viewport;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
+use crate::page::{Page, Viewport};
+use crate::test_server::{TestServer, manual};
 
 /// How much of the page there is, sideways.
 const WIDTH: &str = "Math.max(document.documentElement.scrollWidth, \

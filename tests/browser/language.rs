@@ -1,18 +1,11 @@
 //! Language: English and Simplified Chinese, chosen at the door, in the settings, by the account.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use thirtyfour::Key;
 
-use crate::page::FIELD;
-use crate::page::Page;
-use crate::page::Viewport;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::test_server::SpaceFixture;
-use crate::test_server::TestServer;
-use crate::test_server::list;
-use crate::test_server::manual;
+use crate::page::{FIELD, Page, Viewport};
+use crate::support::http_client::{HttpClient, expect};
+use crate::test_server::{SpaceFixture, TestServer, list, manual};
 
 const CHINESE: &str = "[data-language=zh-CN]";
 const ENGLISH: &str = "[data-language=en]";

@@ -1,10 +1,10 @@
 //! Lorebooks: brought by a drop, tried on a sentence, changed in their editor.
 
-use crate::page::Page;
-use crate::page::Viewport;
+use thirtyfour::Key;
+
+use crate::page::{Page, Viewport};
 use crate::support::http_client::expect;
 use crate::test_server::TestServer;
-use thirtyfour::Key;
 
 const WORLD: &str = r#"{"name": "The coast", "entries": {
     "0": {"uid": 0, "key": ["gull"], "keysecondary": [], "comment": "Gulls", "content": "They steal."},

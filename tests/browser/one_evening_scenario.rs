@@ -1,12 +1,9 @@
 //! An evening of three: the host, a friend on a phone and a guest who came by link play with two
 //! characters, through a crash of the server, and what each of them sees is what is stored.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::page::FIELD;
-use crate::page::Page;
-use crate::page::Viewport;
+use crate::page::{FIELD, Page, Viewport};
 use crate::several_users::SeveralUsers;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::http_client::expect;

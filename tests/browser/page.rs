@@ -5,23 +5,17 @@
 
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
-use thirtyfour::ChromeCapabilities;
-use thirtyfour::ChromiumLikeCapabilities;
-use thirtyfour::DesiredCapabilities;
-use thirtyfour::Key;
-use thirtyfour::TypingData;
-use thirtyfour::WebDriver;
-use thirtyfour::WebElement;
+use thirtyfour::{
+    ChromeCapabilities, ChromiumLikeCapabilities, DesiredCapabilities, Key, TypingData, WebDriver,
+    WebElement,
+};
 
 use crate::support::http_client::http_client;
 use crate::support::poll;

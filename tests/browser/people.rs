@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use crate::several_users::SeveralUsers;
-use crate::several_users::page_of;
+use crate::several_users::{SeveralUsers, page_of};
 use crate::support::http_client::expect;
 use crate::test_server::manual;
 

@@ -1,8 +1,7 @@
 //! The picture in the README, taken from the running program.
 
-use std::env;
-use std::fs;
 use std::path::Path;
+use std::{env, fs};
 
 use serde_json::json;
 

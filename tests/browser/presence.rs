@@ -1,15 +1,12 @@
 //! Who is here, who types, and what came while one looked elsewhere.
 
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::page::FIELD;
-use crate::page::Page;
-use crate::several_users::SeveralUsers;
-use crate::several_users::page_of;
+use crate::page::{FIELD, Page};
+use crate::several_users::{SeveralUsers, page_of};
 use crate::support::ws_client::WsClient;
 
 #[tokio::test]

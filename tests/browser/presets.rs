@@ -1,13 +1,11 @@
 //! Presets: a file is dropped, its order changed by keys, a space goes by it, and the prompt follows.
 
 use serde_json::Value;
+use thirtyfour::Key;
 
 use crate::page::Page;
 use crate::support::http_client::expect;
-use crate::test_server::SpaceFixture;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
-use thirtyfour::Key;
+use crate::test_server::{SpaceFixture, TestServer, manual};
 
 const FILE: &str = r#"{
   "temperature": 0.8,

@@ -3,8 +3,7 @@
 use serde_json::json;
 
 use crate::support::fake_provider::script::ResponseScript;
-use crate::test_server::TestServer;
-use crate::test_server::list;
+use crate::test_server::{TestServer, list};
 
 const THOUGHTS: &str = "<img src=x onerror=alert(1)> **Eve** greets me.\nSo do I.";
 

@@ -5,10 +5,7 @@ use thirtyfour::Key;
 
 use crate::cast::drag;
 use crate::page::Page;
-use crate::rounds::have_spoken;
-use crate::rounds::list_order;
-use crate::rounds::next_waits;
-use crate::rounds::places;
+use crate::rounds::{have_spoken, list_order, next_waits, places};
 use crate::several_users::SeveralUsers;
 use crate::support::http_client::expect;
 use crate::test_server::TestServer;

@@ -1,16 +1,11 @@
 //! Rounds of several speakers: each place in the queue bar, why it was chosen, hold, skip, retry.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::page::FIELD;
-use crate::page::Page;
-use crate::page::Viewport;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::page::{FIELD, Page, Viewport};
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::expect;
-use crate::test_server::SpaceFixture;
-use crate::test_server::TestServer;
+use crate::test_server::{SpaceFixture, TestServer};
 
 /// Who said what is on the page, in order.
 const AUTHORS: &str = "[...document.querySelectorAll('.message:not(.message--own)')]

@@ -4,9 +4,7 @@ use serde_json::json;
 
 use crate::page::FIELD;
 use crate::support::http_client::expect;
-use crate::test_server::TestServer;
-use crate::test_server::list;
-use crate::test_server::manual;
+use crate::test_server::{TestServer, list, manual};
 
 #[tokio::test]
 async fn the_panel_shows_the_runs_and_what_would_be_sent() {

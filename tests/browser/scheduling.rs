@@ -4,9 +4,7 @@ use serde_json::json;
 use thirtyfour::Key;
 
 use crate::support::fake_provider::script::ResponseScript;
-use crate::test_server::TestServer;
-use crate::test_server::list;
-use crate::test_server::manual;
+use crate::test_server::{TestServer, list, manual};
 
 #[tokio::test]
 async fn in_manual_order_no_speaker_answers_unless_asked() {

@@ -1,20 +1,15 @@
 //! Search, and a jump to what it found, however far back that is.
 
-use serde_json::Value;
-use serde_json::json;
+use std::time::Duration;
+
+use serde_json::{Value, json};
 use thirtyfour::Key;
 
-use crate::page::FIELD;
-use crate::page::Page;
-use crate::page::Viewport;
+use crate::page::{FIELD, Page, Viewport};
 use crate::support::file_uploads::bring;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{expect, id};
 use crate::support::poll;
-use crate::test_server::SpaceFixture;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
-use std::time::Duration;
+use crate::test_server::{SpaceFixture, TestServer, manual};
 
 /// A room with a chat of `n` lines that came out of a file, the one at `found` about a heron.
 async fn long_room(house: &TestServer, n: usize, found: usize) -> SpaceFixture {

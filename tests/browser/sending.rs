@@ -3,10 +3,8 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::page::FIELD;
-use crate::page::Viewport;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
+use crate::page::{FIELD, Viewport};
+use crate::test_server::{TestServer, manual};
 
 #[tokio::test]
 async fn enter_sends_and_shift_enter_begins_a_line() {

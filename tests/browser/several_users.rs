@@ -1,17 +1,11 @@
 //! A house with company: Ann's room, and others who have a seat in it.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::page::Page;
-use crate::page::Viewport;
+use crate::page::{Page, Viewport};
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::test_server::SpaceFixture;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
+use crate::support::http_client::{HttpClient, expect, id};
+use crate::test_server::{SpaceFixture, TestServer, manual};
 
 /// Ann's room with Mina and Rook in it, and Bob, who has a seat there too.
 pub struct SeveralUsers {

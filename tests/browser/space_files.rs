@@ -1,14 +1,10 @@
 //! Whole spaces in files, and addresses of messages.
 
-use crate::page::Page;
-use crate::page::Viewport;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::root_of;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
+
+use crate::page::{Page, Viewport};
+use crate::support::http_client::{HttpClient, expect, root_of};
+use crate::test_server::{TestServer, manual};
 
 /// The file of a space, as text that a script can hold.
 async fn exported(page: &Page, space: &Value) -> String {

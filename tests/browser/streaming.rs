@@ -5,9 +5,7 @@ use serde_json::json;
 use crate::page::Page;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::http_client::expect;
-use crate::test_server::TestServer;
-use crate::test_server::list;
-use crate::test_server::manual;
+use crate::test_server::{TestServer, list, manual};
 
 const TEXT: &str = "Well now, that is a question one does not hear every evening.";
 const STREAMING: &str = ".message[data-state=streaming]";

@@ -1,18 +1,12 @@
 //! A house for one evening: the server, its model, and whoever comes to the door.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::page::Page;
-use crate::page::Viewport;
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
-use crate::support::backends::migrated_database;
+use crate::page::{Page, Viewport};
+use crate::support::backends::{TestBackend, TestDatabase, migrated_database};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, root_of};
 use crate::support::process::Server;
 
 /// The server of one test, with what it speaks through.

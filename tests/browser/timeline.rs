@@ -2,9 +2,7 @@
 
 use serde_json::json;
 
-use crate::test_server::SpaceFixture;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
+use crate::test_server::{SpaceFixture, TestServer, manual};
 
 async fn fill(room: &SpaceFixture, n: usize) {
     for i in 0..n {

@@ -1,16 +1,11 @@
 //! Tools of characters in the page: what a space allows, what a moderator is asked, what was called.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::page::Page;
-use crate::page::Viewport;
+use crate::page::{Page, Viewport};
 use crate::support::fake_provider::script::ResponseScript;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::token_of;
-use crate::test_server::TestServer;
-use crate::test_server::list;
+use crate::support::http_client::{HttpClient, expect, token_of};
+use crate::test_server::{TestServer, list};
 
 const ROLL: &[(&str, &str, &str)] = &[("c1", "troupe_dice", "{\"roll\":\"3d1+4\"}")];
 const CARD: &str = ".approvals [data-approval]";

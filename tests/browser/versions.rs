@@ -3,14 +3,10 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::page::Page;
-use crate::page::Viewport;
+use crate::page::{Page, Viewport};
 use crate::support::fake_provider::script::ResponseScript;
-use crate::support::http_client::expect;
-use crate::support::http_client::root_of;
-use crate::test_server::SpaceFixture;
-use crate::test_server::TestServer;
-use crate::test_server::manual;
+use crate::support::http_client::{expect, root_of};
+use crate::test_server::{SpaceFixture, TestServer, manual};
 
 /// The text of the newest message, once it says so and is finished.
 async fn tail_says(page: &Page, text: &str) {

@@ -9,15 +9,11 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::fault_injectors::FaultLog;
 use crate::node::Node;
-use crate::record::Evidence;
-use crate::record::Fault;
-use crate::record::Micros;
-use crate::record::now;
+use crate::record::{Evidence, Fault, Micros, now};
 
 /// No fault that was done, but one that was found.
 pub const STARVED: &str = "the machine was busy";
@@ -129,10 +125,7 @@ fn longest(before: &BTreeMap<String, i64>, after: &BTreeMap<String, i64>) -> Mic
 
 #[cfg(test)]
 mod tests {
-    use super::STARVED;
-    use super::longest;
-    use super::starved_for;
-    use super::waited;
+    use super::{STARVED, longest, starved_for, waited};
     use crate::checks::check::example::fault;
 
     #[test]

@@ -7,19 +7,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
-use sqlx::AssertSqlSafe;
-use sqlx::Connection;
 use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection};
 use tokio::sync::watch;
-use tokio::time::Instant;
-use tokio::time::sleep;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::cpu_starvation::starved_for;
 use crate::node::Node;
-use crate::record::Fault;
-use crate::record::Micros;
-use crate::record::now;
+use crate::record::{Fault, Micros, now};
 use crate::settings::STALE_AFTER;
 use crate::support::test_postgres::Postgres;
 

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rand::RngExt;
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
 use crate::support::fake_provider::fault;
-use crate::support::fake_provider::script::ResponseScript;
-use crate::support::fake_provider::script::text_event;
+use crate::support::fake_provider::script::{ResponseScript, text_event};
 use crate::support::fake_provider::server::FakeProvider;
 
 /// So many of a hundred answers are spoilt.

@@ -1,23 +1,15 @@
 //! One server of the chaos run: killed, stopped, started again, always on the same port.
 
-use std::fs;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Read;
-use std::io::Write;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use parking_lot::Mutex;
 use reqwest::Client;
 use tempfile::TempDir;
-use tokio::time::Instant;
-use tokio::time::sleep;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::http_client::http_client;
 use crate::support::ports::lasting_port;

@@ -5,15 +5,12 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
-use tokio::time::Instant;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::fault_injectors::FaultLog;
-use crate::record::Fault;
-use crate::record::now;
+use crate::record::{Fault, now};
 use crate::support::redis::RedisServer;
-use crate::support::redis_proxy::ProxyFault;
-use crate::support::redis_proxy::RedisProxy;
+use crate::support::redis_proxy::{ProxyFault, RedisProxy};
 
 /// A Redis, and a line to it for each node.
 pub struct Redis {

@@ -3,18 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::checks::canceled_streams;
 use crate::checks::check::Check;
-use crate::checks::copilot;
-use crate::checks::message_versions;
-use crate::checks::progress;
-use crate::checks::replies;
-use crate::checks::runs;
-use crate::checks::sockets;
-use crate::checks::streams;
-use crate::checks::texts;
-use crate::checks::timelines;
-use crate::checks::versions;
+use crate::checks::{
+    canceled_streams, copilot, message_versions, progress, replies, runs, sockets, streams, texts,
+    timelines, versions,
+};
 use crate::cpu_starvation;
 use crate::cpu_starvation::STARVED;
 use crate::record::Evidence;
@@ -174,8 +167,7 @@ fn nothing_panics(evidence: &Evidence) -> Check {
 #[cfg(test)]
 mod tests {
     use super::Report;
-    use crate::checks::check::example::fault;
-    use crate::checks::check::example::good;
+    use crate::checks::check::example::{fault, good};
 
     #[test]
     fn a_good_run_holds_and_says_so_in_one_line() {

@@ -8,32 +8,22 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::checks::timelines::visible_part;
-use crate::cpu_starvation;
-use crate::fault_injectors;
-use crate::fault_injectors::FaultLog;
-use crate::fault_injectors::SharedFaults;
+use crate::fault_injectors::{FaultLog, SharedFaults};
 use crate::model::Model;
 use crate::node::Node;
-use crate::record::DatabaseSample;
-use crate::record::Evidence;
+use crate::record::{DatabaseSample, Evidence};
 use crate::redis_faults::Redis;
-use crate::settings;
 use crate::settings::Settings;
-use crate::silent_clients;
-use crate::spaces;
 use crate::spaces::Population;
 use crate::support::http_client::http_client;
 use crate::support::small_disk::SmallDisk;
 use crate::support::test_postgres::Postgres;
 use crate::tabs::Tab;
-use crate::triggers;
-use crate::user_actions::ActionLog;
-use crate::user_actions::SimulatedUser;
-use crate::user_actions::rng_for;
+use crate::user_actions::{ActionLog, SimulatedUser, rng_for};
+use crate::{cpu_starvation, fault_injectors, settings, silent_clients, spaces, triggers};
 
 /// How long what is left may take once everything is healed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);

@@ -3,20 +3,15 @@
 
 use std::time::Duration;
 
-use futures::SinkExt;
-use futures::StreamExt;
-use serde_json::Value;
-use serde_json::json;
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
-use tokio::time::sleep;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::record::SilentClient;
-use crate::record::now;
+use crate::record::{SilentClient, now};
 use crate::spaces::SignedInUser;
-use crate::tabs::Socket;
-use crate::tabs::connect;
+use crate::tabs::{Socket, connect};
 
 /// Longer than any server may take to notice.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(100);

@@ -1,17 +1,11 @@
 //! The rooms in which it all happens: spaces of every kind of rules, and who sits in them.
 
-use rand::RngExt;
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use serde_json::Value;
-use serde_json::json;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
 
 use crate::settings::N_NODES;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
-use crate::support::http_client::token_of;
+use crate::support::http_client::{HttpClient, expect, id, root_of, token_of};
 
 /// Beside the one in which everybody sits.
 const N_SPACES: usize = 15;

@@ -9,28 +9,22 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::fault_injectors::FaultLog;
 use crate::model::Model;
 use crate::node::Node;
 use crate::record::Post;
-use crate::settings;
 use crate::settings::Settings;
-use crate::spaces;
-use crate::sqlite_faults;
 use crate::sqlite_faults::SqliteFaults;
 use crate::support::backends::TestDatabase;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::http_client;
-use crate::support::invariants;
 use crate::support::small_disk::SmallDisk;
-use crate::support::transitions;
+use crate::support::{invariants, transitions};
 use crate::tabs::Tab;
-use crate::user_actions::ActionLog;
-use crate::user_actions::SimulatedUser;
-use crate::user_actions::rng_for;
+use crate::user_actions::{ActionLog, SimulatedUser, rng_for};
+use crate::{settings, spaces, sqlite_faults};
 
 /// How long what is left may take once everything is healed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);

@@ -9,17 +9,13 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 use sqlx::Connection;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::sqlite::SqliteConnection;
-use tokio::time::Instant;
-use tokio::time::sleep;
-use tokio::time::timeout;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::fault_injectors;
 use crate::fault_injectors::FaultLog;
 use crate::node::Node;
-use crate::record::Fault;
-use crate::record::now;
+use crate::record::{Fault, now};
 use crate::support::small_disk::SmallDisk;
 
 /// Longer than the node may take to be ready again: a write probe is written every 5 s.

@@ -4,8 +4,7 @@
 
 use rand::RngExt;
 use reqwest::Method;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::record::PromisedText;
 use crate::spaces::SpaceConversation;

@@ -1,38 +1,25 @@
 //! Tabs that listen over the socket: each folds what it hears, notices gaps, and comes back.
 
-use std::hash::DefaultHasher;
-use std::hash::Hash;
-use std::hash::Hasher;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::SinkExt;
-use futures::StreamExt;
+use futures::{SinkExt, StreamExt};
 use parking_lot::Mutex;
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::Instant;
-use tokio::time::sleep;
-use tokio::time::timeout;
-use tokio_tungstenite::MaybeTlsStream;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::connect_async;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::record::ClientLog;
-use crate::record::Micros;
-use crate::record::Note;
-use crate::record::ReceivedEvent;
-use crate::record::now;
+use crate::record::{ClientLog, Micros, Note, ReceivedEvent, now};
 use crate::spaces::SignedInUser;
-use crate::support::timeline_model::Then;
-use crate::support::timeline_model::Timeline;
+use crate::support::timeline_model::{Then, Timeline};
 
 /// A connection of a tab.
 pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;

@@ -1,19 +1,10 @@
 //! The transition log: triggers of the harness write down every change while the server works, and
 //! are read once everything rests.
 
-use sqlx::AssertSqlSafe;
-use sqlx::Connection;
-use sqlx::Row;
-use sqlx::postgres::PgConnection;
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, Connection, Row};
 
-use crate::record::DatabaseSample;
-use crate::record::Evidence;
-use crate::record::Move;
-use crate::record::Rules;
-use crate::record::SeatMove;
-use crate::record::Version;
-use crate::record::Writing;
+use crate::record::{DatabaseSample, Evidence, Move, Rules, SeatMove, Version, Writing};
 
 const TRIGGERS: &str = "
 CREATE SEQUENCE chk_n;

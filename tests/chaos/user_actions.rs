@@ -4,25 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rand::RngExt;
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use reqwest::Client;
-use reqwest::Method;
-use serde_json::Value;
-use serde_json::json;
-use tokio::time::Instant;
-use tokio::time::sleep;
-use tokio::time::timeout;
+use rand::{RngExt, SeedableRng};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
 
-use crate::record::Post;
-use crate::record::PostAttempt;
-use crate::record::PromisedText;
-use crate::record::ReadBack;
-use crate::record::Stop;
-use crate::record::now;
-use crate::spaces::SignedInUser;
-use crate::spaces::SpaceConversation;
+use crate::record::{Post, PostAttempt, PromisedText, ReadBack, Stop, now};
+use crate::spaces::{SignedInUser, SpaceConversation};
 use crate::tabs::Tab;
 
 /// Who hears nothing for so long asks another node.

@@ -1,4 +1,4 @@
-//! The shape test: the house keeps its floors, and a few habits that are worth a rule.
+//! The shape test: the house keeps its layers, and a few habits that are worth a rule.
 //!
 //! Each rule is seen failing on a small bad input as well as holding on the real tree.
 
@@ -86,7 +86,7 @@ fn a_module_may_not_use_higher_layers() {
 
     assert_eq!(
         found,
-        ["3: `conversations` (floor 6) names `runs` (floor 10): imports point down only"]
+        ["3: `conversations` (layer 6) names `runs` (layer 10): imports point down only"]
     );
 }
 
@@ -98,7 +98,7 @@ fn a_full_path_counts_like_an_import() {
     );
 
     assert_eq!(found.len(), 1);
-    assert!(found[0].starts_with("3: `llm` (floor 2) names `generation`"));
+    assert!(found[0].starts_with("3: `llm` (layer 2) names `generation`"));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn modules_of_one_layer_do_not_use_each_other() {
 
     assert_eq!(
         found,
-        ["2: `lore` names its neighbor `memory`: rooms of floor 7 do not know each other"]
+        ["2: `lore` names its neighbor `memory`: modules of layer 7 do not know each other"]
     );
 }
 
@@ -123,7 +123,7 @@ fn paths_with_super_count_too() {
 
     assert_eq!(
         found,
-        ["2: `prompt` (floor 8) names `runs` (floor 10): imports point down only"]
+        ["2: `prompt` (layer 8) names `runs` (layer 10): imports point down only"]
     );
 }
 
@@ -135,12 +135,33 @@ fn comments_strings_and_tests_do_not_count() {
 }
 
 #[test]
-fn a_grouped_import_and_an_unknown_module_are_rejected() {
-    assert!(
-        broken("src/runs/engine.rs", "//! Doc.\nuse crate::{ids, clock};\n")[0]
-            .contains("one `use` a line")
+fn each_module_of_a_grouped_import_counts() {
+    let text = "//! Doc.\nuse crate::{clock, runs::queue};\n";
+
+    assert_eq!(
+        broken("src/conversations/message.rs", text),
+        ["2: `conversations` (layer 6) names `runs` (layer 10): imports point down only"]
     );
-    assert!(broken("src/utils/text.rs", "//! Doc.\n")[0].contains("has no floor yet"));
+}
+
+#[test]
+fn an_unknown_module_is_rejected() {
+    let text = "//! Doc.\nuse crate::nowhere::x;\n";
+
+    assert!(broken("src/runs/engine.rs", text)[0].contains("is no module"));
+    assert!(broken("src/utils/text.rs", "//! Doc.\n")[0].contains("has no layer yet"));
+}
+
+#[test]
+fn imports_of_one_module_are_grouped() {
+    let split = "//! Doc.\nuse std::fmt;\nuse crate::runs::run::RunKind;\nuse crate::runs::run::RunStatus;\n";
+    let grouped = "//! Doc.\nuse std::fmt;\nuse crate::runs::run::{RunKind, RunStatus};\n";
+
+    assert_eq!(
+        broken("src/runs/engine.rs", split),
+        ["4: one `use` for each module: merge this one with the earlier import"]
+    );
+    assert_eq!(broken("src/runs/engine.rs", grouped), Vec::<String>::new());
 }
 
 #[test]

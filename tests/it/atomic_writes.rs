@@ -2,38 +2,23 @@
 //! with its plan, a writer locks before it reads. Each wrong way is tried as well, and seen to fail.
 
 use futures::future::join_all;
-use sea_orm::ColumnTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::DatabaseTransaction;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::QuerySelect;
-use sea_orm::TransactionTrait;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::OnConflict;
+use sea_orm::sea_query::{Expr, OnConflict};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel,
+    QueryFilter, QuerySelect, TransactionTrait,
+};
 use tokio::sync::Barrier;
 use troupe::clock::Timestamp;
-use troupe::conversations::conversation;
-use troupe::conversations::message;
-use troupe::conversations::timeline;
-use troupe::db::connect::Backend;
-use troupe::db::connect::Db;
-use troupe::ids::ConversationId;
-use troupe::ids::MembershipId;
-use troupe::runs::command::Command;
-use troupe::runs::command::ExecutionEnd;
-use troupe::runs::command::GeneratedText;
+use troupe::conversations::{conversation, message, timeline};
+use troupe::db::connect::{Backend, Db};
+use troupe::ids::{ConversationId, MembershipId};
+use troupe::runs::command::{Command, ExecutionEnd, GeneratedText};
 use troupe::runs::error::EngineError;
-use troupe::runs::run;
 use troupe::runs::run::RunStatus;
-use troupe::runs::scheduler;
-use troupe::spaces::space::RepliesPerTurn;
-use troupe::spaces::space::ReplyOrder;
+use troupe::runs::{run, scheduler};
+use troupe::spaces::space::{RepliesPerTurn, ReplyOrder};
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::invariants;
 use crate::support::queue_fixture::QueueFixture;

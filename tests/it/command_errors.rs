@@ -7,8 +7,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::fresh_database;
+use crate::support::backends::{TestBackend, fresh_database};
 use crate::support::poll;
 use crate::support::process::Server;
 

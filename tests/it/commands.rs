@@ -1,17 +1,13 @@
 //! The binary: its commands, and how it starts and refuses to.
 
 use std::path::Path;
-use std::process::Command;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::json;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
+use crate::support::backends::{TestBackend, TestDatabase, fresh_database};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
+use crate::support::http_client::{HttpClient, expect};
 use crate::support::process::Server;
 
 fn troupe(folder: &Path, env: &[(&str, &str)], arguments: &[&str]) -> Output {

@@ -1,7 +1,6 @@
 //! `.env.example` names every setting and no other, and shows the defaults.
 
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use troupe::config::Config;
 

@@ -1,14 +1,11 @@
 //! Background jobs through `kill -9`: nothing half-made is seen at any moment, and in the end the
 //! work is whole.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::poll;
 use crate::support::test_space::TestSpace;
 

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::json;
-use troupe::llm::delta::Delta;
-use troupe::llm::delta::FinishReason;
-use troupe::llm::delta::TokenUsage;
+use troupe::llm::delta::{Delta, FinishReason, TokenUsage};
 use troupe::llm::error::LlmError;
 use troupe::llm::model_list;
 use troupe::llm::request::Request;
@@ -14,10 +12,7 @@ use troupe::llm::request::Request;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;
-use crate::support::model_call::KEY;
-use crate::support::model_call::provider;
-use crate::support::model_call::registry;
-use crate::support::model_call::request;
+use crate::support::model_call::{KEY, provider, registry, request};
 
 async fn refusal(upstream: &FakeProvider) -> LlmError {
     match provider(upstream).stream(&request()).await {

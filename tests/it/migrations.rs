@@ -1,24 +1,15 @@
 //! The tables go forward and back on both databases, and leave nothing behind.
 
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use futures::future::join_all;
-use migration::Migrator;
-use migration::MigratorTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::Database;
-use sea_orm::Statement;
+use migration::{Migrator, MigratorTrait};
+use sea_orm::{ConnectionTrait, Database, Statement};
 use troupe::db::connect::Db;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
-use crate::support::backends::on_both;
-use crate::support::database_facts::DatabaseFacts;
-use crate::support::database_facts::word;
+use crate::support::backends::{TestBackend, TestDatabase, fresh_database, on_both};
+use crate::support::database_facts::{DatabaseFacts, word};
 use crate::support::engine_test_builder::connect;
 
 on_both! {

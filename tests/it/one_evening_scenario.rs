@@ -9,19 +9,16 @@ use std::env;
 use std::time::Duration;
 
 use reqwest::Method;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::backends::on_both;
 use crate::support::client_model::ClientModel;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::event_invariants;
-use crate::support::invariants;
-use crate::support::poll;
 use crate::support::test_space::TestSpace;
 use crate::support::timeline_model::Timeline;
+use crate::support::{event_invariants, invariants, poll};
 
 /// Stale time and one sweep of the room's short leases, and what a busy machine may add.
 const RECOVERY_TIME: Duration = Duration::from_millis(1500 + 300 + 5_000);

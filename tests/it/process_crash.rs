@@ -3,13 +3,11 @@
 //! Each time the same promise: what was acknowledged stays, it gets exactly one reply, and nothing
 //! is stuck. The laws of scheduling are asked of the database at the end of each story.
 
-use std::time::Duration;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::client_model::ClientModel;
 use crate::support::http_client::HttpClient;
 use crate::support::poll;

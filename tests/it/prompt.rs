@@ -1,22 +1,17 @@
 //! What a prompt takes out of the database.
 #![allow(clippy::print_stdout)] // the figures are for whoever reads the test's output
 
-use sea_orm::ActiveModelTrait;
-use sea_orm::ActiveValue::Set;
-use sea_orm::ActiveValue::Unchanged;
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
-use std::time::Duration;
-use std::time::Instant;
-use troupe::conversations::conversation;
+use std::time::{Duration, Instant};
+
+use sea_orm::ActiveValue::{Set, Unchanged};
+use sea_orm::{ActiveModelTrait, ConnectionTrait, DbErr};
 use troupe::conversations::message::MessageRole;
-use troupe::conversations::timeline;
+use troupe::conversations::{conversation, timeline};
 use troupe::ids::ConversationId;
 use troupe::prompt::blocks::BlockKind;
 use troupe::runs::preparation;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::statements::Statements;
 

@@ -1,26 +1,18 @@
 //! The statements that move a run, held to one contract on both databases: each wins only from
 //! the state it expects, under the lease it was given, and says whether it did.
 
-use sea_orm::ActiveModelTrait;
-use sea_orm::ConnectionTrait;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
+use sea_orm::{ActiveModelTrait, ConnectionTrait, EntityTrait, IntoActiveModel};
 use troupe::conversations::conversation;
 use troupe::db::backend;
 use troupe::db::connect::Backend;
-use troupe::ids::MessageId;
-use troupe::ids::RunId;
+use troupe::ids::{MessageId, RunId};
 use troupe::rounds::round;
-use troupe::runs::due_runs;
-use troupe::runs::queue;
 use troupe::runs::queue::RunEnd;
-use troupe::runs::run;
 use troupe::runs::run::RunStatus;
+use troupe::runs::{due_runs, queue, run};
 
 use crate::support::backends::on_both;
-use crate::support::queue_fixture::NODE;
-use crate::support::queue_fixture::QueueFixture;
-use crate::support::queue_fixture::run_error;
+use crate::support::queue_fixture::{NODE, QueueFixture, run_error};
 
 const MINUTE: i64 = 60_000;
 

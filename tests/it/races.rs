@@ -4,31 +4,21 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use sea_orm::ColumnTrait;
-use sea_orm::DatabaseTransaction;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::sea_query::Expr;
-use sea_orm::sea_query::ExprTrait;
+use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{ColumnTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter};
 use tokio::sync::Barrier;
 use troupe::clock::Timestamp;
 use troupe::conversations::conversation;
 use troupe::db::connect::Db;
-use troupe::ids::ConversationId;
-use troupe::ids::InviteId;
-use troupe::ids::RunId;
-use troupe::ids::UserId;
-use troupe::runs::queue;
+use troupe::ids::{ConversationId, InviteId, RunId, UserId};
 use troupe::runs::queue::RunEnd;
-use troupe::runs::run;
 use troupe::runs::run::RunStatus;
+use troupe::runs::{queue, run};
 use troupe::spaces::invite;
 use troupe::spaces::invite::NewInvite;
 use troupe::spaces::membership::MembershipRole;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::queue_fixture::QueueFixture;
 
 /// How a node takes a run.

@@ -2,19 +2,14 @@
 
 use std::path::Path;
 
-use serde_json::Deserializer;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Deserializer, Value, json};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::support::api_contract;
 use crate::support::http_client::http_client;
-use crate::support::poll;
 use crate::support::process::Server;
-use crate::support::ws_client::WsClient;
-use crate::support::ws_client::connect_with_key;
-use crate::support::ws_client::type_of;
+use crate::support::ws_client::{WsClient, connect_with_key, type_of};
+use crate::support::{api_contract, poll};
 
 const README: &str = include_str!("../../README.md");
 

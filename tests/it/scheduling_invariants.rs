@@ -1,15 +1,11 @@
 //! The laws of scheduling are seen broken: each finds the one row that breaks it, and only that.
 
-use migration::Migrator;
-use migration::MigratorTrait;
+use migration::{Migrator, MigratorTrait};
 use sea_orm::Database;
 
-use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestDatabase, fresh_database, on_both};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::invariants;
-use crate::support::transitions;
+use crate::support::{invariants, transitions};
 
 on_both! {
     async fn a_whole_conversation_breaks_no_law(backend) {
@@ -185,10 +181,7 @@ enum Value {
     Null,
 }
 
-use Value::Null;
-use Value::Number;
-use Value::Text;
-use Value::Uuid;
+use Value::{Null, Number, Text, Uuid};
 
 fn conversation() -> Row {
     Row {

@@ -1,16 +1,11 @@
 //! Secrets stay where they belong: whatever the log is told to say, it says none of them, and the
 //! database holds them only as hashes.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::backends::fresh_database;
-use crate::support::backends::on_both;
+use crate::support::backends::{fresh_database, on_both};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::token_of;
+use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::poll;
 use crate::support::process::Server;
 

@@ -2,24 +2,16 @@
 //! statement is tried as well and seen to write, so that the rule says something.
 
 use futures::future::join_all;
-use sea_orm::ColumnTrait;
-use sea_orm::DatabaseTransaction;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
 use sea_orm::sea_query::Expr;
+use sea_orm::{ColumnTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter};
 use tokio::sync::Barrier;
 use troupe::db::connect::Db;
-use troupe::runs::queue;
 use troupe::runs::queue::RunEnd;
-use troupe::runs::run;
 use troupe::runs::run::RunStatus;
+use troupe::runs::{queue, run};
 
 use crate::support::backends::on_both;
-use crate::support::queue_fixture::NODE;
-use crate::support::queue_fixture::QueueFixture;
-use crate::support::queue_fixture::STALE_MS;
-use crate::support::queue_fixture::run_error;
+use crate::support::queue_fixture::{NODE, QueueFixture, STALE_MS, run_error};
 
 /// What an end compares.
 #[derive(Clone, Copy, Debug)]

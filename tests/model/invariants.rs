@@ -1,15 +1,9 @@
 //! What must hold in every state of the model, and what must be seen in some.
 
-use crate::steps::FaultBudget;
-use crate::steps::Schedule;
-use crate::steps::World;
-use crate::world::Kind;
-use crate::world::Policy;
-use crate::world::Run;
-use crate::world::State;
-use crate::world::Status;
-use crate::world::Text;
 use stateright::Property;
+
+use crate::steps::{FaultBudget, Schedule, World};
+use crate::world::{Kind, Policy, Run, State, Status, Text};
 
 pub const ONE_EACH: &str = "one run runs and one is queued, at most";
 pub const ENDS_ONCE: &str = "a run ends once and stays ended";

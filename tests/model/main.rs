@@ -30,12 +30,8 @@ mod steps;
 mod transactions;
 mod world;
 
-use stateright::Checker;
-use stateright::HasDiscoveries;
-use stateright::Model;
-use steps::FaultBudget;
-use steps::Flaw;
-use steps::Schedule;
+use stateright::{Checker, HasDiscoveries, Model};
+use steps::{FaultBudget, Flaw, Schedule};
 use world::Policy;
 
 /// One speaker for a message, then auto mode with a budget of one.

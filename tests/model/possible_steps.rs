@@ -1,14 +1,8 @@
 //! What may happen next: the steps of the nodes, what people do, and what goes wrong, as often as
 //! the bounds allow.
 
-use crate::nodes::Held;
-use crate::nodes::Life;
-use crate::nodes::Node;
-use crate::nodes::Stage;
-use crate::steps::Flaw;
-use crate::steps::Schedule;
-use crate::steps::Step;
-use crate::steps::World;
+use crate::nodes::{Held, Life, Node, Stage};
+use crate::steps::{Flaw, Schedule, Step, World};
 use crate::world::Status;
 
 impl Schedule {

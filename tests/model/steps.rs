@@ -1,15 +1,10 @@
 //! What each step does to the world. What may be the next one, `choices.rs` says.
 
-use crate::nodes::Held;
-use crate::nodes::Life;
-use crate::nodes::Node;
-use crate::nodes::Stage;
+use stateright::{Model, Property};
+
+use crate::nodes::{Held, Life, Node, Stage};
 use crate::transactions::SpaceRules;
-use crate::world::Policy;
-use crate::world::Rows;
-use crate::world::Status;
-use stateright::Model;
-use stateright::Property;
+use crate::world::{Policy, Rows, Status};
 
 /// A wrong way to do it, one at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

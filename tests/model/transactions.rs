@@ -1,13 +1,6 @@
 //! The transactions that change the rows, each as one step.
 
-use crate::world::Kind;
-use crate::world::Policy;
-use crate::world::Round;
-use crate::world::Rows;
-use crate::world::Run;
-use crate::world::State;
-use crate::world::Status;
-use crate::world::Text;
+use crate::world::{Kind, Policy, Round, Rows, Run, State, Status, Text};
 
 /// A run is planned again at most so often, the first time included.
 const MAX_ATTEMPTS: u8 = 2;

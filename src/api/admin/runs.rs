@@ -2,35 +2,25 @@
 //!
 //! **Invariant:** no text of a conversation is told here, only how long one has grown.
 
+use std::collections::{HashMap, HashSet};
+
+use actix_web::HttpRequest;
+use actix_web::web::{Data, Json, Query};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
 use crate::app::App;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::http::authentication::Admin;
 use crate::http::error::ApiResult;
 use crate::http::pagination;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
-use crate::ids::ConversationId;
-use crate::ids::MembershipId;
-use crate::ids::RunId;
-use crate::ids::SpaceId;
+use crate::http::pagination::{PageOf, PageQuery};
+use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use crate::runs::history::RunQuery;
 use crate::runs::run;
-use crate::spaces::membership;
-use crate::spaces::space;
-use actix_web::HttpRequest;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Query;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use serde::Deserialize;
-use serde::Serialize;
-use std::collections::HashMap;
-use std::collections::HashSet;
-use utoipa::IntoParams;
-use utoipa::ToSchema;
+use crate::spaces::{membership, space};
 
 /// Which runs; the code of an error is read beside it.
 #[derive(Debug, Deserialize, IntoParams)]

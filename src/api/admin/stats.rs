@@ -1,32 +1,25 @@
 //! The server in figures: what there is, what it does now, and what it spent by space and day.
 
-use crate::accounts::session;
-use crate::accounts::user;
+use std::collections::{HashMap, HashSet};
+
+use actix_web::HttpRequest;
+use actix_web::web::{Data, Json};
+use sea_orm::{ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::accounts::{session, user};
 use crate::app::App;
 use crate::clock::Timestamp;
-use crate::conversations::conversation;
-use crate::conversations::message;
+use crate::conversations::{conversation, message};
 use crate::db::connect::Backend;
 use crate::http::authentication::Admin;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::pagination;
 use crate::ids::SpaceId;
 use crate::runs::history;
-use crate::runs::history::DAY_MS;
-use crate::runs::history::DailyUsage;
+use crate::runs::history::{DAY_MS, DailyUsage};
 use crate::spaces::space;
-use actix_web::HttpRequest;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::PaginatorTrait;
-use sea_orm::QueryFilter;
-use serde::Serialize;
-use std::collections::HashMap;
-use std::collections::HashSet;
-use utoipa::ToSchema;
 
 const DEFAULT_DAYS: i64 = 30;
 const MAX_DAYS: i64 = 90;
@@ -234,10 +227,7 @@ fn format_date(day: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::MAX_SPACES;
-    use super::format_date;
-    use super::sum_by_day;
-    use super::top_spaces;
+    use super::{MAX_SPACES, format_date, sum_by_day, top_spaces};
     use crate::ids::SpaceId;
     use crate::runs::history::DailyUsage;
 

@@ -1,44 +1,29 @@
 //! Everybody with an account, for those who run the server.
 
+use actix_web::HttpRequest;
+use actix_web::web::{Data, Json, Path, Query};
+use sea_orm::{ConnectionTrait, EntityTrait};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::names::Password;
-use crate::accounts::user;
-use crate::accounts::user::UserRole;
-use crate::accounts::user::UserStatus;
-use crate::accounts::user_directory;
-use crate::accounts::user_directory::AdminUserChange;
-use crate::accounts::user_directory::SignInSummary;
-use crate::accounts::user_directory::UserChange;
-use crate::accounts::user_directory::UserChangeError;
-use crate::api::session;
-use crate::api::users;
+use crate::accounts::user::{UserRole, UserStatus};
+use crate::accounts::user_directory::{
+    AdminUserChange, SignInSummary, UserChange, UserChangeError,
+};
+use crate::accounts::{user, user_directory};
+use crate::api::{session, users};
 use crate::app::App;
 use crate::clock::Timestamp;
 use crate::http::authentication::Admin;
-use crate::http::error::ApiError;
-use crate::http::error::ApiResult;
-use crate::http::json_body;
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination;
-use crate::http::pagination::PageOf;
-use crate::http::pagination::PageQuery;
+use crate::http::pagination::{PageOf, PageQuery};
+use crate::http::{json_body, pagination};
 use crate::ids::UserId;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::SocketControl;
-use crate::spaces::events;
-use crate::spaces::membership;
-use crate::spaces::membership_changes;
-use actix_web::HttpRequest;
-use actix_web::web::Data;
-use actix_web::web::Json;
-use actix_web::web::Path;
-use actix_web::web::Query;
-use sea_orm::ConnectionTrait;
-use sea_orm::EntityTrait;
-use serde::Deserialize;
-use serde::Serialize;
-use utoipa::IntoParams;
-use utoipa::ToSchema;
+use crate::realtime::event::{Envelope, SocketControl};
+use crate::spaces::{events, membership, membership_changes};
 
 /// Which accounts; the text is read beside it.
 #[derive(Debug, Deserialize, IntoParams)]

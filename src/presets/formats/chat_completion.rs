@@ -1,16 +1,11 @@
 //! The chat-completion presets of SillyTavern, in: prompts, their order, nudges, formats, samplers.
 
+use serde_json::{Map, Value, json};
+
 use crate::import_warning::ImportWarning;
-use crate::presets::document::Preset;
-use crate::presets::document::PresetEntry;
-use crate::presets::formats::field_reader::FieldReader;
-use crate::presets::formats::field_reader::boolean;
-use crate::presets::formats::field_reader::integer;
-use crate::presets::formats::field_reader::is_blank;
+use crate::presets::document::{Preset, PresetEntry};
+use crate::presets::formats::field_reader::{FieldReader, boolean, integer, is_blank};
 use crate::presets::formats::prompt_order;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 /// The word of this form in an origin.
 pub const FORM: &str = "chat_completion";

@@ -1,15 +1,10 @@
 //! The chat-completion presets of SillyTavern, out: what we know over what the file once said.
 
-use crate::presets::document::Preset;
-use crate::presets::document::PresetEntry;
-use crate::presets::formats::chat_completion::ALL_CHARACTERS;
-use crate::presets::formats::chat_completion::FORM;
-use crate::presets::formats::chat_completion::NAMES;
-use crate::presets::formats::chat_completion::TEXTS;
+use serde_json::{Map, Value, json};
+
+use crate::presets::document::{Preset, PresetEntry};
+use crate::presets::formats::chat_completion::{ALL_CHARACTERS, FORM, NAMES, TEXTS};
 use crate::presets::formats::prompt_order;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 /// What is called alike here and there, and what is not.
 const SAMPLERS: [(&str, &str); 11] = [

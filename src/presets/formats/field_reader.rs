@@ -1,9 +1,8 @@
 //! Reads the fields of a file that other tools have written: numbers as text, `-1` for "off".
 
+use serde_json::{Map, Value, json};
+
 use crate::import_warning::ImportWarning;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 /// Parts of the names of fields that are nobody else's business.
 const PRIVATE: [&str; 7] = [

@@ -1,22 +1,15 @@
 //! The prompts of a chat-completion preset and the order they stand in, as our entries.
 
+use serde_json::{Map, Value, json};
+
 use crate::import_warning::ImportWarning;
 use crate::llm::request::PromptRole;
-use crate::presets::document::DEFAULT_DEPTH;
-use crate::presets::document::DEFAULT_ORDER;
-use crate::presets::document::GenerationTrigger;
-use crate::presets::document::Preset;
-use crate::presets::document::PresetEntry;
-use crate::presets::document::PromptPosition;
-use crate::presets::document::PromptSlot;
+use crate::presets::document::{
+    DEFAULT_DEPTH, DEFAULT_ORDER, GenerationTrigger, Preset, PresetEntry, PromptPosition,
+    PromptSlot,
+};
 use crate::presets::formats::chat_completion::ALL_CHARACTERS;
-use crate::presets::formats::field_reader::FieldReader;
-use crate::presets::formats::field_reader::boolean;
-use crate::presets::formats::field_reader::integer;
-use crate::presets::formats::field_reader::is_blank;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use crate::presets::formats::field_reader::{FieldReader, boolean, integer, is_blank};
 
 /// Where an entry keeps what its prompt says beside what we know.
 pub const PROMPT_EXTRA: &str = "sillytavern";

@@ -1,13 +1,10 @@
 //! The sampler presets of SillyTavern for text completion, in and out. An order of prompts has no
 //! place in them.
 
+use serde_json::{Map, Value, json};
+
 use crate::import_warning::ImportWarning;
-use crate::presets::formats::field_reader::FieldReader;
-use crate::presets::formats::field_reader::is_blank;
-use crate::presets::formats::field_reader::number;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use crate::presets::formats::field_reader::{FieldReader, is_blank, number};
 
 /// The word of this form in an origin.
 pub const FORM: &str = "text_completion";

@@ -1,10 +1,7 @@
 //! The hour and the date as macros tell them: in UTC, the only time that everybody in a room shares,
 //! or at a distance from it.
 
-use chrono::DateTime;
-use chrono::Datelike;
-use chrono::FixedOffset;
-use chrono::Utc;
+use chrono::{DateTime, Datelike, FixedOffset, Utc};
 
 /// What a clock macro tells; `None`: it is none.
 pub fn expand(name: &str, now: DateTime<Utc>) -> Option<String> {
@@ -126,9 +123,7 @@ pub fn humanize_duration(ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::expand_with_offset;
-    use super::format_in;
-    use super::humanize_duration;
+    use super::{expand_with_offset, format_in, humanize_duration};
     use crate::clock::Timestamp;
 
     const NOON: Timestamp = Timestamp(1_795_262_645_000); // 2026-11-21T12:04:05Z, a Saturday

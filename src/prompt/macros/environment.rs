@@ -1,12 +1,12 @@
 //! What macros can know beside people and cards: the hour, the dice, what has been said last, and
 //! what is remembered.
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
 use crate::clock::Timestamp;
 use crate::prompt::card_use::CardUse;
 use crate::prompt::macros::variables::Variables;
-use std::cell::Cell;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 /// What macros can know beside people and cards.
 #[derive(Clone, Debug, Default)]

@@ -2,20 +2,11 @@
 //! depth, number and size are bounded: what is past a limit stays as it is written, or is cut.
 
 use crate::prompt::card_use::CardUse;
-use crate::prompt::macros::bindings::Binding;
-use crate::prompt::macros::bindings::Bindings;
-use crate::prompt::macros::bindings::BoundText;
-use crate::prompt::macros::date_time;
+use crate::prompt::macros::bindings::{Binding, Bindings, BoundText};
 use crate::prompt::macros::environment::MacroEnvironment;
-use crate::prompt::macros::random;
-use crate::prompt::macros::syntax::IfBlock;
-use crate::prompt::macros::syntax::MAX_NESTING;
-use crate::prompt::macros::syntax::MacroCall;
-use crate::prompt::macros::syntax::MacroNode;
-use crate::prompt::macros::syntax::parse;
-use crate::prompt::macros::variables::VariableScope;
-use crate::prompt::macros::variables::operation;
-use crate::prompt::macros::variables::scope_of;
+use crate::prompt::macros::syntax::{IfBlock, MAX_NESTING, MacroCall, MacroNode, parse};
+use crate::prompt::macros::variables::{VariableScope, operation, scope_of};
+use crate::prompt::macros::{date_time, random};
 
 /// How many macros one text may run.
 const MAX_STEPS: usize = 20_000;

@@ -1,12 +1,10 @@
 //! What a text may cost at most, whatever macros stand in it: it is held to the memory that one
 //! expansion may take.
 
-use super::Bindings;
-use super::MAX_DELIMITERS;
-use super::MAX_WORK;
-use super::expand;
-use super::tests::environment;
 use allocation_counter::measure;
+
+use super::tests::environment;
+use super::{Bindings, MAX_DELIMITERS, MAX_WORK, expand};
 
 /// The most bytes that are held at one time: so much may any hostile file take.
 const MAX_HEAP: u64 = 64 * 1024 * 1024;

@@ -1,15 +1,11 @@
 //! Whatever stands in a card: it is expanded within its limits.
 
-use super::Bindings;
-use super::MAX_OUTPUT;
-use super::MAX_STEPS;
-use super::expand_counted;
-use super::tests::bindings;
-use super::tests::environment;
-use proptest::prelude::prop_assert;
-use proptest::prelude::prop_assert_eq;
+use proptest::prelude::{prop_assert, prop_assert_eq};
 use proptest::proptest;
 use proptest::sample::select;
+
+use super::tests::{bindings, environment};
+use super::{Bindings, MAX_OUTPUT, MAX_STEPS, expand_counted};
 
 fn pieces() -> impl proptest::strategy::Strategy<Value = Vec<&'static str>> {
     let all = vec![

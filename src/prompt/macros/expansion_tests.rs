@@ -1,14 +1,11 @@
 //! Macros, one by one and against each other.
 
-use super::Bindings;
-use super::MAX_OUTPUT;
-use super::MAX_STEPS;
-use super::MacroEnvironment;
-use crate::clock::Timestamp;
-use crate::prompt::macros::environment::LastMessages;
-use crate::prompt::macros::environment::MacroSeed;
-use crate::prompt::macros::variables::VariableScope;
 use std::collections::BTreeMap;
+
+use super::{Bindings, MAX_OUTPUT, MAX_STEPS, MacroEnvironment};
+use crate::clock::Timestamp;
+use crate::prompt::macros::environment::{LastMessages, MacroSeed};
+use crate::prompt::macros::variables::VariableScope;
 
 fn expand(text: &str, meanings: &Bindings) -> String {
     super::expand(text, meanings, &environment())

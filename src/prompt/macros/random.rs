@@ -82,10 +82,7 @@ pub fn roll(dice: &mut SeededRandom, formula: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::TextFingerprint;
-    use super::draw_source;
-    use super::roll;
-    use super::split_choices;
+    use super::{TextFingerprint, draw_source, roll, split_choices};
     use crate::prompt::macros::environment::MacroSeed;
 
     #[test]

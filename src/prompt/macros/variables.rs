@@ -1,9 +1,9 @@
 //! What macros remember: by `setvar` and its like for a conversation, by their `global` forms for
 //! its space. The number and size of variables are bounded; what is past that is not kept.
 
-use serde::Deserialize;
-use serde::Serialize;
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 /// How many variables are kept.
 const MAX_VARIABLES: usize = 256;
@@ -118,10 +118,7 @@ fn number(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::MAX_VALUE;
-    use super::MAX_VARIABLES;
-    use super::VariableScope;
-    use super::Variables;
+    use super::{MAX_VALUE, MAX_VARIABLES, VariableScope, Variables};
 
     #[test]
     fn numbers_are_added_and_texts_are_appended() {

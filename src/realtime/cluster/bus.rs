@@ -1,11 +1,13 @@
 //! The rope to all other nodes: pulled by whoever has something to tell, held by the hub.
 
+use std::sync::Arc;
+
+use uuid::Uuid;
+
 use crate::realtime::cluster::message::MessageBody;
 use crate::realtime::cluster::metrics::ClusterMetrics;
 use crate::realtime::cluster::send_queue::SendQueue;
 use crate::realtime::cluster::signal::ClusterSignal;
-use std::sync::Arc;
-use uuid::Uuid;
 
 /// A way to the other nodes, or none. Cloning gives another handle on the same one.
 #[derive(Clone, Default)]

@@ -6,24 +6,17 @@
 //! The bytes: 16 of the node, 8 of the number, which together are the nonce, and the sealed rest:
 //! a line of JSON that says what it is, and the frame as clients get it.
 
+use bytestring::ByteString;
+use chacha20poly1305::aead::{Aead, KeyInit};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
 use crate::ids::ConversationId;
 use crate::key_derivation;
 use crate::realtime::cluster::signal::ClusterSignal;
-use crate::realtime::event::Envelope;
-use crate::realtime::event::Payload;
-use crate::realtime::event::SocketControl;
-use crate::realtime::event::StreamBoundary;
-use crate::realtime::event::StreamDelta;
+use crate::realtime::event::{Envelope, Payload, SocketControl, StreamBoundary, StreamDelta};
 use crate::realtime::topic::Topic;
-use bytestring::ByteString;
-use chacha20poly1305::Key;
-use chacha20poly1305::XChaCha20Poly1305;
-use chacha20poly1305::XNonce;
-use chacha20poly1305::aead::Aead;
-use chacha20poly1305::aead::KeyInit;
-use serde::Deserialize;
-use serde::Serialize;
-use uuid::Uuid;
 
 /// The secret serves this purpose through this label, and no other purpose through it.
 const PURPOSE: &[u8] = b"troupe: words between nodes";
@@ -217,20 +210,14 @@ fn from_parts(head: MessageHeader, rest: ByteString) -> MessageBody {
 
 #[cfg(test)]
 mod tests {
-    use super::MessageBody;
-    use super::MessageCipher;
-    use crate::ids::ConversationId;
-    use crate::ids::SpaceId;
-    use crate::ids::UserId;
-    use crate::realtime::cluster::signal::ClusterSignal;
-    use crate::realtime::event::Envelope;
-    use crate::realtime::event::Payload;
-    use crate::realtime::event::SocketControl;
-    use crate::realtime::event::StreamBoundary;
-    use crate::realtime::event::StreamDelta;
-    use crate::realtime::topic::Topic;
     use proptest::prelude::*;
     use uuid::Uuid;
+
+    use super::{MessageBody, MessageCipher};
+    use crate::ids::{ConversationId, SpaceId, UserId};
+    use crate::realtime::cluster::signal::ClusterSignal;
+    use crate::realtime::event::{Envelope, Payload, SocketControl, StreamBoundary, StreamDelta};
+    use crate::realtime::topic::Topic;
 
     const HERE: Topic = Topic::Conversation(ConversationId(7));
 

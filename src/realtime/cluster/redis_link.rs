@@ -3,26 +3,19 @@
 //! Either comes back by itself, after a wait that grows to [`LONGEST_WAIT`] and differs from node
 //! to node. A connection that only seems to live is found by silence: a node hears its own beat.
 
-use crate::realtime::cluster::bus::BusState;
-use crate::realtime::cluster::bus::ClusterReceiver;
-use crate::realtime::cluster::message::ClusterMessage;
-use crate::realtime::cluster::message::MessageBody;
-use crate::realtime::cluster::message::MessageCipher;
-use crate::realtime::cluster::sequence::PeerSequences;
-use crate::realtime::cluster::sequence::SequenceCheck;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
+use tokio::time::{MissedTickBehavior, sleep, timeout};
+
+use crate::realtime::cluster::bus::{BusState, ClusterReceiver};
+use crate::realtime::cluster::message::{ClusterMessage, MessageBody, MessageCipher};
+use crate::realtime::cluster::sequence::{PeerSequences, SequenceCheck};
 use crate::realtime::cluster::signal::ClusterSignal;
 use crate::realtime::event::Payload;
 use crate::shutdown::Shutdown;
-use futures::StreamExt;
-use redis::AsyncConnectionConfig;
-use redis::Client;
-use redis::RedisError;
-use redis::RedisResult;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::MissedTickBehavior;
-use tokio::time::sleep;
-use tokio::time::timeout;
 
 /// Redis answers within this, or the connection is begun anew.
 const REDIS_TIMEOUT: Duration = Duration::from_secs(1);

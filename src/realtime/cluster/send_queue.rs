@@ -3,16 +3,18 @@
 //! **Invariant:** whoever puts something in never waits. What waits is bounded in number, size and
 //! age; the oldest goes first, and the gap in the numbers tells the others that it did.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
 use crate::realtime::cluster::message::MessageBody;
 use crate::realtime::cluster::metrics::ClusterMetrics;
 use crate::realtime::cluster::signal::ClusterSignal;
 use crate::realtime::event::Payload;
-use parking_lot::Mutex;
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Notify;
-use tokio::time::Instant;
 
 /// Parcels that may wait.
 const MAX_MESSAGES: usize = 8 * 1024;
@@ -146,16 +148,11 @@ fn size(body: &MessageBody) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::MAX_AGE;
-    use super::MAX_BYTES;
-    use super::MAX_MESSAGES;
-    use super::SendQueue;
+    use super::{MAX_AGE, MAX_BYTES, MAX_MESSAGES, SendQueue};
     use crate::ids::UserId;
     use crate::realtime::cluster::message::MessageBody;
     use crate::realtime::cluster::signal::ClusterSignal;
-    use crate::realtime::event::Envelope;
-    use crate::realtime::event::Payload;
-    use crate::realtime::event::SocketControl;
+    use crate::realtime::event::{Envelope, Payload, SocketControl};
     use crate::realtime::topic::Topic;
 
     fn send_queue() -> SendQueue {

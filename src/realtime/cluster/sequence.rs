@@ -4,6 +4,7 @@
 //! last that it came again, or late.
 
 use std::collections::HashMap;
+
 use uuid::Uuid;
 
 /// More processes than a house ever has at once; those of the past are forgotten then.
@@ -46,9 +47,9 @@ impl PeerSequences {
 
 #[cfg(test)]
 mod tests {
-    use super::PeerSequences;
-    use super::SequenceCheck;
     use uuid::Uuid;
+
+    use super::{PeerSequences, SequenceCheck};
 
     #[test]
     fn gaps_and_repetitions_are_seen_per_node() {

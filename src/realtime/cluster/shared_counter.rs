@@ -5,23 +5,19 @@
 //!
 //! What is counted is a hash with the house's secret: Redis learns no name and no address.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, RedisResult, Script};
+use sha2::{Digest, Sha256};
+use tokio::time::{Instant, timeout};
+use uuid::Uuid;
+
 use crate::key_derivation;
 use crate::shutdown::Shutdown;
-use parking_lot::Mutex;
-use redis::AsyncConnectionConfig;
-use redis::Client;
-use redis::RedisResult;
-use redis::Script;
-use redis::aio::MultiplexedConnection;
-use sha2::Digest;
-use sha2::Sha256;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-use tokio::time::Instant;
-use tokio::time::timeout;
-use uuid::Uuid;
 
 /// The secret serves this purpose through this label, and no other purpose through it.
 const PURPOSE: &[u8] = b"troupe: names of counts between nodes";

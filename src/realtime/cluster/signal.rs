@@ -1,11 +1,11 @@
 //! What nodes say to each other beside the events of people: never more than a hint.
 
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
 use crate::ids::ConversationId;
 use crate::realtime::presence::PresentMember;
 use crate::realtime::typing::TypingKey;
-use serde::Deserialize;
-use serde::Serialize;
-use uuid::Uuid;
 
 /// A word from node to node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

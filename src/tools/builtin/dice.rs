@@ -1,13 +1,11 @@
 //! `troupe:dice`: rolls dice.
 
-use crate::llm::tool::Tool;
-use crate::tools::tool::ServerTool;
-use crate::tools::tool::ToolArguments;
-use crate::tools::tool::ToolResult;
 use async_trait::async_trait;
-use rand::Rng;
-use rand::RngExt;
+use rand::{Rng, RngExt};
 use serde_json::json;
+
+use crate::llm::tool::Tool;
+use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
 const MAX_DICE: u32 = 100;
 const MAX_SIDES: u32 = 1_000;
@@ -96,11 +94,11 @@ fn parse_roll(asked: &str) -> Option<DiceRoll> {
 
 #[cfg(test)]
 mod tests {
-    use super::declaration;
-    use super::roll;
     use rand::SeedableRng;
     use rand::rngs::ChaCha8Rng;
     use serde_json::Value;
+
+    use super::{declaration, roll};
 
     fn rolled(asked: &str, seed: u64) -> Result<Value, String> {
         let told = roll(asked, &mut ChaCha8Rng::seed_from_u64(seed))?;

@@ -1,14 +1,12 @@
 //! `troupe:time`: what time it is.
 
+use async_trait::async_trait;
+use chrono::{FixedOffset, SecondsFormat};
+use serde_json::json;
+
 use crate::clock::Clock;
 use crate::llm::tool::Tool;
-use crate::tools::tool::ServerTool;
-use crate::tools::tool::ToolArguments;
-use crate::tools::tool::ToolResult;
-use async_trait::async_trait;
-use chrono::FixedOffset;
-use chrono::SecondsFormat;
-use serde_json::json;
+use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
 /// The tool. Zones have no names here, only their distance from UTC.
 pub struct TimeTool {
@@ -67,13 +65,11 @@ impl ServerTool for TimeTool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::TimeTool;
-    use crate::clock::Clock;
-    use crate::clock::Timestamp;
-    use crate::tools::tool::ServerTool;
-    use crate::tools::tool::ToolResult;
-    use serde_json::Value;
-    use serde_json::json;
+    use crate::clock::{Clock, Timestamp};
+    use crate::tools::tool::{ServerTool, ToolResult};
 
     async fn run_tool(arguments: Value) -> ToolResult {
         let clock = Clock::manual_at(Timestamp(1_784_500_000_000));

@@ -1,18 +1,18 @@
 //! `troupe:web_fetch`: reads a page of the web, as text. Off unless the settings say otherwise.
 
-use crate::llm::tool::Tool;
-use crate::tools::fetch;
-use crate::tools::fetch::WebFetcher;
-use crate::tools::tool::ServerTool;
-use crate::tools::tool::ToolArguments;
-use crate::tools::tool::ToolResult;
+use std::collections::HashSet;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::json;
-use std::collections::HashSet;
-use std::time::Duration;
 use tokio::time::timeout;
+
+use crate::llm::tool::Tool;
+use crate::tools::fetch;
+use crate::tools::fetch::WebFetcher;
+use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
 /// Of one page, as it comes.
 const MAX_BYTES: usize = 1024 * 1024;

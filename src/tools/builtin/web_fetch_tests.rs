@@ -1,17 +1,15 @@
 //! Pages, from a server of this machine where the test allows it.
 
-use super::WebFetchTool;
-use super::html_to_text;
-use crate::llm::outbound_client::OutboundClient;
-use crate::llm::outbound_client::SystemResolver;
-use crate::tools::fetch::WebFetcher;
-use crate::tools::tool::ServerTool;
-use crate::tools::tool::ToolResult;
-use serde_json::json;
 use std::sync::Arc;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+
+use super::{WebFetchTool, html_to_text};
+use crate::llm::outbound_client::{OutboundClient, SystemResolver};
+use crate::tools::fetch::WebFetcher;
+use crate::tools::tool::{ServerTool, ToolResult};
 
 async fn fetch_page(url: &str, allow_private: bool) -> ToolResult {
     let egress = OutboundClient::new(Arc::new(SystemResolver), allow_private).unwrap();

@@ -1,7 +1,8 @@
 //! What came of a call, as text: models are told words, and of everything else that it was there. Pure.
 
-use crate::tools::tool::ToolResult;
 use serde_json::Value;
+
+use crate::tools::tool::ToolResult;
 
 /// The text of a result; `Err` when the tool itself says that it failed.
 pub fn result_text(result: &Value) -> ToolResult {
@@ -41,8 +42,9 @@ fn block(block: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::result_text;
     use serde_json::json;
+
+    use super::result_text;
 
     #[test]
     fn text_is_kept_and_other_content_is_described() {

@@ -1,7 +1,6 @@
 //! Messages of the protocol: JSON-RPC 2.0, and what can be wrong with an answer. Pure.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The longest sentence of a server's own that is repeated.
 const MAX_REASON_CHARS: usize = 300;
@@ -58,9 +57,9 @@ pub fn find_response(message: &Value, id: i64) -> Option<Result<Value, McpError>
 
 #[cfg(test)]
 mod tests {
-    use super::McpError;
-    use super::find_response;
     use serde_json::json;
+
+    use super::{McpError, find_response};
 
     #[test]
     fn the_answer_is_found_among_everything_that_a_server_says() {

@@ -1,8 +1,8 @@
 //! Which tools of a server may be called, and which of them only after somebody agreed. Pure.
 
+use serde::{Deserialize, Serialize};
+
 use crate::tools::mcp::tool_info::McpTool;
-use serde::Deserialize;
-use serde::Serialize;
 
 /// Some of the tools of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,10 +64,10 @@ impl ApprovalPolicy {
 
 #[cfg(test)]
 mod tests {
-    use super::ApprovalPolicy;
-    use super::ToolFilter;
-    use crate::tools::mcp::tool_info::McpTool;
     use serde_json::json;
+
+    use super::{ApprovalPolicy, ToolFilter};
+    use crate::tools::mcp::tool_info::McpTool;
 
     fn tool(name: &str, read_only: bool) -> McpTool {
         let hints = json!({ "readOnlyHint": read_only });

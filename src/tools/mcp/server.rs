@@ -1,16 +1,13 @@
 //! A server of tools, as somebody names it, and what opens it.
 
-use crate::ids::UserId;
-use reqwest::Url;
-use reqwest::header::AUTHORIZATION;
-use reqwest::header::HeaderMap;
-use reqwest::header::HeaderName;
-use reqwest::header::HeaderValue;
-use serde::Deserialize;
-use serde::Serialize;
-use sha2::Digest;
-use sha2::Sha256;
 use std::fmt;
+
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::ids::UserId;
 
 /// The most headers of somebody's own.
 pub const MAX_HEADERS: usize = 32;
@@ -118,11 +115,10 @@ pub fn is_allowed_header(name: &str, value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Credentials;
-    use super::McpServer;
-    use super::is_allowed_header;
-    use crate::ids::UserId;
     use reqwest::Url;
+
+    use super::{Credentials, McpServer, is_allowed_header};
+    use crate::ids::UserId;
 
     fn server(token: &str) -> McpServer {
         McpServer {

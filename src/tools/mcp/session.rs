@@ -3,29 +3,20 @@
 //! Every message is a POST of its own. The answer is a JSON document, or an event stream that has the
 //! answer among other things; those are let pass: whoever offers nothing is asked for nothing.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Response, StatusCode, Url};
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
 use crate::llm::outbound_client::OutboundClient;
-use crate::llm::sse::SseDecoder;
-use crate::llm::sse::SseFrame;
+use crate::llm::sse::{SseDecoder, SseFrame};
 use crate::tools::mcp::message;
 use crate::tools::mcp::message::McpError;
 use crate::tools::mcp::server::McpServer;
 use crate::tools::mcp::tool_info::McpTool;
-use reqwest::Response;
-use reqwest::StatusCode;
-use reqwest::Url;
-use reqwest::header::ACCEPT;
-use reqwest::header::ACCEPT_ENCODING;
-use reqwest::header::CONTENT_TYPE;
-use reqwest::header::HeaderMap;
-use reqwest::header::HeaderName;
-use reqwest::header::HeaderValue;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
-use std::sync::atomic::AtomicI64;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-use tokio::time::timeout;
 
 /// The version that we ask for, and those that we can speak.
 const VERSION: &str = "2025-06-18";

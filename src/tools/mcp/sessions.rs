@@ -1,5 +1,10 @@
 //! The sessions of one turn: each opened when it is first needed, and all ended with the turn.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::OnceCell;
+
 use crate::llm::outbound_client::OutboundClient;
 use crate::llm::tool::Tool;
 use crate::shutdown::Shutdown;
@@ -7,12 +12,7 @@ use crate::tools::mcp::content;
 use crate::tools::mcp::message::McpError;
 use crate::tools::mcp::server::McpServer;
 use crate::tools::mcp::session::McpSession;
-use crate::tools::tool::ServerTool;
-use crate::tools::tool::ToolArguments;
-use crate::tools::tool::ToolResult;
-use async_trait::async_trait;
-use std::sync::Arc;
-use tokio::sync::OnceCell;
+use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
 /// The servers of a turn, and the sessions with them. Dropping it says goodbye to all.
 pub struct McpSessions {

@@ -3,16 +3,18 @@
 //! **Invariant:** a list is never shown to another person, nor to the same one with another key. A
 //! server that did not answer is asked again the next time.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::sync::Cache;
+use tokio::time::timeout;
+
 use crate::ids::UserId;
 use crate::llm::outbound_client::OutboundClient;
 use crate::tools::mcp::message::McpError;
 use crate::tools::mcp::server::McpServer;
 use crate::tools::mcp::session::McpSession;
 use crate::tools::mcp::tool_info::McpTool;
-use moka::sync::Cache;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::timeout;
 
 /// So long is a list good.
 const TIME_TO_LIVE: Duration = Duration::from_secs(5 * 60);

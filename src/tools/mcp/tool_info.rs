@@ -1,7 +1,6 @@
 //! A tool that a server has, as the server tells of it.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The longest name.
 const MAX_NAME_CHARS: usize = 128;
@@ -58,8 +57,9 @@ impl McpTool {
 
 #[cfg(test)]
 mod tests {
-    use super::McpTool;
     use serde_json::json;
+
+    use super::McpTool;
 
     #[test]
     fn a_tool_is_parsed_from_a_server_and_from_an_item() {

@@ -1,7 +1,6 @@
 //! The names by which models know tools of servers.
 
-use sha2::Digest;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 /// The longest name that every API takes.
 const MAX_NAME_BYTES: usize = 64;

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use crate::checks::check::Check;
-use crate::record::Evidence;
-use crate::record::Micros;
-use crate::record::ReceivedEvent;
+use crate::record::{Evidence, Micros, ReceivedEvent};
 
 /// How long what is on its way may take.
 const MAX_TRANSIT: Micros = 1_000_000;
@@ -70,11 +68,8 @@ fn was_held(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::check::example::fault;
-    use crate::checks::check::example::good;
-    use crate::record::ClientLog;
-    use crate::record::Fault;
-    use crate::record::Note;
+    use crate::checks::check::example::{fault, good};
+    use crate::record::{ClientLog, Fault, Note};
 
     /// How often the rule is broken when a tab of the first node hears, at second 6, two pieces of a
     /// run that was canceled so early.

@@ -1,11 +1,8 @@
 //! The outcome of one check.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::record::Evidence;
-use crate::record::Move;
-use crate::record::Writing;
+use crate::record::{Evidence, Move, Writing};
 
 /// How often a rule was looked at, and where it was broken.
 #[derive(Debug, Default)]
@@ -123,13 +120,7 @@ pub fn is_final(state: &str) -> bool {
 pub mod example {
     //! A small good log, for tests to break.
 
-    use crate::record::Evidence;
-    use crate::record::Fault;
-    use crate::record::Move;
-    use crate::record::Post;
-    use crate::record::PostAttempt;
-    use crate::record::Rules;
-    use crate::record::Writing;
+    use crate::record::{Evidence, Fault, Move, Post, PostAttempt, Rules, Writing};
 
     /// A step of the run `r1` of conversation 1.
     pub fn step(n: i64, tx: i64, was: &str, became: &str) -> Move {

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use crate::checks::check::Check;
-use crate::record::Evidence;
-use crate::record::Writing;
+use crate::record::{Evidence, Writing};
 
 /// One thing that happened to a seat, in order.
 enum Happened<'a> {
@@ -75,8 +74,7 @@ fn in_order(evidence: &Evidence) -> Vec<(i64, Happened<'_>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::check::example::good;
-    use crate::checks::check::example::writing;
+    use crate::checks::check::example::{good, writing};
     use crate::record::SeatMove;
 
     fn seat(n: i64, tx: i64, steps: i64) -> SeatMove {

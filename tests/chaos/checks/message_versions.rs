@@ -1,12 +1,9 @@
 //! T7: the forms of a message, one after the other, and which of them people see.
 
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::checks::check::Check;
-use crate::record::ClientLog;
-use crate::record::Evidence;
-use crate::record::ReceivedEvent;
+use crate::record::{ClientLog, Evidence, ReceivedEvent};
 
 pub fn a_newer_version_wins(evidence: &Evidence) -> Check {
     let mut check = Check::of(

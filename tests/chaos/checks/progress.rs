@@ -1,12 +1,10 @@
 //! S11: what is due begins soon, and no room waits for the sake of others.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::checks::check::Check;
 use crate::cpu_starvation::STARVED;
-use crate::record::Evidence;
-use crate::record::Micros;
+use crate::record::{Evidence, Micros};
 
 /// A due run begins within this, ninety-nine times of a hundred.
 const MAX_WAIT: Micros = 2_000_000;
@@ -144,9 +142,7 @@ fn was_hit(evidence: &Evidence, from: Micros, to: Micros, kind: impl Fn(&str) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::check::example::fault;
-    use crate::checks::check::example::good;
-    use crate::checks::check::example::step;
+    use crate::checks::check::example::{fault, good, step};
     use crate::record::Rules;
 
     /// The good log and `n` more runs, each in a conversation of its own, that wait so long.

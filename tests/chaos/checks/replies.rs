@@ -1,17 +1,9 @@
 //! S8 to S10, A1, A3, A4: every message gets its answer, nobody else does, and auto mode stops.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::checks::check::Check;
-use crate::checks::check::by_run;
-use crate::checks::check::claims;
-use crate::checks::check::is_final;
-use crate::checks::check::of_people;
-use crate::record::Evidence;
-use crate::record::Move;
-use crate::record::Writing;
+use crate::checks::check::{Check, by_run, claims, is_final, of_people};
+use crate::record::{Evidence, Move, Writing};
 
 pub fn no_input_is_lost(evidence: &Evidence) -> Check {
     let mut check = Check::of(
@@ -184,9 +176,7 @@ pub fn a_message_comes_before_auto_mode(evidence: &Evidence) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::check::example::good;
-    use crate::checks::check::example::step;
-    use crate::checks::check::example::writing;
+    use crate::checks::check::example::{good, step, writing};
     use crate::record::Stop;
 
     fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {

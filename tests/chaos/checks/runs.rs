@@ -1,22 +1,10 @@
 //! S1 to S7, S12 and S13: how runs moved.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::checks::check::Check;
-use crate::checks::check::by_run;
-use crate::checks::check::claims;
-use crate::checks::check::is_final;
-use crate::checks::check::of_people;
-use crate::checks::check::texts_of_runs;
-use crate::cpu_starvation::STARVED;
-use crate::cpu_starvation::starved_for;
-use crate::record::Evidence;
-use crate::record::Fault;
-use crate::record::Move;
-use crate::record::Writing;
+use crate::checks::check::{Check, by_run, claims, is_final, of_people, texts_of_runs};
+use crate::cpu_starvation::{STARVED, starved_for};
+use crate::record::{Evidence, Fault, Move, Writing};
 
 pub fn at_most_one_run_is_running(evidence: &Evidence) -> Check {
     let check = Check::of(
@@ -250,9 +238,7 @@ fn describe(step: &Move) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::check::example::fault;
-    use crate::checks::check::example::good;
-    use crate::checks::check::example::step;
+    use crate::checks::check::example::{fault, good, step};
 
     const ALL: &[fn(&Evidence) -> Check] = &[
         at_most_one_run_is_running,

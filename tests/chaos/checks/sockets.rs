@@ -4,10 +4,7 @@
 use std::collections::HashMap;
 
 use crate::checks::check::Check;
-use crate::record::ClientLog;
-use crate::record::Evidence;
-use crate::record::Micros;
-use crate::record::ReceivedEvent;
+use crate::record::{ClientLog, Evidence, Micros, ReceivedEvent};
 
 pub fn no_event_is_lost_after_a_snapshot(evidence: &Evidence) -> Check {
     let mut check = Check::of(
@@ -148,10 +145,8 @@ pub fn a_suggestion_reaches_one_user(evidence: &Evidence) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::check::example::fault;
-    use crate::checks::check::example::good;
-    use crate::record::Note;
-    use crate::record::SilentClient;
+    use crate::checks::check::example::{fault, good};
+    use crate::record::{Note, SilentClient};
 
     fn snapshot(asked_at: Micros, after: Option<i64>, rev: i64, reset: bool) -> ReceivedEvent {
         ReceivedEvent::Snapshot {

@@ -1,16 +1,9 @@
 //! D1 to D3, D5: the text of a run while it is written.
 
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use crate::checks::check::Check;
-use crate::checks::check::by_run;
-use crate::checks::check::is_final;
-use crate::checks::check::texts_of_runs;
-use crate::record::ClientLog;
-use crate::record::Evidence;
-use crate::record::Micros;
-use crate::record::ReceivedEvent;
+use crate::checks::check::{Check, by_run, is_final, texts_of_runs};
+use crate::record::{ClientLog, Evidence, Micros, ReceivedEvent};
 
 pub fn deltas_equal_the_text(evidence: &Evidence) -> Check {
     let mut check = Check::of("D1", "the deltas of a run, in order, are its text");
@@ -194,8 +187,7 @@ fn pieces(ear: &ClientLog) -> HashMap<&str, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::check::example::fault;
-    use crate::checks::check::example::good;
+    use crate::checks::check::example::{fault, good};
     use crate::record::Note;
 
     const RUN: &str = "r1";

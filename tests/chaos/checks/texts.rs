@@ -1,15 +1,9 @@
 //! C1 to C8: what was stored, by whom, and how often.
 
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use crate::checks::check::Check;
-use crate::checks::check::by_run;
-use crate::checks::check::claims;
-use crate::checks::check::of_people;
-use crate::checks::check::texts_of_runs;
-use crate::record::Evidence;
-use crate::record::Writing;
+use crate::checks::check::{Check, by_run, claims, of_people, texts_of_runs};
+use crate::record::{Evidence, Writing};
 
 fn new(evidence: &Evidence) -> impl Iterator<Item = &Writing> {
     evidence.writings.iter().filter(|it| it.is_new)
@@ -196,8 +190,7 @@ pub fn replies_are_stored_once(evidence: &Evidence) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::check::example::good;
-    use crate::checks::check::example::writing;
+    use crate::checks::check::example::{good, writing};
     use crate::record::Version;
 
     const ALL: &[fn(&Evidence) -> Check] = &[

@@ -1,15 +1,9 @@
 //! T1 to T6 and T8: the numbers of a timeline, and what readers and tabs saw of it.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::checks::check::Check;
-use crate::record::ClientLog;
-use crate::record::Evidence;
-use crate::record::Line;
-use crate::record::ReceivedEvent;
-use crate::record::Writing;
+use crate::record::{ClientLog, Evidence, Line, ReceivedEvent, Writing};
 
 pub fn numbers_without_gaps(evidence: &Evidence) -> Check {
     let mut check = Check::of("T1", "seq is 1, 2, 3 … in the order of commits");
@@ -176,9 +170,7 @@ pub fn no_reader_is_far_behind(evidence: &Evidence) -> Check {
 mod tests {
     use super::*;
     use crate::checks::check::example::good;
-    use crate::record::DatabaseSample;
-    use crate::record::Note;
-    use crate::record::ReadBack;
+    use crate::record::{DatabaseSample, Note, ReadBack};
 
     /// The good log, heard by two tabs.
     fn heard() -> Evidence {

@@ -1,15 +1,10 @@
 //! V1 to V3: the texts of a message, what a branch begins with, and what was promised to whoever
 //! asked for them.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::checks::check::Check;
-use crate::checks::check::by_run;
-use crate::record::Evidence;
-use crate::record::Line;
-use crate::record::Writing;
+use crate::checks::check::{Check, by_run};
+use crate::record::{Evidence, Line, Writing};
 
 pub fn swipes_are_numbered(evidence: &Evidence) -> Check {
     let mut check = Check::of(
@@ -115,8 +110,7 @@ pub fn promised_texts_exist(evidence: &Evidence) -> Check {
 mod tests {
     use super::*;
     use crate::checks::check::example::good;
-    use crate::record::PromisedText;
-    use crate::record::Version;
+    use crate::record::{PromisedText, Version};
 
     fn broken(check: fn(&Evidence) -> Check, spoil: impl FnOnce(&mut Evidence)) -> usize {
         let mut evidence = good();

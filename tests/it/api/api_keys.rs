@@ -2,16 +2,11 @@
 
 use serde_json::json;
 
-use crate::support::app::OPEN_REGISTRATION;
-use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
-use crate::support::http_client::id;
-use crate::support::http_response::Answer;
-use crate::support::http_response::refusal;
+use crate::support::http_client::{expect, http_client, id};
+use crate::support::http_response::{Answer, refusal};
 
 async fn with_key(app: &TestApp, key: &str) -> u16 {
     let request = http_client()

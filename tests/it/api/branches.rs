@@ -1,14 +1,10 @@
 //! Branches and threads over HTTP: made, listed, and in the way of a deletion.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 
 fn refusal(answer: &(u16, Value)) -> (u16, &str) {
     (

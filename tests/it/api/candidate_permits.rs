@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::copilot_candidates::CandidateFixture;
-use super::copilot_candidates::all_of;
-use super::copilot_candidates::ws_client_of;
+use super::copilot_candidates::{CandidateFixture, all_of, ws_client_of};
 use crate::live::fixture::code;
 use crate::support::backends::on_both;
 use crate::support::fake_provider::script::ResponseScript;

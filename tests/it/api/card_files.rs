@@ -1,30 +1,20 @@
 //! Cards that come and go as files.
 
 use std::collections::HashSet;
+use std::io::{Cursor, Write};
 
-use serde_json::Value;
-use serde_json::json;
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
-use crate::support::app::OPEN_REGISTRATION;
-use crate::support::app::TestApp;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
-use crate::support::http_response::Answer;
-use crate::support::http_response::refusal;
-use crate::support::multipart::multipart_body;
-use crate::support::multipart::send;
-use crate::support::multipart::upload;
+use crate::support::http_client::{HttpClient, expect, http_client};
+use crate::support::http_response::{Answer, refusal};
+use crate::support::multipart::{multipart_body, send, upload};
 use crate::support::space_content::unpacked;
-use reqwest::Method;
-use reqwest::RequestBuilder;
-use std::io::Cursor;
-use std::io::Write;
-use zip::CompressionMethod;
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
 
 const IMPORT: &str = "/api/characters/import";
 /// A PNG of one pixel.

@@ -3,10 +3,8 @@
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::backends::{TestBackend, on_both};
+use crate::support::http_client::{expect, id};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 

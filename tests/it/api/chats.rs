@@ -1,20 +1,12 @@
 //! Chats of other frontends: on their way in, and out again.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::app::OPEN_REGISTRATION;
-use crate::support::app::TestApp;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::file_uploads::bring;
-use crate::support::file_uploads::ended;
-use crate::support::file_uploads::fetch;
-use crate::support::file_uploads::import;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::file_uploads::{bring, ended, fetch, import};
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 
 macro_rules! fixture {

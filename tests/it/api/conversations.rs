@@ -4,9 +4,7 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{expect, id, root_of};
 use crate::support::http_response::refusal;
 
 /// Nobody works: what is queued stays queued.

@@ -1,19 +1,14 @@
 //! Candidates for what a person might say: written for that person alone, and stored nowhere.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use troupe::llm::tokens;
 
-use crate::live::fixture::LiveFixture;
-use crate::live::fixture::code;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::live::fixture::{LiveFixture, code};
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::poll;
 use crate::support::ws_client::WsClient;
 

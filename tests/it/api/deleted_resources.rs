@@ -1,18 +1,13 @@
 //! What one takes away while another uses it: whoever comes late is told that it is gone, and
 //! never that the server failed.
 
-use futures::future::join;
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use reqwest::Method;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 
 /// So often one is taken away while it is used.
 const ROUNDS: usize = 12;

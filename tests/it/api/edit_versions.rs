@@ -2,15 +2,11 @@
 //! lose a text.
 
 use futures::future::join_all;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::poll;
 
 /// A space in which Ada greeted with "Hi." and has one more greeting.

@@ -1,7 +1,6 @@
 //! The surface: which doors there are, and that each of them is mounted.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::Method;
 use troupe::http::endpoint::ApiEndpoint;

@@ -1,12 +1,10 @@
 //! One shape for every error, and the headers that every answer wears.
 
-use reqwest::Method;
-use reqwest::RequestBuilder;
+use reqwest::{Method, RequestBuilder};
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::http_client;
+use crate::support::http_client::{HttpClient, http_client};
 use crate::support::http_response::Answer;
 
 fn ask(app: &TestApp, person: &HttpClient, method: Method, path: &str) -> RequestBuilder {

@@ -1,25 +1,18 @@
 //! What is stored of cards goes when nobody uses it any more, never before, and there is an end to
 //! what one person may store.
 
-use serde_json::Value;
-use serde_json::json;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
 use troupe::spaces::garbage_collection;
 use troupe::spaces::garbage_collection::GcReport;
 
 use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
+use crate::support::http_client::{HttpClient, expect, http_client};
 use crate::support::http_response::refusal;
-use crate::support::multipart::multipart_body;
-use crate::support::multipart::send;
-use crate::support::multipart::upload;
+use crate::support::multipart::{multipart_body, send, upload};
 use crate::support::statements::Statements;
-use reqwest::Method;
-use reqwest::Response;
 
 const IMPORT: &str = "/api/characters/import";
 const HOUR_MS: i64 = 3_600_000;

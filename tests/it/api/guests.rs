@@ -1,15 +1,10 @@
 //! Guests: accounts without a password, that live by their session.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::token_of;
+use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 

@@ -1,17 +1,13 @@
 //! What a space file may not decide: whether characters speak by themselves, and which tools they
 //! call without approval.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::file_uploads::fetch;
-use crate::support::file_uploads::import;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::space_content::unpacked;
-use crate::support::space_content::with_file;
+use crate::support::file_uploads::{fetch, import};
+use crate::support::http_client::{expect, id};
+use crate::support::space_content::{unpacked, with_file};
 
 on_both! {
     async fn an_imported_space_arrives_with_auto_mode_off_and_tools_on_approval(backend) {

@@ -1,16 +1,12 @@
 //! Coming in by an invite: the use, the account and the seat are one.
 
 use futures::future::join_all;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::token_of;
+use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 

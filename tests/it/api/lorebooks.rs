@@ -1,19 +1,14 @@
 //! Lorebooks: one's shelf, their entries, where they take part, and trying them.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::file_uploads;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
-use crate::support::poll;
 use crate::support::role_fixture::RoleFixture;
+use crate::support::{file_uploads, poll};
 
 async fn make(person: &HttpClient, name: &str, entries: Value) -> Value {
     let body = json!({"name": name, "entries": entries});

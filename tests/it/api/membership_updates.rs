@@ -1,17 +1,13 @@
 //! Seats changed: by whom, and into what.
 
 use futures::future::join_all;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
-use crate::support::role_fixture::RoleFixture;
-use crate::support::role_fixture::user_id;
+use crate::support::role_fixture::{RoleFixture, user_id};
 
 async fn change(person: &HttpClient, seat: i64, body: Value) -> (u16, Value) {
     person

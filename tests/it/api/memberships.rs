@@ -1,14 +1,11 @@
 //! Seats: taken, left, taken again.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::backends::on_both;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{expect, id};
 use crate::support::http_response::refusal;
-use crate::support::role_fixture::RoleFixture;
-use crate::support::role_fixture::user_id;
+use crate::support::role_fixture::{RoleFixture, user_id};
 
 fn of_kind(roster: &Value, kind: &str) -> Vec<String> {
     let seats = roster["data"].as_array().unwrap().iter();

@@ -6,13 +6,9 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::api::admin::admin_role::AdminFixture;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
+use crate::support::backends::{TestBackend, on_both};
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
+use crate::support::http_client::{HttpClient, expect, http_client};
 use crate::support::http_response::Answer;
 use crate::support::poll;
 use crate::support::ws_client::WsClient;

@@ -3,19 +3,16 @@
 use std::collections::BTreeSet;
 
 use reqwest::Method;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::live::fixture::LiveFixture;
 use crate::support::api_contract;
 use crate::support::api_contract::document;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
+use crate::support::http_client::{expect, http_client};
 use crate::support::http_response::Answer;
-use crate::support::ws_client::WsClient;
-use crate::support::ws_client::type_of;
+use crate::support::ws_client::{WsClient, type_of};
 
 /// Every operation: its path, its method, and what the document says of it.
 fn operations() -> Vec<(&'static str, &'static str, &'static Value)> {

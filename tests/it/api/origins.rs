@@ -5,13 +5,9 @@ use serde_json::json;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::http_client;
+use crate::support::http_client::{HttpClient, http_client};
 use crate::support::http_response::Answer;
-use crate::support::raw_http::RawResponse;
-use crate::support::raw_http::UPGRADE;
-use crate::support::raw_http::exchange;
-use crate::support::raw_http::request;
+use crate::support::raw_http::{RawResponse, UPGRADE, exchange, request};
 
 const PUBLIC: &[(&str, &str)] = &[("TROUPE_PUBLIC_URL", "https://troupe.example")];
 

@@ -1,17 +1,13 @@
 //! Lists are bounded in bytes: a page stops before 2 MiB, and its cursor leads to the rest.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use troupe::conversations::pages::MAX_BYTES;
 use troupe::ids::ConversationId;
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 
 /// How many long messages a conversation has, and how long each is.
 const N_MESSAGES: i64 = 90;

@@ -1,15 +1,11 @@
 //! Presets: one's shelf, who may read them, and what a model is sent because of them.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::file_uploads::bring;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 use crate::support::test_space::TestSpace;

@@ -1,21 +1,14 @@
 //! The whole card of a character is for its owner and admins, and for people who share a space with
 //! it only when its owner shares it: a word in each field is looked for in every answer.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::app::OPEN_REGISTRATION;
-use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::file_uploads::fetch;
-use crate::support::file_uploads::import;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::file_uploads::{fetch, import};
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 use crate::support::poll;
 use crate::support::space_content::unpacked;

@@ -1,17 +1,13 @@
 //! What a model is told: a group of three with books of their own, an author's note at depth and a
 //! preset, in the three modes of their cards, as their runs have sent it.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::poll;
 
 const MODES: [&str; 3] = ["swap", "append", "append_disabled"];

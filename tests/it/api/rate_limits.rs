@@ -3,23 +3,13 @@
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::api::join::join_as_guest;
-use crate::api::join::join_path;
-use crate::api::join::not_found;
-use crate::api::join::uses;
+use crate::api::join::{join_as_guest, join_path, not_found, uses};
 use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
-use crate::support::http_client::id;
-use crate::support::http_client::token_of;
-use crate::support::http_response::Answer;
-use crate::support::http_response::refusal;
-use crate::support::role_fixture::RoleFixture;
-use crate::support::role_fixture::user_id;
+use crate::support::http_client::{HttpClient, expect, http_client, id, token_of};
+use crate::support::http_response::{Answer, refusal};
+use crate::support::role_fixture::{RoleFixture, user_id};
 
 on_both! {
     async fn a_name_similar_to_a_members_name_cannot_join(backend) {

@@ -1,19 +1,13 @@
 //! Signing in and out.
 
 use futures::future::join_all;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::app::OPEN_REGISTRATION;
-use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
-use crate::support::http_response::Answer;
-use crate::support::http_response::refusal;
+use crate::support::http_client::{HttpClient, expect, http_client};
+use crate::support::http_response::{Answer, refusal};
 
 const RIGHT: &str = "correct horse battery";
 

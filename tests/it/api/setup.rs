@@ -6,9 +6,7 @@ use serde_json::json;
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, root_of};
 use crate::support::http_response::refusal;
 
 on_both! {

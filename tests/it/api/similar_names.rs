@@ -1,18 +1,12 @@
 //! Names that people would take for another member's: refused on every path into a space.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::api::join::join_as_guest;
-use crate::api::join::join_path;
+use crate::api::join::{join_as_guest, join_path};
 use crate::support::backends::on_both;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::token_of;
+use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::http_response::refusal;
-use crate::support::role_fixture::RoleFixture;
-use crate::support::role_fixture::user_id;
+use crate::support::role_fixture::{RoleFixture, user_id};
 
 /// Look-alikes of the member's name: Cyrillic е, a zero-width space, another case.
 const OF_MEMBER: [&str; 3] = ["m\u{435}mber", "mem\u{200b}ber", "MEMBER"];

@@ -1,25 +1,16 @@
 //! A whole space as a file, out of one house and into another.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::app::OPEN_REGISTRATION;
-use crate::support::app::TestApp;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::file_uploads::bring;
-use crate::support::file_uploads::fetch;
-use crate::support::file_uploads::import;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::file_uploads::{bring, fetch, import};
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
-use crate::support::space_content::assets_in;
-use crate::support::space_content::create_full_space;
-use crate::support::space_content::unpacked;
-use crate::support::space_content::visible_content;
-use crate::support::space_content::with_file;
+use crate::support::space_content::{
+    assets_in, create_full_space, unpacked, visible_content, with_file,
+};
 
 const IMPORT: &str = "/api/spaces/import";
 

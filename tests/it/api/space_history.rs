@@ -3,30 +3,20 @@
 
 use std::collections::BTreeSet;
 
-use rand::RngExt;
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use serde_json::Value;
-use serde_json::json;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::database_facts::DatabaseFacts;
-use crate::support::database_facts::TextRow;
+use crate::support::database_facts::{DatabaseFacts, TextRow};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::file_uploads::bring;
-use crate::support::file_uploads::fetch;
-use crate::support::file_uploads::import;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::file_uploads::{bring, fetch, import};
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 use crate::support::poll;
-use crate::support::space_content::unpacked;
-use crate::support::space_content::with_file;
-use crate::support::space_content::without_files;
+use crate::support::space_content::{unpacked, with_file, without_files};
 
 const IMPORT: &str = "/api/spaces/import";
 

@@ -1,19 +1,14 @@
 //! Invitations of one person into a space: nobody becomes a member without consent, and the inviter
 //! learns nothing about ids.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
-use crate::support::role_fixture::RoleFixture;
-use crate::support::role_fixture::user_id;
-use crate::support::ws_client::WsClient;
-use crate::support::ws_client::type_of;
+use crate::support::role_fixture::{RoleFixture, user_id};
+use crate::support::ws_client::{WsClient, type_of};
 
 fn gone() -> (u16, String) {
     (410, "invite_expired".to_owned())

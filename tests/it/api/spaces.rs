@@ -1,15 +1,11 @@
 //! Spaces and their rules.
 
 use futures::future::join_all;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::backends::{TestBackend, on_both};
+use crate::support::http_client::{expect, id, root_of};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 

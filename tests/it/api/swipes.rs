@@ -1,14 +1,10 @@
 //! The texts of a message over HTTP: read, chosen, and written anew.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 
 /// A space in which Ada has greeted, with one other greeting in reserve.
 async fn greeted(ann: &HttpClient) -> (i64, i64) {

@@ -3,12 +3,9 @@
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::app::OPEN_REGISTRATION;
-use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
+use crate::support::backends::{TestBackend, on_both};
+use crate::support::http_client::{HttpClient, expect};
 use crate::support::http_response::refusal;
 use crate::support::v1_client::V1Client;
 

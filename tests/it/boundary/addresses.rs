@@ -1,23 +1,16 @@
 //! Limits per address: by the connection's own, unless a proxy that is trusted says for whom it
 //! asks.
 
-use troupe::accounts::socket_limit::CredentialId;
-use troupe::ids::SessionId;
-use troupe::ids::UserId;
-
 use reqwest::RequestBuilder;
 use serde_json::json;
+use troupe::accounts::socket_limit::CredentialId;
+use troupe::ids::{SessionId, UserId};
 
-use crate::support::app::OPEN_REGISTRATION;
-use crate::support::app::TestApp;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::TestBackend;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::http_client;
+use crate::support::http_client::{HttpClient, http_client};
 use crate::support::http_response::Answer;
-use crate::support::raw_http::RawResponse;
-use crate::support::raw_http::UPGRADE;
-use crate::support::raw_http::exchange;
-use crate::support::raw_http::request;
+use crate::support::raw_http::{RawResponse, UPGRADE, exchange, request};
 
 /// Headers by which a caller may claim to be somebody, or somewhere, else.
 const CLAIMS: [&str; 8] = [

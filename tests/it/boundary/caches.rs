@@ -3,8 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use super::space_isolation::EndpointFixture;
-use super::space_isolation::all_endpoints;
+use super::space_isolation::{EndpointFixture, all_endpoints};
 use crate::support::backends::TestBackend;
 use crate::support::http_client::http_client;
 use crate::support::http_response::Answer;

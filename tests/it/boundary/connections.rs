@@ -6,20 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpSocket;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use troupe::accounts::connections::Connections;
 
 use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::fresh_database;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::http_client;
+use crate::support::backends::{TestBackend, fresh_database};
+use crate::support::http_client::{HttpClient, http_client};
 use crate::support::poll;
 use crate::support::poll::DEADLINE;
 use crate::support::process::Server;

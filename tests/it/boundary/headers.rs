@@ -1,23 +1,16 @@
 //! What every answer wears, whatever it is, and what none may tell.
 
-use troupe::accounts::socket_limit::CredentialId;
-use troupe::ids::SessionId;
-use troupe::ids::UserId;
-
 use std::collections::BTreeSet;
 
 use reqwest::Method;
+use troupe::accounts::socket_limit::CredentialId;
+use troupe::ids::{SessionId, UserId};
 
-use super::space_isolation::EndpointFixture;
-use super::space_isolation::all_endpoints;
-use super::space_isolation::client_files;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use super::space_isolation::{EndpointFixture, all_endpoints, client_files};
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::http_client::http_client;
 use crate::support::http_response::Answer;
-use crate::support::raw_http::UPGRADE;
-use crate::support::raw_http::exchange;
-use crate::support::raw_http::request;
+use crate::support::raw_http::{UPGRADE, exchange, request};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; manifest-src 'self'; \

@@ -5,9 +5,7 @@ use serde_json::json;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::http_client::expect;
-use crate::support::raw_http::UPGRADE;
-use crate::support::raw_http::exchange;
-use crate::support::raw_http::request;
+use crate::support::raw_http::{UPGRADE, exchange, request};
 
 const FOREIGN: &str = "attacker.test";
 

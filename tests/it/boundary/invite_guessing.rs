@@ -1,16 +1,13 @@
 //! Guessing passwords, and what a session outlives.
 
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use reqwest::Method;
-use reqwest::RequestBuilder;
+use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::http_client::http_client;
 use crate::support::http_response::Answer;
 

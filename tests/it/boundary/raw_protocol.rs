@@ -2,8 +2,7 @@
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::raw_http::exchange;
-use crate::support::raw_http::request;
+use crate::support::raw_http::{exchange, request};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_with_two_lengths_is_no_request() {

@@ -2,9 +2,7 @@
 
 use reqwest::Method;
 
-use super::space_isolation::EndpointFixture;
-use super::space_isolation::all_endpoints;
-use super::space_isolation::client_files;
+use super::space_isolation::{EndpointFixture, all_endpoints, client_files};
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_response::Answer;

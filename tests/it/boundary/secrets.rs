@@ -2,21 +2,14 @@
 
 use serde_json::json;
 
-use crate::support::backends::fresh_database;
-use crate::support::backends::on_both;
+use crate::support::backends::{fresh_database, on_both};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, http_client, id, root_of};
 use crate::support::http_response::Answer;
 use crate::support::poll;
 use crate::support::process::Server;
-use crate::support::raw_http::UPGRADE;
-use crate::support::raw_http::exchange;
-use crate::support::raw_http::request;
+use crate::support::raw_http::{UPGRADE, exchange, request};
 
 const SERVER_SECRET: &str = "canary-of-the-server-0123456789";
 const ENVIRONMENT_KEY: &str = "sk-canary-of-the-environment";

@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use troupe::accounts::body_timeouts::BodyTimeouts;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{expect, id};
 use crate::support::poll::DEADLINE;
 use crate::support::v1_client::V1Client;
 

@@ -1,7 +1,6 @@
 //! A house in which every door leads to something, and the doors themselves.
 
-use reqwest::Method;
-use reqwest::RequestBuilder;
+use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 use troupe::http::endpoint::ApiEndpoint;
 use troupe::server::endpoints;
@@ -9,10 +8,7 @@ use troupe::server::endpoints;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, http_client, root_of};
 use crate::support::poll;
 
 /// A server at rest, with a row behind most of its doors.

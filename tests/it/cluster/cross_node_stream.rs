@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::nodes::Nodes;
-use crate::support::nodes::are_given;
-use crate::support::ws_client::WsClient;
-use crate::support::ws_client::connect_with_key;
+use crate::support::http_client::{HttpClient, expect};
+use crate::support::nodes::{Nodes, are_given};
+use crate::support::ws_client::{WsClient, connect_with_key};
 
 /// Sooner than any look at the database would bring it: those are seconds apart.
 const AT_ONCE: Duration = Duration::from_secs(3);

@@ -6,16 +6,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::invariants;
-use crate::support::nodes::Nodes;
-use crate::support::nodes::are_given;
-use crate::support::poll;
+use crate::support::nodes::{Nodes, are_given};
 use crate::support::postgres_proxy::PostgresProxy;
 use crate::support::redis::RedisServer;
 use crate::support::redis_proxy::ProxyFault;
-use crate::support::test_space::SHORT_LEASES;
-use crate::support::test_space::model_env;
+use crate::support::test_space::{SHORT_LEASES, model_env};
 use crate::support::ws_client::WsClient;
+use crate::support::{invariants, poll};
 
 /// So far behind a reader may be when Redis carries nothing.
 const AT_MOST_BEHIND: Duration = Duration::from_secs(10);

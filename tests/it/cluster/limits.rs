@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::support::nodes::Nodes;
-use crate::support::nodes::are_given;
+use crate::support::nodes::{Nodes, are_given};
 use crate::support::poll;
 
 const THREE: &[(&str, &str)] = &[("LIMIT_POSTS_PER_MINUTE", "3")];

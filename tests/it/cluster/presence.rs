@@ -1,10 +1,8 @@
 //! Who is there and who types, seen from another node.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::nodes::Nodes;
-use crate::support::nodes::are_given;
+use crate::support::nodes::{Nodes, are_given};
 use crate::support::ws_client::WsClient;
 
 fn n_present(frame: &Value) -> Option<usize> {

@@ -1,34 +1,25 @@
 //! Two nodes behind a real nginx, with the very configuration that the operator's page shows.
 
 use std::net::TcpListener;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
+use crate::support::backends::{TestBackend, TestDatabase, fresh_database};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::http_client;
-use crate::support::http_client::root_of;
-use crate::support::invariants;
+use crate::support::http_client::{HttpClient, http_client, root_of};
 use crate::support::nodes::are_given;
-use crate::support::poll;
 use crate::support::process::Server;
 use crate::support::redis::RedisServer;
-use crate::support::test_space::SHORT_LEASES;
-use crate::support::test_space::model_env;
+use crate::support::test_space::{SHORT_LEASES, model_env};
 use crate::support::ws_client::WsClient;
+use crate::support::{invariants, poll};
 
 const PAGE: &str = include_str!("../../../docs/operations.md");
 

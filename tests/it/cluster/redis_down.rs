@@ -2,10 +2,8 @@
 
 use serde_json::json;
 
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::nodes::Nodes;
-use crate::support::nodes::are_given;
+use crate::support::http_client::{HttpClient, expect};
+use crate::support::nodes::{Nodes, are_given};
 use crate::support::ws_client::WsClient;
 
 /// A member's socket at a node that Redis does not reach.

@@ -1,18 +1,17 @@
 //! What holds however many nodes a house has: its start, its answers to repeated posts, and what
 //! it says of itself.
 
-use serde_json::json;
 use std::sync::Arc;
+
+use serde_json::json;
 use troupe::app::App;
 use troupe::clock::Clock;
 
 use crate::support::app::settings;
-use crate::support::backends::TestBackend;
-use crate::support::backends::fresh_database;
+use crate::support::backends::{TestBackend, fresh_database};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::expect;
-use crate::support::nodes::Nodes;
-use crate::support::nodes::are_given;
+use crate::support::nodes::{Nodes, are_given};
 use crate::support::test_space::model_env;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

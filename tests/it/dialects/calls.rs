@@ -6,22 +6,13 @@ use serde_json::json;
 use troupe::llm::error::LlmError;
 use troupe::llm::outbound_client::OutboundClient;
 use troupe::llm::provider_options::ProviderOptions;
-use troupe::llm::registry::ProviderKind;
-use troupe::llm::registry::ProviderRegistry;
-use troupe::llm::registry::ProviderSpec;
+use troupe::llm::registry::{ProviderKind, ProviderRegistry, ProviderSpec};
 
-use super::kinds::ALL;
-use super::kinds::error_response;
-use super::kinds::provider;
-use super::kinds::recorded;
-use super::kinds::sends;
-use super::kinds::spec;
+use super::kinds::{ALL, error_response, provider, recorded, sends, spec};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;
-use crate::support::model_call::KEY;
-use crate::support::model_call::registry;
-use crate::support::model_call::request;
+use crate::support::model_call::{KEY, registry, request};
 use crate::support::test_resolver::TestResolver;
 use crate::support::trap_server::TrapServer;
 

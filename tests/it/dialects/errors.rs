@@ -4,25 +4,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use troupe::generation::call_limits::CallLimits;
-use troupe::generation::outcome::FailureCode;
-use troupe::generation::outcome::GenerationOutcome;
+use troupe::generation::outcome::{FailureCode, GenerationOutcome};
 use troupe::llm::registry::ProviderKind;
 
-use super::kinds::ALL;
-use super::kinds::call_model;
-use super::kinds::error_response;
-use super::kinds::keep_alive;
-use super::kinds::piece;
-use super::kinds::recorded;
-use super::kinds::sends;
-use super::kinds::stream;
+use super::kinds::{ALL, call_model, error_response, keep_alive, piece, recorded, sends, stream};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::model_call::SHORT_TIMEOUT;
-use crate::support::model_call::code;
-use crate::support::model_call::failure;
-use crate::support::model_call::patient_watches;
-use crate::support::model_call::text;
+use crate::support::model_call::{SHORT_TIMEOUT, code, failure, patient_watches, text};
 
 #[tokio::test]
 async fn a_rate_limited_call_waits_as_told_up_to_the_limit() {

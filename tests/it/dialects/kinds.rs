@@ -4,16 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use troupe::generation::call_limits::CallLimits;
 use troupe::generation::model_call::generate;
 use troupe::generation::outcome::GenerationOutcome;
 use troupe::generation::trim::ReplyTrimmer;
 use troupe::llm::provider::Provider;
-use troupe::llm::registry::ProviderKind;
-use troupe::llm::registry::ProviderSpec;
+use troupe::llm::registry::{ProviderKind, ProviderSpec};
 
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;

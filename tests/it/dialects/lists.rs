@@ -6,19 +6,12 @@ use serde_json::json;
 use troupe::llm::model_list;
 use troupe::llm::registry::ProviderKind;
 
-use super::kinds::ALL;
-use super::kinds::error_response;
-use super::kinds::provider;
-use super::kinds::recorded;
-use super::kinds::sends;
-use super::kinds::spec;
+use super::kinds::{ALL, error_response, provider, recorded, sends, spec};
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::model_call::KEY;
-use crate::support::model_call::registry;
+use crate::support::http_client::{expect, id};
+use crate::support::model_call::{KEY, registry};
 
 #[tokio::test]
 async fn every_kind_lists_its_models() {

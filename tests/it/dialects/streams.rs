@@ -1,23 +1,14 @@
 //! What comes back, piece by piece.
 
-use troupe::generation::outcome::FailureCode;
-use troupe::generation::outcome::GenerationOutcome;
+use troupe::generation::outcome::{FailureCode, GenerationOutcome};
 use troupe::generation::reasoning::Reasoning;
 use troupe::generation::usage::UsageTotal;
 use troupe::llm::delta::FinishReason;
 use troupe::llm::registry::ProviderKind;
 
-use super::kinds::ALL;
-use super::kinds::call_model;
-use super::kinds::piece;
-use super::kinds::recorded;
-use super::kinds::sends;
-use super::kinds::stream;
+use super::kinds::{ALL, call_model, piece, recorded, sends, stream};
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::model_call::code;
-use crate::support::model_call::failure;
-use crate::support::model_call::patient_watches;
-use crate::support::model_call::text;
+use crate::support::model_call::{code, failure, patient_watches, text};
 
 const USAGE: UsageTotal = UsageTotal {
     is_estimated: false,

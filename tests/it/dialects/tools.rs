@@ -1,31 +1,19 @@
 //! Tools, pictures and forms of answers, in every kind's words.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use troupe::generation::model_call::complete;
-use troupe::generation::outcome::CallEnd;
-use troupe::generation::outcome::ModelOutput;
+use troupe::generation::outcome::{CallEnd, ModelOutput};
 use troupe::generation::trim::ReplyTrimmer;
 use troupe::llm::delta::FinishReason;
 use troupe::llm::provider::Capability;
 use troupe::llm::registry::ProviderKind;
-use troupe::llm::request::Message;
-use troupe::llm::request::PromptRole;
-use troupe::llm::request::Request;
-use troupe::llm::tool::AnsweredCall;
-use troupe::llm::tool::Attachment;
-use troupe::llm::tool::OutputFormat;
-use troupe::llm::tool::OutputSchema;
-use troupe::llm::tool::Tool;
-use troupe::llm::tool::ToolCall;
-use troupe::llm::tool::ToolChoice;
+use troupe::llm::request::{Message, PromptRole, Request};
+use troupe::llm::tool::{
+    AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolChoice,
+};
 
-use super::kinds::ALL;
-use super::kinds::provider;
-use super::kinds::recorded;
-use super::kinds::sends;
-use super::kinds::stream;
+use super::kinds::{ALL, provider, recorded, sends, stream};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;

@@ -8,15 +8,10 @@ use troupe::generation::outcome::FailureCode;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;
-use crate::support::model_call::call_model;
-use crate::support::model_call::code;
-use crate::support::model_call::failure;
-use crate::support::model_call::patient_watches;
-use crate::support::model_call::registry;
-use crate::support::model_call::started_script;
-use crate::support::model_call::succeeded;
-use crate::support::model_call::succeeded_after_retry;
-use crate::support::model_call::text;
+use crate::support::model_call::{
+    call_model, code, failure, patient_watches, registry, started_script, succeeded,
+    succeeded_after_retry, text,
+};
 
 #[tokio::test]
 async fn transient_errors_are_survived_within_three_attempts() {

@@ -7,11 +7,9 @@ use troupe::generation::outcome::GenerationOutcome;
 
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::model_call::RunningCall;
-use crate::support::model_call::estimated;
-use crate::support::model_call::patient_watches;
-use crate::support::model_call::started_script;
-use crate::support::model_call::succeeded;
+use crate::support::model_call::{
+    RunningCall, estimated, patient_watches, started_script, succeeded,
+};
 
 #[tokio::test]
 async fn each_piece_is_forwarded_as_soon_as_it_is_there() {

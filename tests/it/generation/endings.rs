@@ -5,21 +5,15 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 use troupe::generation::call_limits::CallLimits;
-use troupe::generation::outcome::FailureCode;
-use troupe::generation::outcome::GenerationOutcome;
+use troupe::generation::outcome::{FailureCode, GenerationOutcome};
 use troupe::llm::delta::FinishReason;
 
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::model_call::SHORT_TIMEOUT;
-use crate::support::model_call::call_model;
-use crate::support::model_call::code;
-use crate::support::model_call::estimated;
-use crate::support::model_call::failure;
-use crate::support::model_call::patient_watches;
-use crate::support::model_call::started_script;
-use crate::support::model_call::succeeded;
-use crate::support::model_call::text;
+use crate::support::model_call::{
+    SHORT_TIMEOUT, call_model, code, estimated, failure, patient_watches, started_script,
+    succeeded, text,
+};
 
 #[tokio::test]
 async fn an_answer_comes_with_its_usage() {

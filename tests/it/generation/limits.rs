@@ -4,21 +4,15 @@ use std::time::Duration;
 
 use serde_json::json;
 use troupe::generation::call_limits::CallLimits;
-use troupe::generation::outcome::FailureCode;
-use troupe::generation::outcome::GenerationOutcome;
+use troupe::generation::outcome::{FailureCode, GenerationOutcome};
 use troupe::llm::delta::FinishReason;
 
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::model_call::SHORT_TIMEOUT;
-use crate::support::model_call::call_model;
-use crate::support::model_call::code;
-use crate::support::model_call::failure;
-use crate::support::model_call::patient_watches;
-use crate::support::model_call::started_script;
-use crate::support::model_call::succeeded;
-use crate::support::model_call::succeeded_after_retry;
-use crate::support::model_call::text;
+use crate::support::model_call::{
+    SHORT_TIMEOUT, call_model, code, failure, patient_watches, started_script, succeeded,
+    succeeded_after_retry, text,
+};
 
 #[tokio::test]
 async fn without_a_chunk_it_is_tried_once_more_and_then_given_up() {

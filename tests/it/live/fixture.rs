@@ -1,28 +1,19 @@
 //! Two people and a conversation, on a server whose runs are played by the test.
 
-use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
-use crate::support::ws_client::WsClient;
 use reqwest::Method;
 use serde::Serialize;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use troupe::app::App;
-use troupe::ids::ConversationId;
-use troupe::ids::MembershipId;
-use troupe::ids::RunId;
-use troupe::ids::SpaceId;
-use troupe::ids::UserId;
-use troupe::realtime::event::Envelope;
-use troupe::realtime::event::Event;
-use troupe::realtime::event::StreamBoundary;
+use troupe::ids::{ConversationId, MembershipId, RunId, SpaceId, UserId};
+use troupe::realtime::event::{Envelope, Event, StreamBoundary};
 use troupe::realtime::topic::Topic;
 use troupe::runs::events::TypingStart;
 use troupe::runs::run::RunKind;
+
+use crate::support::app::TestApp;
+use crate::support::backends::TestBackend;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
+use crate::support::ws_client::WsClient;
 
 /// Ann made the space, Bob is a member of it.
 pub struct LiveFixture {

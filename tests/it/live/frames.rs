@@ -1,21 +1,15 @@
 //! Frames: what a client may send, how much of it, and what it is answered.
 
-use crate::live::fixture::LiveFixture;
-use crate::live::fixture::code;
-use crate::support::ws_client::Socket;
-use crate::support::ws_client::WsClient;
-use crate::support::ws_client::connect;
-use futures::SinkExt;
-use futures::StreamExt;
-use serde_json::Value;
-use serde_json::json;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::Data;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::OpCode;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
+
+use crate::live::fixture::{LiveFixture, code};
+use crate::support::ws_client::{Socket, WsClient, connect};
 
 async fn answer(socket: &mut Socket) -> Value {
     match socket.next().await {

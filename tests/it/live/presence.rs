@@ -1,14 +1,12 @@
 //! What one hears of people: who is here, who types, and what is for one person alone.
 
-use crate::live::fixture::LiveFixture;
-use crate::live::fixture::Note;
-use crate::live::fixture::code;
-use crate::support::http_client::expect;
-use crate::support::ws_client::WsClient;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use troupe::realtime::event::Envelope;
 use troupe::realtime::topic::Topic;
+
+use crate::live::fixture::{LiveFixture, Note, code};
+use crate::support::http_client::expect;
+use crate::support::ws_client::WsClient;
 
 #[tokio::test]
 async fn typing_is_shown_to_others_until_it_expires() {

@@ -1,18 +1,16 @@
 //! Who hears a conversation, and subscribes it once more in vain: a trouble that passes takes
 //! nothing away, a refusal for good does.
 
-use crate::live::fixture::LiveFixture;
-use crate::live::fixture::Note;
-use crate::live::fixture::code;
+use serde_json::{Value, json};
+use troupe::realtime::event::Envelope;
+use troupe::realtime::topic::Topic;
+
+use crate::live::fixture::{LiveFixture, Note, code};
 use crate::support::backends::TestBackend;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::expect;
 use crate::support::poll;
 use crate::support::ws_client::WsClient;
-use serde_json::Value;
-use serde_json::json;
-use troupe::realtime::event::Envelope;
-use troupe::realtime::topic::Topic;
 
 fn publish_text(stage: &LiveFixture, text: &str) {
     stage.publish(&Note { text: text.into() });

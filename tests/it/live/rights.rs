@@ -1,23 +1,15 @@
 //! Rights end at once, on open sockets too.
 
-use crate::live::fixture::LiveFixture;
-use crate::live::fixture::Note;
-use crate::live::fixture::code;
-use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::token_of;
-use crate::support::ws_client::WsClient;
-use crate::support::ws_client::connect;
-use futures::SinkExt;
-use futures::StreamExt;
-use serde_json::Value;
-use serde_json::json;
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use troupe::realtime::event::Envelope;
-use troupe::realtime::event::SocketControl;
+use troupe::realtime::event::{Envelope, SocketControl};
+
+use crate::live::fixture::{LiveFixture, Note, code};
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::{HttpClient, expect, id, token_of};
+use crate::support::ws_client::{WsClient, connect};
 
 #[tokio::test]
 async fn a_removed_member_receives_no_more_events() {

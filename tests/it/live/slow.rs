@@ -1,16 +1,13 @@
 //! A reader that stops reading costs the server a bounded amount, and nobody else anything.
 
-use crate::live::fixture::LiveFixture;
-use crate::live::fixture::Note;
-use crate::support::ws_client::Socket;
-use crate::support::ws_client::WsClient;
-use crate::support::ws_client::connect;
-use futures::SinkExt;
-use futures::StreamExt;
-use serde_json::Value;
-use serde_json::json;
 use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
+
+use crate::live::fixture::{LiveFixture, Note};
+use crate::support::ws_client::{Socket, WsClient, connect};
 
 /// What the server writes until its kernel and ours hold no more is some mebibytes.
 const FLOOD: usize = 600;

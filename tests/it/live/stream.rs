@@ -1,16 +1,14 @@
 //! Real runs, met at any moment: whoever comes late knows in the end what everyone knows.
 
-use crate::live::fixture::LiveFixture;
-use crate::live::fixture::Note;
+use serde_json::{Value, json};
+
+use crate::live::fixture::{LiveFixture, Note};
 use crate::support::event_invariants;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::expect;
-use crate::support::timeline_model::Then;
-use crate::support::timeline_model::Timeline;
+use crate::support::timeline_model::{Then, Timeline};
 use crate::support::ws_client::WsClient;
-use serde_json::Value;
-use serde_json::json;
 
 const REPLY: &str = "Once upon a time 😀 there was a castle, and in it lived a very old parrot.";
 

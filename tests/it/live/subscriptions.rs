@@ -1,18 +1,14 @@
 //! What one hears: snapshots, events in order, streams, spaces.
 
-use crate::live::fixture::LiveFixture;
-use crate::live::fixture::Note;
-use crate::live::fixture::code;
-use crate::live::fixture::register;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::poll;
-use crate::support::ws_client::WsClient;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use troupe::ids::ConversationId;
 use troupe::realtime::event::Envelope;
 use troupe::realtime::topic::Topic;
+
+use crate::live::fixture::{LiveFixture, Note, code, register};
+use crate::support::http_client::{expect, id};
+use crate::support::poll;
+use crate::support::ws_client::WsClient;
 
 fn texts(snapshot: &Value) -> Vec<&str> {
     let messages = snapshot["messages"].as_array().unwrap();

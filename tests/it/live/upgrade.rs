@@ -1,16 +1,15 @@
 //! The upgrade: who is let in, and how many. From where: see `api/origins.rs`.
 
+use serde_json::{Value, json};
+use tokio_tungstenite::connect_async;
+use tokio_tungstenite::tungstenite::Error;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
+
 use crate::live::fixture::LiveFixture;
 use crate::support::http_client::expect;
 use crate::support::poll;
 use crate::support::ws_client::connect;
-use serde_json::Value;
-use serde_json::json;
-use tokio_tungstenite::connect_async;
-use tokio_tungstenite::tungstenite::Error;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::http::HeaderName;
-use tokio_tungstenite::tungstenite::http::HeaderValue;
 
 /// The status of an upgrade with these headers, and the code of its error.
 async fn upgrade(base: &str, headers: &[(&str, &str)]) -> (u16, Option<String>) {

@@ -2,8 +2,7 @@
 //! further writes. The file itself is left as it was found.
 
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 

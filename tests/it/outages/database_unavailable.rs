@@ -1,12 +1,10 @@
 //! B4: PostgreSQL is away for longer than a heart may be silent, and comes back.
 
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
+use crate::support::backends::{TestBackend, TestDatabase};
 use crate::support::http_client::http_client;
 use crate::support::http_response::Answer;
 use crate::support::poll;

@@ -1,24 +1,18 @@
 //! A COMMIT fails inside the database: what is acknowledged afterwards is stored.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI32;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI32, Ordering};
 
-use sea_orm::ConnectionTrait;
-use sea_orm::DatabaseTransaction;
-use sea_orm::DbErr;
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
 use serde_json::json;
 use troupe::db::connect::Db;
 
-use crate::support::acknowledged_writes::AcknowledgedWrites;
-use crate::support::acknowledged_writes::Writer;
+use crate::support::acknowledged_writes::{AcknowledgedWrites, Writer};
 use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, root_of};
 use crate::support::poll;
 use crate::support::test_space::model_env;
 

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::acknowledged_writes::AcknowledgedWrites;
-use crate::support::acknowledged_writes::Writer;
+use crate::support::acknowledged_writes::{AcknowledgedWrites, Writer};
 use crate::support::backends::TestDatabase;
 use crate::support::poll;
 use crate::support::small_disk::SmallDisk;

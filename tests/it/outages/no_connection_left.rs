@@ -1,20 +1,17 @@
 //! B6: strangers hold every connection that PostgreSQL gives, and the server has none at all.
 
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tokio::task::JoinHandle;
+use tokio_tungstenite::tungstenite::Error;
 
-use crate::outages::database_unavailable::STALE;
-use crate::outages::database_unavailable::is_told_to_come_again;
-use crate::outages::database_unavailable::post_until_accepted;
-use crate::outages::database_unavailable::posts;
-use crate::outages::database_unavailable::said_by_people;
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
+use crate::outages::database_unavailable::{
+    STALE, is_told_to_come_again, post_until_accepted, posts, said_by_people,
+};
+use crate::support::backends::{TestBackend, TestDatabase};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::http_client;
 use crate::support::http_response::Answer;
@@ -22,7 +19,6 @@ use crate::support::poll;
 use crate::support::test_postgres::Postgres;
 use crate::support::test_space::TestSpace;
 use crate::support::ws_client::connect;
-use tokio_tungstenite::tungstenite::Error;
 
 /// So few, and none kept for administrators: the server comes as one.
 const FEW: &str = "max_connections = 16\nsuperuser_reserved_connections = 0";

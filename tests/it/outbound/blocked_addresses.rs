@@ -2,28 +2,19 @@
 
 use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::Set;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use troupe::app::App;
 use troupe::clock::Clock;
 use troupe::ids::ProviderId;
 use troupe::providers::provider;
 use troupe::server::check;
 
-use super::addresses::NAMES;
-use super::addresses::base_urls;
-use super::addresses::is_a_name;
-use crate::support::app::TestApp;
-use crate::support::app::settings;
-use crate::support::backends::TestBackend;
-use crate::support::backends::fresh_database;
-use crate::support::backends::on_both;
+use super::addresses::{NAMES, base_urls, is_a_name};
+use crate::support::app::{TestApp, settings};
+use crate::support::backends::{TestBackend, fresh_database, on_both};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 use crate::support::poll;
 use crate::support::test_resolver::TestResolver;

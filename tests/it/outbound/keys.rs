@@ -3,13 +3,10 @@
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
 
 const PLANTED: &str = "sk-planted-0123456789";

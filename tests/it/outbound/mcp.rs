@@ -2,21 +2,16 @@
 
 use std::sync::Arc;
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use troupe::ids::UserId;
-use troupe::llm::outbound_client::OutboundClient;
-use troupe::llm::outbound_client::SystemResolver;
+use troupe::llm::outbound_client::{OutboundClient, SystemResolver};
 use troupe::tools::mcp::content;
 use troupe::tools::mcp::message::McpError;
-use troupe::tools::mcp::server::Credentials;
-use troupe::tools::mcp::server::McpServer;
+use troupe::tools::mcp::server::{Credentials, McpServer};
 use troupe::tools::mcp::session::McpSession;
 use troupe::tools::mcp::tool_cache::McpToolCache;
 
-use crate::support::fake_mcp_server::FakeMcpServer;
-use crate::support::fake_mcp_server::tool;
+use crate::support::fake_mcp_server::{FakeMcpServer, tool};
 
 fn egress(allow_private: bool) -> OutboundClient {
     OutboundClient::new(Arc::new(SystemResolver), allow_private).unwrap()

@@ -3,22 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::Value;
-use serde_json::json;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::address_fields;
-use super::addresses::NAMES;
-use super::addresses::base_urls;
-use super::member_calls::MemberCalls;
-use super::member_calls::V1_FIELDS;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use super::addresses::{NAMES, base_urls};
+use super::member_calls::{MemberCalls, V1_FIELDS};
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::poll;
 use crate::support::trap_server::TrapServer;
 

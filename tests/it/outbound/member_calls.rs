@@ -1,23 +1,18 @@
 //! A member who names addresses wherever one can be named, by a browser's calls and by a key.
 
 use reqwest::Method;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::member_addresses::tool_servers;
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::poll;
 use crate::support::test_resolver::TestResolver;
 use crate::support::v1_client::V1Client;
-use crate::support::ws_client::WsClient;
-use crate::support::ws_client::connect_with_key;
+use crate::support::ws_client::{WsClient, connect_with_key};
 
 /// The fields under `/v1` that take an address.
 pub const V1_FIELDS: [&str; 3] = ["file_url", "image_url", "server_url"];

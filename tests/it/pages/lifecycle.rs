@@ -5,16 +5,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use troupe::runs::queue;
+use sea_orm::{DbErr, EntityTrait};
 use troupe::runs::queue::RunEnd;
-use troupe::runs::run;
 use troupe::runs::run::RunStatus;
+use troupe::runs::{queue, run};
 
 use crate::support::backends::on_both;
-use crate::support::queue_fixture::QueueFixture;
-use crate::support::queue_fixture::run_error;
+use crate::support::queue_fixture::{QueueFixture, run_error};
 
 /// From one state to another, and by which statement.
 type Edge = (String, String, String);

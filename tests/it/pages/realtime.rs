@@ -1,7 +1,6 @@
 //! `docs/realtime.md` tells of every frame with all its keys, and of no other.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 

@@ -1,15 +1,13 @@
 //! One space with everything in it that a door can name, and the ids of it all.
 
-use crate::rights::roles::Role;
-use crate::rights::roles::RoleClients;
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::rights::roles::{Role, RoleClients};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::file_uploads;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::token_of;
-use serde_json::Value;
-use serde_json::json;
-use std::collections::HashMap;
+use crate::support::http_client::{HttpClient, expect, token_of};
 
 /// The ids of one stage, by the names that the document has for path parameters. A name may be
 /// made more exact: `membership_id:own`, `message_id:ai`.

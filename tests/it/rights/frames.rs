@@ -1,15 +1,12 @@
 //! The same for the frames of the socket.
 
+use serde_json::{Value, json};
+
 use crate::rights::fixture;
-use crate::rights::roles::Role;
-use crate::rights::roles::RoleClients;
-use crate::support::app::OPEN_REGISTRATION;
-use crate::support::app::TestApp;
+use crate::rights::roles::{Role, RoleClients};
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::on_both;
-use crate::support::ws_client::WsClient;
-use crate::support::ws_client::connect;
-use serde_json::Value;
-use serde_json::json;
+use crate::support::ws_client::{WsClient, connect};
 
 /// What a frame is answered with: `ok`, or a code.
 fn word(answer: &Value) -> String {

@@ -1,21 +1,18 @@
 //! Every cell of the grid is tried.
 
-use crate::rights::fixture;
-use crate::rights::fixture::Ids;
-use crate::rights::roles::Role;
-use crate::rights::roles::RoleClients;
-use crate::rights::table::Row;
-use crate::rights::table::Setup;
-use crate::rights::table::rows;
-use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
-use crate::support::database_facts::DatabaseFacts;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
+use std::collections::BTreeSet;
+
 use reqwest::Method;
 use serde_json::Value;
-use std::collections::BTreeSet;
+
+use crate::rights::fixture;
+use crate::rights::fixture::Ids;
+use crate::rights::roles::{Role, RoleClients};
+use crate::rights::table::{Row, Setup, rows};
+use crate::support::app::TestApp;
+use crate::support::backends::{TestBackend, on_both};
+use crate::support::database_facts::DatabaseFacts;
+use crate::support::http_client::{HttpClient, expect};
 
 /// Nobody works, so what is queued stays queued; no limit cuts the grid short.
 const SETTINGS: &[(&str, &str)] = &[

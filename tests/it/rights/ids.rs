@@ -1,16 +1,15 @@
 //! What stands in a path in place of an id: only digits are one, and for a run only a UUID.
 
+use reqwest::Method;
+use serde_json::Value;
+
 use crate::rights::fixture;
 use crate::rights::fixture::Ids;
-use crate::rights::roles::Role;
-use crate::rights::roles::RoleClients;
-use crate::rights::table::Row;
-use crate::rights::table::rows;
+use crate::rights::roles::{Role, RoleClients};
+use crate::rights::table::{Row, rows};
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use reqwest::Method;
-use serde_json::Value;
 
 /// No worker runs and no limit ends the test early.
 const SETTINGS: &[(&str, &str)] = &[

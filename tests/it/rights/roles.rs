@@ -1,8 +1,9 @@
 //! Everybody there is, as far as rights go.
 
+use serde_json::Value;
+
 use crate::support::app::TestApp;
 use crate::support::http_client::HttpClient;
-use serde_json::Value;
 
 /// How somebody stands to the space of a stage, in the order of the table's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

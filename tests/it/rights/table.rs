@@ -3,12 +3,11 @@
 //! The columns are those of [`Who::ALL`]. How to add a door: one row for each case in which another
 //! set of people may pass; the statuses are those of a call that is right in everything else.
 
+use serde_json::{Value, json};
+
 use crate::rights::fixture::Ids;
 use crate::rights::roles::Role;
-use crate::rights::table_lore;
-use crate::rights::table_spaces;
-use serde_json::Value;
-use serde_json::json;
+use crate::rights::{table_lore, table_spaces};
 
 /// One door in one case.
 pub struct Row {

@@ -1,11 +1,8 @@
 //! The rows of the grid that are about lorebooks and where they take part.
 
-use crate::rights::table::Row;
-use crate::rights::table::inside;
-use crate::rights::table::managers;
-use crate::rights::table::owners;
-use crate::rights::table::signed_in;
 use serde_json::json;
+
+use crate::rights::table::{Row, inside, managers, owners, signed_in};
 
 /// Whose book it is, and the admin; for all others it is not there.
 const fn whose(status: u16) -> [u16; 9] {

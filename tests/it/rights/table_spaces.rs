@@ -1,16 +1,11 @@
 //! The rows of the grid that are about a space and what is in it.
 
-use crate::rights::roles::Role;
-use crate::rights::table::Row;
-use crate::rights::table::Setup;
-use crate::rights::table::inside;
-use crate::rights::table::managers;
-use crate::rights::table::open;
-use crate::rights::table::owners;
-use crate::rights::table::players;
-use crate::rights::table::seated;
-use crate::rights::table::signed_in;
 use serde_json::json;
+
+use crate::rights::roles::Role;
+use crate::rights::table::{
+    Row, Setup, inside, managers, open, owners, players, seated, signed_in,
+};
 
 pub fn spaces() -> Vec<Row> {
     vec![

@@ -1,14 +1,10 @@
 //! Runs that wait for a tool approval: they return their permits, and take them again in order.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::fake_provider::script::ResponseScript;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{expect, id, root_of};
 use crate::support::poll;
 use crate::support::test_space::TestSpace;
 

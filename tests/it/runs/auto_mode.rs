@@ -3,17 +3,14 @@
 
 use serde_json::Value;
 use troupe::runs::recovery::RecoveryReport;
-use troupe::runs::run::RunKind;
-use troupe::runs::run::RunStatus;
+use troupe::runs::run::{RunKind, RunStatus};
 use troupe::runs::state::ConversationState;
 use troupe::spaces::space::RepliesPerTurn;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::engine_test_builder::EngineTestBuilder;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 
 const DELAY_MS: i64 = 5_000;
 const TURNS: i64 = 3;

@@ -1,28 +1,18 @@
 //! Branches: what is cloned, that nothing else changes, and who must wait.
 
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use troupe::conversations::conversation;
-use troupe::conversations::message;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use troupe::conversations::message::Visibility;
-use troupe::conversations::read_mark;
-use troupe::conversations::swipe;
-use troupe::ids::ConversationId;
-use troupe::ids::UserId;
+use troupe::conversations::{conversation, message, read_mark, swipe};
+use troupe::ids::{ConversationId, UserId};
 use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
 use troupe::runs::message_versions::RegenerateResult;
-use troupe::runs::run::RunKind;
-use troupe::runs::run::RunStatus;
+use troupe::runs::run::{RunKind, RunStatus};
 use troupe::runs::state::ConversationState;
 use troupe::spaces::space::ReplyOrder;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
-use crate::support::engine_test::EngineTest;
-use crate::support::engine_test::edit_of;
+use crate::support::backends::{TestBackend, on_both};
+use crate::support::engine_test::{EngineTest, edit_of};
 use crate::support::fake_provider::script::ResponseScript;
 
 /// Eve has said "Hi.", Ada "Hello.", Eve "And?", Ada "Well."

@@ -4,8 +4,7 @@
 
 use std::time::Instant;
 
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
+use sea_orm::{ConnectionTrait, DbErr};
 use troupe::conversations::message;
 
 use crate::support::backends::TestBackend;

@@ -12,14 +12,10 @@ use troupe::runs::run::RunStatus;
 use troupe::runs::services::RunSettings;
 
 use crate::support::backends::TestBackend;
-use crate::support::engine_test::EngineTest;
-use crate::support::engine_test::TestUser;
-use crate::support::engine_test_builder::connect;
-use crate::support::engine_test_builder::start_node;
-use crate::support::poll;
-use crate::support::postgres_proxy::CutPoint;
-use crate::support::postgres_proxy::PostgresProxy;
-use crate::support::transitions;
+use crate::support::engine_test::{EngineTest, TestUser};
+use crate::support::engine_test_builder::{connect, start_node};
+use crate::support::postgres_proxy::{CutPoint, PostgresProxy};
+use crate::support::{poll, transitions};
 
 fn is_passing(error: &EngineError) -> bool {
     matches!(error, EngineError::Database(it) if backend::is_transient(it))

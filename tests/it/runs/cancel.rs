@@ -6,12 +6,10 @@ use troupe::prompt::sent_prompt;
 use troupe::rounds::round;
 use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
-use troupe::runs::run::RunCancelReason;
-use troupe::runs::run::RunStatus;
+use troupe::runs::run::{RunCancelReason, RunStatus};
 use troupe::runs::state::ConversationState;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::HoldPoint;
 

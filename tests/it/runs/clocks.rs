@@ -8,19 +8,15 @@ use troupe::realtime::hub::Hub;
 use troupe::runs::engine::RunEngine;
 use troupe::runs::recovery::RecoveryReport;
 use troupe::runs::run;
-use troupe::runs::run::RunReason;
-use troupe::runs::run::RunStatus;
+use troupe::runs::run::{RunReason, RunStatus};
 use troupe::runs::services::RunSettings;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
-use crate::support::engine_test_builder::connect;
-use crate::support::engine_test_builder::start_node;
-use crate::support::fake_postgres_clock;
+use crate::support::engine_test_builder::{connect, start_node};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::postgres_proxy::PostgresProxy;
-use crate::support::transitions;
+use crate::support::{fake_postgres_clock, transitions};
 
 const HOURS: i64 = 2 * 3_600_000;
 

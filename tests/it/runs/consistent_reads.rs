@@ -1,23 +1,18 @@
 //! An answer shows one state: what one commit left, whatever happens while it is read.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::Value;
-use serde_json::json;
+use sea_orm::{DbErr, EntityTrait};
+use serde_json::{Value, json};
+use troupe::conversations::conversation;
 use troupe::db::connect::Db;
+use troupe::ids::ConversationId;
 use troupe::rounds::round;
 use troupe::runs::state::ConversationState;
 use troupe::spaces::space::InputPolicy;
 
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use troupe::conversations::conversation;
-use troupe::ids::ConversationId;
-
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::http_client::id;
 use crate::support::test_space::TestSpace;

@@ -1,27 +1,22 @@
 //! Copilot through the whole engine: the AI speaks as a human, so often as it was told and no oftener.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use troupe::conversations::message::MessageRole;
 use troupe::ids::UserId;
 use troupe::realtime::topic::Topic;
 use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
-use troupe::runs::run::RunReason;
-use troupe::runs::run::RunStatus;
+use troupe::runs::run::{RunReason, RunStatus};
 use troupe::runs::state::ConversationState;
 use troupe::spaces::membership;
 use troupe::spaces::membership::CopilotMode;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::event_recorder::EventRecorder;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
-use crate::support::poll;
-use crate::support::transitions;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
+use crate::support::{poll, transitions};
 
 impl EngineTest {
     /// Eve's seat says that the copilot is on here; the schedule is not told.

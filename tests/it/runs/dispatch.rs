@@ -2,21 +2,16 @@
 
 use sea_orm::EntityTrait;
 use troupe::clock::Timestamp;
-use troupe::ids::RunId;
-use troupe::ids::SpaceId;
+use troupe::ids::{RunId, SpaceId};
 use troupe::llm::registry::ProviderKind;
 use troupe::llm::secret::Secret;
 use troupe::providers::provider;
-use troupe::runs::due_runs;
-use troupe::runs::run;
 use troupe::runs::run::RunStatus;
-use troupe::runs::scheduler;
+use troupe::runs::{due_runs, run, scheduler};
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
-use crate::support::model_call;
-use crate::support::transitions;
+use crate::support::{model_call, transitions};
 
 /// A room where nothing works yet, whose database writes down every move of a run.
 async fn room(backend: TestBackend, n_places: usize) -> EngineTest {

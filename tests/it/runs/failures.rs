@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use troupe::rounds::round;
-use troupe::runs::run::RunReason;
-use troupe::runs::run::RunStatus;
+use troupe::runs::run::{RunReason, RunStatus};
 use troupe::runs::services::RunSettings;
 use troupe::runs::state::ConversationState;
 use troupe::spaces::space;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fixtures;

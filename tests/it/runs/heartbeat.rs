@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use troupe::runs::run::RunStatus;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::HoldPoint;
 

@@ -1,21 +1,16 @@
 //! Background jobs: what they make is whole or not there, and it is continued when its node is gone.
 
 use sea_orm::EntityTrait;
-use troupe::conversations::conversation;
-use troupe::conversations::job;
 use troupe::conversations::job::JobStatus;
-use troupe::conversations::message;
-use troupe::ids::ConversationId;
-use troupe::ids::UserId;
+use troupe::conversations::{conversation, job, message};
+use troupe::ids::{ConversationId, UserId};
 use troupe::runs::command::CommandError;
 use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
-use troupe::runs::message_versions::BranchRequest;
-use troupe::runs::message_versions::BranchResult;
+use troupe::runs::message_versions::{BranchRequest, BranchResult};
 use troupe::spaces::membership;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 

@@ -1,21 +1,15 @@
 //! In a group a regenerate may mean the whole turn: what followed the human's message goes, and it
 //! is answered again.
 
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use troupe::conversations::message;
 use troupe::conversations::message::Visibility;
-use troupe::ids::ConversationId;
-use troupe::ids::MessageId;
+use troupe::ids::{ConversationId, MessageId};
 use troupe::runs::message_versions::RegenerateResult;
-use troupe::runs::run::RunKind;
-use troupe::runs::run::RunReason;
+use troupe::runs::run::{RunKind, RunReason};
 use troupe::spaces::space::GroupRegenerateMode;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 

@@ -1,20 +1,15 @@
 //! What a turn leaves behind beside its text: what macros set, and what was sent.
 
+use sea_orm::{EntityTrait, PaginatorTrait};
 use serde_json::json;
 use troupe::conversations::conversation;
 use troupe::prompt::blocks::BlockKind;
-use troupe::prompt::run_prompt;
-use troupe::prompt::sent_prompt;
-use troupe::prompt::space_variable;
+use troupe::prompt::{run_prompt, sent_prompt, space_variable};
 use troupe::runs::conversation_start::NewConversation;
 use troupe::runs::preparation;
 use troupe::runs::run::RunStatus;
 
-use sea_orm::EntityTrait;
-use sea_orm::PaginatorTrait;
-
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fixtures;

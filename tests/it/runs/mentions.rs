@@ -6,22 +6,16 @@ use troupe::rounds::slot;
 use troupe::runs::run::RunKind;
 use troupe::runs::state;
 use troupe::spaces::membership;
-use troupe::spaces::space::Model as Space;
-use troupe::spaces::space::RepliesPerTurn;
-use troupe::spaces::space::ReplyOrder;
+use troupe::spaces::space::{Model as Space, RepliesPerTurn, ReplyOrder};
 use troupe::speakers::seeded_random::SeededRandom;
-use troupe::speakers::selection::Candidate;
-use troupe::speakers::selection::SelectionInput;
-use troupe::speakers::selection::SpeakerChoice;
+use troupe::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
 use troupe::speakers::selector;
 use troupe::speakers::selector::SelectionTrigger;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::engine_test_builder::EngineTestBuilder;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 
 /// A delay that no test waits for.
 const DELAY_MS: i64 = 5_000;

@@ -6,11 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 use troupe::spaces::space::InputPolicy;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::fixtures;
 
 const POSTED: [&str; 3] = ["message_created", "run_queued", "queue_updated"];

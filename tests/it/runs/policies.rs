@@ -8,13 +8,10 @@ use troupe::runs::error::EngineError;
 use troupe::runs::run::RunStatus;
 use troupe::runs::state::ConversationState;
 use troupe::spaces::space;
-use troupe::spaces::space::InputPolicy;
-use troupe::spaces::space::ReplyOrder;
+use troupe::spaces::space::{InputPolicy, ReplyOrder};
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
-use crate::support::engine_test::EngineTest;
-use crate::support::engine_test::edit_of;
+use crate::support::backends::{TestBackend, on_both};
+use crate::support::engine_test::{EngineTest, edit_of};
 use crate::support::fake_provider::script::ResponseScript;
 
 /// A room in which Ada is writing "One two three.", held after the first word.

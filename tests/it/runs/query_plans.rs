@@ -1,32 +1,18 @@
 //! What is asked often reads no row that grows with the past: each question names its index, on both
 //! databases, over a history of some thousand rows.
 
-use sea_orm::ConnectionTrait;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
+use sea_orm::{ConnectionTrait, QueryOrder, QuerySelect};
 use troupe::accounts::session;
-use troupe::conversations::newest_messages;
-use troupe::conversations::pages;
-use troupe::conversations::timeline;
 use troupe::conversations::timeline::TimelinePage;
-use troupe::ids::ConversationId;
-use troupe::ids::SpaceId;
-use troupe::ids::UserId;
-use troupe::runs::due_runs;
-use troupe::runs::history;
+use troupe::conversations::{newest_messages, pages, timeline};
+use troupe::ids::{ConversationId, SpaceId, UserId};
 use troupe::runs::history::RunQuery;
-use troupe::runs::queue;
 use troupe::runs::queue::StaleAfter;
-use troupe::runs::recovery;
-use troupe::runs::run;
 use troupe::runs::run::RunStatus;
-use troupe::runs::step_marks;
-use troupe::runs::tool_approval;
-use troupe::spaces::guest_cleanup;
-use troupe::spaces::membership;
+use troupe::runs::{due_runs, history, queue, recovery, run, step_marks, tool_approval};
+use troupe::spaces::{guest_cleanup, membership};
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::explaining_connection::ExplainingConnection;
 

@@ -1,9 +1,7 @@
 //! Races through the whole engine: posts, stops and commits at once, on one node and on several.
 
 use futures::future::join_all;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
 use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
@@ -12,10 +10,8 @@ use troupe::spaces::space::InputPolicy;
 
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
-use crate::support::poll;
-use crate::support::transitions;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
+use crate::support::{poll, transitions};
 
 on_both! {
     async fn a_stop_and_a_commit_at_once_leave_one_truth(backend) {

@@ -1,24 +1,19 @@
 //! What a dead node left behind is healed once, by whoever looks first, and a node that comes back
 //! to life can add nothing.
 
-use sea_orm::ActiveModelTrait;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
+use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
 use troupe::clock::Clock;
 use troupe::db::connect::Backend;
 use troupe::ids::RoundId;
 use troupe::rounds::round;
 use troupe::runs::recovery::RecoveryReport;
 use troupe::runs::run;
-use troupe::runs::run::RunReason;
-use troupe::runs::run::RunStatus;
+use troupe::runs::run::{RunReason, RunStatus};
 use troupe::runs::state::ConversationState;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 
 /// One run was failed, and its turn planned again.
 const RECOVERED: RecoveryReport = RecoveryReport {

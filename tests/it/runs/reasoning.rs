@@ -1,17 +1,11 @@
 //! What a model thinks before it speaks: beside its message, with its text, and told to no model.
 
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use serde_json::Value;
-use serde_json::json;
-use troupe::conversations::message;
-use troupe::conversations::swipe;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
+use serde_json::{Value, json};
+use troupe::conversations::{message, swipe};
 use troupe::runs::run::RunStatus;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 

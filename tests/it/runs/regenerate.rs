@@ -1,28 +1,19 @@
 //! Another text for the newest message: one more of its texts, shown in the place of the present
 //! one, or nothing at all.
 
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use serde_json::Value;
-use troupe::conversations::message;
 use troupe::conversations::message::Visibility;
-use troupe::conversations::swipe;
+use troupe::conversations::{message, swipe};
 use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
-use troupe::runs::run::RunKind;
-use troupe::runs::run::RunReason;
-use troupe::runs::run::RunStatus;
+use troupe::runs::run::{RunKind, RunReason, RunStatus};
 use troupe::runs::state::ConversationState;
 use troupe::spaces::membership::Participation;
-use troupe::spaces::space::InputPolicy;
-use troupe::spaces::space::ReplyOrder;
+use troupe::spaces::space::{InputPolicy, ReplyOrder};
 
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 

@@ -5,26 +5,19 @@ use serde_json::json;
 use troupe::characters::card::Card;
 use troupe::characters::character;
 use troupe::conversations::message::Visibility;
-use troupe::rounds::round;
-use troupe::rounds::slot;
+use troupe::rounds::{round, slot};
 use troupe::runs::command::CommandError;
 use troupe::runs::error::EngineError;
-use troupe::runs::run::RunReason;
-use troupe::runs::run::RunStatus;
-use troupe::runs::state::ActiveRound;
-use troupe::runs::state::ConversationState;
+use troupe::runs::run::{RunReason, RunStatus};
+use troupe::runs::state::{ActiveRound, ConversationState};
 use troupe::spaces::membership;
 use troupe::spaces::membership::Participation;
-use troupe::spaces::space::InputPolicy;
-use troupe::spaces::space::RepliesPerTurn;
-use troupe::spaces::space::ReplyOrder;
+use troupe::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::engine_test_builder::EngineTestBuilder;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 
 fn blueprint(backend: TestBackend) -> EngineTestBuilder {
     EngineTest::builder(backend)

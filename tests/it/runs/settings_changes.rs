@@ -1,26 +1,18 @@
 //! A change of settings is applied at once where something runs, and everywhere else by its marker,
 //! which survives a crash between the change and the steps.
 
-use sea_orm::ConnectionTrait;
-use sea_orm::DbErr;
+use sea_orm::{ConnectionTrait, DbErr};
 use troupe::runs::command::Command;
-use troupe::runs::run::RunCancelReason;
-use troupe::runs::run::RunStatus;
-use troupe::runs::state;
-use troupe::runs::step_marks;
-use troupe::spaces::lifecycle;
+use troupe::runs::run::{RunCancelReason, RunStatus};
+use troupe::runs::{state, step_marks};
 use troupe::spaces::lifecycle::SpaceRules;
-use troupe::spaces::membership;
-use troupe::spaces::membership_changes;
-use troupe::spaces::membership_update;
 use troupe::spaces::membership_update::MembershipUpdate;
 use troupe::spaces::space::ReplyOrder;
+use troupe::spaces::{lifecycle, membership, membership_changes, membership_update};
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 
 /// How many conversations the space has beside the one in which something runs.
 const N_IDLE: i64 = 3_000;

@@ -5,11 +5,9 @@ use std::time::Duration;
 use troupe::runs::run::RunStatus;
 use troupe::runs::state::ConversationState;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 
 const LONG: Duration = Duration::from_secs(60);
 

@@ -1,21 +1,13 @@
 //! Tools of characters: those that the settings of their space allow, with the consent of a moderator
 //! where it is asked for.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
-use crate::support::fake_mcp_server::ALLOW_LOOPBACK;
-use crate::support::fake_mcp_server::FakeMcpServer;
-use crate::support::fake_mcp_server::tool;
+use crate::support::backends::{TestBackend, on_both};
+use crate::support::fake_mcp_server::{ALLOW_LOOPBACK, FakeMcpServer, tool};
 use crate::support::fake_provider::script::ResponseScript;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::token_of;
-use crate::support::nodes::Nodes;
-use crate::support::nodes::are_given;
+use crate::support::http_client::{HttpClient, expect, id, token_of};
+use crate::support::nodes::{Nodes, are_given};
 use crate::support::poll;
 use crate::support::test_space::TestSpace;
 use crate::support::ws_client::WsClient;

@@ -9,8 +9,7 @@ use troupe::runs::run;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::ReplyOrder;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 
 async fn room(backend: TestBackend, order: ReplyOrder) -> EngineTest {

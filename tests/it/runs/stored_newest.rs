@@ -1,14 +1,11 @@
 //! What a conversation stores about its newest messages equals what a search through them finds.
 
-use rand::RngExt;
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
 use sea_orm::EntityTrait;
-use troupe::conversations::conversation;
-use troupe::conversations::message::MessageRole;
-use troupe::conversations::message::Visibility;
-use troupe::conversations::newest_messages;
+use troupe::conversations::message::{MessageRole, Visibility};
 use troupe::conversations::newest_messages::NewestMessages;
+use troupe::conversations::{conversation, newest_messages};
 use troupe::ids::ConversationId;
 use troupe::spaces::space::GroupRegenerateMode;
 

@@ -5,14 +5,10 @@ use troupe::runs::command::CommandError;
 use troupe::runs::engine::RunEngine;
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
-use troupe::runs::run::RunCancelReason;
-use troupe::runs::run::RunKind;
-use troupe::runs::run::RunStatus;
-use troupe::spaces::space::InputPolicy;
-use troupe::spaces::space::ReplyOrder;
+use troupe::runs::run::{RunCancelReason, RunKind, RunStatus};
+use troupe::spaces::space::{InputPolicy, ReplyOrder};
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 
 /// Ada has answered, and from now on this node claims nothing.

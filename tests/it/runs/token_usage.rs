@@ -6,8 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use troupe::llm::tokens;
 use troupe::runs::run;
-use troupe::runs::run::RunStatus;
-use troupe::runs::run::RunUsage;
+use troupe::runs::run::{RunStatus, RunUsage};
 
 use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;

@@ -4,15 +4,12 @@
 //! tell of is a fault.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use jsonschema::Draft;
-use jsonschema::Validator;
+use jsonschema::{Draft, Validator};
 use parking_lot::Mutex;
 use reqwest::Method;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use troupe::server::endpoints;
 
 static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::new);

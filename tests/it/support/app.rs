@@ -11,16 +11,12 @@ use tokio::task::JoinHandle;
 use troupe::app::App;
 use troupe::clock::Clock;
 use troupe::config::Config;
-use troupe::llm::outbound_client::Resolver;
-use troupe::llm::outbound_client::SystemResolver;
+use troupe::llm::outbound_client::{Resolver, SystemResolver};
 use troupe::server::serve;
 
 use crate::support::api_contract;
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
-use crate::support::backends::migrated_database;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::look_at_every_answer;
+use crate::support::backends::{TestBackend, TestDatabase, migrated_database};
+use crate::support::http_client::{HttpClient, look_at_every_answer};
 
 /// A running server. It must be closed, so that a test sees whether it ends in order.
 pub struct TestApp {

@@ -1,16 +1,13 @@
 //! The two drawers that every rule of the store is tested on: SQLite always, PostgreSQL when given.
 
-use std::env;
 use std::path::Path;
-use std::thread;
+use std::{env, thread};
 
-use sqlx::AssertSqlSafe;
-use sqlx::Connection;
 use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Connection};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
-use troupe::db::connect::Db;
-use troupe::db::connect::DbOptions;
+use troupe::db::connect::{Db, DbOptions};
 use uuid::Uuid;
 
 /// The name of an SQLite file in its folder.
@@ -256,9 +253,7 @@ pub(crate) use on_both;
 
 #[cfg(test)]
 mod tests {
-    use super::fresh_database;
-    use super::migrated_database;
-    use super::with_database;
+    use super::{fresh_database, migrated_database, with_database};
     use crate::support::database_facts::DatabaseFacts;
 
     #[test]

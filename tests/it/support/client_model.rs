@@ -3,24 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::SinkExt;
-use futures::StreamExt;
+use futures::{SinkExt, StreamExt};
 use parking_lot::Mutex;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
-use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::Error;
-use tokio_tungstenite::tungstenite::Message;
+use tokio::time::{sleep, timeout};
+use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::support::http_client::HttpClient;
 use crate::support::poll::DEADLINE;
-use crate::support::timeline_model::Then;
-use crate::support::timeline_model::Timeline;
-use crate::support::ws_client::Socket;
-use crate::support::ws_client::connect;
+use crate::support::timeline_model::{Then, Timeline};
+use crate::support::ws_client::{Socket, connect};
 
 /// How long a tab waits before it knocks again.
 const RECONNECT_DELAY: Duration = Duration::from_millis(50);

@@ -3,18 +3,14 @@
 //! One dialect for both databases: every column is cast to text, identifiers of runs and rounds
 //! are 32 hexadecimal digits.
 
+use std::str::FromStr;
 use std::time::Duration;
 
-use sqlx::AssertSqlSafe;
-use sqlx::Connection;
-use sqlx::Row;
 use sqlx::postgres::PgConnection;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::sqlite::SqliteConnection;
-use std::str::FromStr;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, Row};
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
+use crate::support::backends::{TestBackend, TestDatabase};
 
 /// One row, every column as text.
 pub type TextRow = Vec<Option<String>>;

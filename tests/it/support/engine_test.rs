@@ -10,43 +10,29 @@
 //! room.close().await;
 //! ```
 
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use tokio::time::timeout;
-use troupe::clock::Clock;
-use troupe::clock::Timestamp;
-use troupe::conversations::conversation;
-use troupe::conversations::message;
+use troupe::clock::{Clock, Timestamp};
+use troupe::conversations::{conversation, message};
 use troupe::db::connect::Db;
-use troupe::ids::ConversationId;
-use troupe::ids::MembershipId;
-use troupe::ids::SpaceId;
+use troupe::ids::{ConversationId, MembershipId, SpaceId};
 use troupe::realtime::hub::Hub;
 use troupe::runs::command::MessageEdit;
-use troupe::runs::engine::PostResult;
-use troupe::runs::engine::RunEngine;
+use troupe::runs::engine::{PostResult, RunEngine};
 use troupe::runs::error::EngineError;
 use troupe::runs::run;
 use troupe::runs::services::RunSettings;
 use troupe::runs::views::RuntimeView;
-use troupe::spaces::membership;
-use troupe::spaces::space;
+use troupe::spaces::{membership, space};
 
-use crate::support::api_contract;
 use crate::support::backends::TestDatabase;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::engine_test_builder::connect;
-use crate::support::engine_test_builder::start_node;
-use crate::support::event_invariants;
+use crate::support::engine_test_builder::{connect, start_node};
 use crate::support::event_recorder::EventRecorder;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::fixtures;
-use crate::support::invariants;
-use crate::support::poll;
 use crate::support::poll::DEADLINE;
 use crate::support::postgres_proxy::PostgresProxy;
+use crate::support::{api_contract, event_invariants, fixtures, invariants, poll};
 
 /// A conversation, and all it stands on.
 pub struct EngineTest {

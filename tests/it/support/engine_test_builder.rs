@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use troupe::clock::Clock;
-use troupe::db::connect::Db;
-use troupe::db::connect::DbOptions;
+use troupe::db::connect::{Db, DbOptions};
 use troupe::generation::call_limits::CallLimits;
 use troupe::providers::call_metrics::ProviderMetrics;
 use troupe::providers::encryption::SecretCipher;
@@ -12,23 +11,18 @@ use troupe::providers::provider_factory::ProviderFactory;
 use troupe::realtime::hub::Hub;
 use troupe::realtime::topic::Topic;
 use troupe::runs::engine::RunEngine;
-use troupe::runs::services::RunServices;
-use troupe::runs::services::RunSettings;
+use troupe::runs::services::{RunServices, RunSettings};
 use troupe::shutdown::Shutdown;
 use troupe::spaces::space;
 use troupe::tools::mcp::tool_cache::McpToolCache;
 use troupe::tools::tool_runtime::ToolRuntime;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::migrated_database;
-use crate::support::engine_test::EngineTest;
-use crate::support::engine_test::TestUser;
+use crate::support::backends::{TestBackend, migrated_database};
+use crate::support::engine_test::{EngineTest, TestUser};
 use crate::support::event_recorder::EventRecorder;
-use crate::support::fake_postgres_clock;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::fixtures;
-use crate::support::model_call;
 use crate::support::postgres_proxy::PostgresProxy;
+use crate::support::{fake_postgres_clock, fixtures, model_call};
 
 /// What a room is like before anybody enters.
 pub struct EngineTestBuilder {

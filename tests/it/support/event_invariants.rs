@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::timeline_model::Then;
-use crate::support::timeline_model::Timeline;
+use crate::support::timeline_model::{Then, Timeline};
 
 /// Every breach of the laws of events in a log.
 pub fn violations(log: &[Value]) -> Vec<String> {
@@ -143,8 +142,7 @@ fn compare(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::violations;
 

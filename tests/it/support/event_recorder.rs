@@ -8,8 +8,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 use troupe::realtime::event::Payload;
 use troupe::realtime::hub::Hub;
-use troupe::realtime::outbox::NextItem;
-use troupe::realtime::outbox::Outbox;
+use troupe::realtime::outbox::{NextItem, Outbox};
 use troupe::realtime::topic::Topic;
 
 use crate::support::poll::DEADLINE;

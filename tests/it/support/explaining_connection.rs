@@ -2,13 +2,9 @@
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use sea_orm::ConnectionTrait;
-use sea_orm::DatabaseConnection;
-use sea_orm::DbBackend;
-use sea_orm::DbErr;
-use sea_orm::ExecResult;
-use sea_orm::QueryResult;
-use sea_orm::Statement;
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, Statement,
+};
 
 /// Explains every statement that passes through it.
 pub struct ExplainingConnection<'a> {

@@ -2,15 +2,10 @@
 
 use std::sync::Arc;
 
-use actix_web::App;
-use actix_web::HttpRequest;
-use actix_web::HttpResponse;
-use actix_web::HttpServer;
-use actix_web::web;
 use actix_web::web::Data;
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use parking_lot::Mutex;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 /// The setting that lets members name servers of this machine.

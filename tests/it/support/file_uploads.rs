@@ -3,10 +3,7 @@
 use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
-use crate::support::http_client::id;
+use crate::support::http_client::{HttpClient, expect, http_client, id};
 use crate::support::http_response::Answer;
 use crate::support::poll;
 

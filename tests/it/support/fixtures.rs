@@ -1,9 +1,7 @@
 //! Rows that a room stands on, inserted past the doors: a person, a space, seats, a provider.
 
-use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::NotSet;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
+use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
 use serde_json::json;
 use troupe::accounts::user;
 use troupe::characters::card::Card;
@@ -11,17 +9,12 @@ use troupe::characters::character;
 use troupe::clock::Timestamp;
 use troupe::conversations::conversation;
 use troupe::db::connect::Db;
-use troupe::ids::CharacterId;
-use troupe::ids::ConversationId;
-use troupe::ids::MembershipId;
-use troupe::ids::SpaceId;
-use troupe::ids::UserId;
+use troupe::ids::{CharacterId, ConversationId, MembershipId, SpaceId, UserId};
 use troupe::llm::registry::ProviderKind;
 use troupe::llm::secret::Secret;
 use troupe::providers::encryption::SecretCipher;
 use troupe::providers::provider;
-use troupe::spaces::membership;
-use troupe::spaces::space;
+use troupe::spaces::{membership, space};
 
 use crate::support::model_call;
 

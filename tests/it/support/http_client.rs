@@ -2,12 +2,9 @@
 
 use std::sync::OnceLock;
 
-use reqwest::Certificate;
-use reqwest::Client;
-use reqwest::Method;
 use reqwest::header::HeaderMap;
-use serde_json::Value;
-use serde_json::json;
+use reqwest::{Certificate, Client, Method};
+use serde_json::{Value, json};
 
 /// What every person of a test signs in with.
 const PASSWORD: &str = "correct horse battery";

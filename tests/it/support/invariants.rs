@@ -4,8 +4,7 @@
 //! so one snapshot. `at_rest` holds when nothing is queued or running any more. What a client
 //! heard is judged in `hearing.rs`.
 
-use crate::support::database_facts::DatabaseFacts;
-use crate::support::database_facts::word;
+use crate::support::database_facts::{DatabaseFacts, word};
 
 /// A law, and the statement that finds who breaks it: one text column, a row for each breach.
 #[derive(Clone)]

@@ -1,22 +1,12 @@
 //! Many conversations with something due, put there past the doors.
 
 use sea_orm::ActiveValue::NotSet;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
-use sea_orm::QueryFilter;
-use sea_orm::QueryOrder;
-use sea_orm::QuerySelect;
+use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 use troupe::clock::Timestamp;
 use troupe::conversations::conversation;
-use troupe::ids::ConversationId;
-use troupe::ids::MembershipId;
-use troupe::ids::RunId;
-use troupe::ids::SpaceId;
-use troupe::runs::new_run;
-use troupe::runs::run;
-use troupe::spaces::membership;
-use troupe::spaces::space;
+use troupe::ids::{ConversationId, MembershipId, RunId, SpaceId};
+use troupe::runs::{new_run, run};
+use troupe::spaces::{membership, space};
 
 use crate::support::engine_test::EngineTest;
 

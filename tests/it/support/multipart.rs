@@ -1,10 +1,10 @@
 //! A form with one file, as a browser sends it, and files as they are answered.
 
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::http_client;
-use crate::support::http_response::Answer;
 use reqwest::Method;
 use serde_json::Value;
+
+use crate::support::http_client::{HttpClient, http_client};
+use crate::support::http_response::Answer;
 
 /// What stands between the parts; no file of a test holds it.
 const BOUNDARY: &str = "----a-boundary-of-the-tests";

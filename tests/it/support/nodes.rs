@@ -3,15 +3,12 @@
 //!
 //! The node that people talk to executes no run, so whatever they see of one crossed over.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{HttpClient, expect, root_of};
 use crate::support::poll;
 use crate::support::redis::RedisServer;
 use crate::support::redis_proxy::RedisProxy;

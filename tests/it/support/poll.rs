@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// How long a fact may take. Far beyond what is right, so that only a stuck server meets it.
 pub const DEADLINE: Duration = Duration::from_secs(30);

@@ -1,8 +1,7 @@
 //! Ports for servers that are stopped and started again.
 
 use std::net::TcpListener;
-use std::sync::atomic::AtomicU16;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// A free port below the ephemeral range: between a kill and the restart on the same port no
 /// outgoing connection of another test can take it.

@@ -1,16 +1,10 @@
 //! The server as the system sees it: a process with an environment, signals, and an exit.
 
-use std::fs;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::Child;
-use std::process::Command;
-use std::process::ExitStatus;
-use std::process::Stdio;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::thread;
+use std::{fs, thread};
 
 use parking_lot::Mutex;
 use tempfile::TempDir;

@@ -1,25 +1,15 @@
 //! A bench for the statements of the queue: rows of runs on a table without an engine.
 
-use std::sync::atomic::AtomicI64;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use sea_orm::DatabaseConnection;
-use sea_orm::DbErr;
-use sea_orm::EntityTrait;
-use sea_orm::IntoActiveModel;
+use sea_orm::{DatabaseConnection, DbErr, EntityTrait, IntoActiveModel};
 use troupe::clock::Timestamp;
 use troupe::db::connect::Backend;
-use troupe::ids::ConversationId;
-use troupe::ids::MembershipId;
-use troupe::ids::RoundId;
-use troupe::ids::RunId;
+use troupe::ids::{ConversationId, MembershipId, RoundId, RunId};
 use troupe::rounds::round;
-use troupe::runs::new_run;
-use troupe::runs::queue;
-use troupe::runs::queue::RunEnd;
-use troupe::runs::queue::StaleAfter;
-use troupe::runs::run;
+use troupe::runs::queue::{RunEnd, StaleAfter};
 use troupe::runs::run::RunStatus;
+use troupe::runs::{new_run, queue, run};
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;

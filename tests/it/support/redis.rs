@@ -1,9 +1,7 @@
 //! A Redis of one test: started on a free port, stopped, frozen and brought back as the test says.
 
 use std::net::TcpListener;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 
 use redis::Client;
 use tempfile::TempDir;

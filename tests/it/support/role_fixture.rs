@@ -1,14 +1,10 @@
 //! One space, and somebody in every role around it.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::app::OPEN_REGISTRATION;
-use crate::support::app::TestApp;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
 use crate::support::backends::TestBackend;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{HttpClient, expect, id};
 
 /// Everybody, in the order of the table of rights.
 pub struct RoleFixture {

@@ -1,13 +1,14 @@
 //! The rules of the house's shape, each a pure function over a path and a text.
 //!
-//! A room may name what stands below it and itself, never a neighbor of its floor and nothing
+//! A module may name what stands below it and itself, never a neighbor of its layer and nothing
 //! above. `architecture.rs` runs them over the real tree and over small bad inputs.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::support::rust_source::RustSource;
 
-/// The floors, from the ground up. Rooms of one floor do not know each other.
+/// The layers, from the ground up. Rooms of one layer do not know each other.
 const LAYERS: &[&[&str]] = &[
     &["setting_lists"],
     &[
@@ -94,6 +95,9 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     let mut found = too_long(&file);
     if path.ends_with(".rs") {
         found.extend(missing_module_doc(&file));
+        if !path.starts_with("migration/") {
+            found.extend(split_imports(&file));
+        }
         if path.ends_with("/mod.rs") {
             found.extend(code_in_mod_file(&file));
         }
@@ -128,10 +132,10 @@ fn missing_module_doc(file: &File) -> Vec<Violation> {
 }
 
 fn code_in_mod_file(file: &File) -> Vec<Violation> {
-    // An attribute for the whole room is part of the sign.
+    // An attribute for the whole module is part of the sign.
     let is_sign = |line: &str| line.is_empty() || line.starts_with("//!") || line.starts_with("#!");
     let is_module = |line: &str| line.starts_with("pub mod ") && line.ends_with(';');
-    // Nobody names a room of a test binary from outside, and two binaries may share one by path.
+    // Nobody names a module of a test binary from outside, and two binaries may share one by path.
     let is_test_room = |line: &str| {
         file.path.starts_with("tests/") && (line.starts_with("mod ") || line.starts_with("#[path"))
     };
@@ -141,8 +145,8 @@ fn code_in_mod_file(file: &File) -> Vec<Violation> {
     odd.map(|(at, _)| file.violation(at + 1, rule)).collect()
 }
 
-fn layer_of(room: &str) -> Option<usize> {
-    LAYERS.iter().position(|rooms| rooms.contains(&room))
+fn layer_of(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|modules| modules.contains(&module))
 }
 
 /// `src/runs/queue.rs` stands in `runs`, `src/clock.rs` in `clock`.
@@ -152,38 +156,37 @@ fn module_of(path: &str) -> &str {
 }
 
 fn wrong_layer(file: &File) -> Vec<Violation> {
-    let room = module_of(file.path);
-    if room == "lib" {
+    let module = module_of(file.path);
+    if module == "lib" {
         return Vec::new();
     }
-    let Some(floor) = layer_of(room) else {
+    let Some(layer) = layer_of(module) else {
         return vec![file.violation(
             1,
-            format!("the room `{room}` has no floor yet: give it one in FLOORS"),
+            format!("the module `{module}` has no layer yet: give it one in LAYERS"),
         )];
     };
     let mut found = Vec::new();
     for (offset, named) in named_modules(file) {
         let line = file.source.line_of(offset);
         match layer_of(&named) {
-            _ if named == room => {}
-            None => found.push(file.violation(
-                line,
-                format!("`crate::{named}` is no room: name a room, one `use` a line"),
-            )),
-            Some(other) if other < floor => {}
-            Some(other) if other == floor => {
-                found.push(file.violation(line, format!("`{room}` names its neighbor `{named}`: rooms of floor {floor} do not know each other")));
+            _ if named == module => {}
+            None => found
+                .push(file.violation(line, format!("`crate::{named}` is no module of src/lib.rs"))),
+            Some(other) if other < layer => {}
+            Some(other) if other == layer => {
+                found.push(file.violation(line, format!("`{module}` names its neighbor `{named}`: modules of layer {layer} do not know each other")));
             }
             Some(other) => {
-                found.push(file.violation(line, format!("`{room}` (floor {floor}) names `{named}` (floor {other}): imports point down only")));
+                found.push(file.violation(line, format!("`{module}` (layer {layer}) names `{named}` (layer {other}): imports point down only")));
             }
         }
     }
     found
 }
 
-/// Each room that the code names, by `crate::room` or by climbing out with `super`.
+/// Each module that the code names, by `crate::module`, by `crate::{…}` or by leaving its own with
+/// `super`.
 fn named_modules(file: &File) -> Vec<(usize, String)> {
     let code = &file.source.code;
     let depth = file.path.matches('/').count() - usize::from(file.path.ends_with("/mod.rs"));
@@ -197,32 +200,83 @@ fn named_modules(file: &File) -> Vec<(usize, String)> {
             }) {
                 continue;
             }
-            let rest = &code[offset + root.len()..];
-            let name: String = rest
-                .chars()
-                .take_while(|sign| sign.is_alphanumeric() || *sign == '_')
-                .collect();
-            // In a nested module `super` reaches less far: only what is a room counts there.
-            if root == "crate::" || layer_of(&name).is_some() {
-                named.push((offset, name));
+            for name in first_segments(&code[offset + root.len()..]) {
+                // In a nested module `super` reaches less far: only module names count there.
+                if root == "crate::" || layer_of(&name).is_some() {
+                    named.push((offset, name));
+                }
             }
         }
     }
     named
 }
 
+/// The first segments of a path: one for `runs::queue`, one each for `{clock, runs::queue}`.
+fn first_segments(path: &str) -> Vec<String> {
+    let segment = |text: &str| -> String {
+        let is_name = |sign: &char| sign.is_alphanumeric() || *sign == '_';
+        text.trim_start().chars().take_while(is_name).collect()
+    };
+    let Some(group) = path.strip_prefix('{') else {
+        return vec![segment(path)];
+    };
+    let mut segments = vec![segment(group)];
+    let mut depth = 1;
+    for (at, sign) in group.char_indices() {
+        match sign {
+            '{' => depth += 1,
+            '}' if depth == 1 => break,
+            '}' => depth -= 1,
+            ',' if depth == 1 => segments.push(segment(&group[at + 1..])),
+            _ => {}
+        }
+    }
+    segments.retain(|name| !name.is_empty());
+    segments
+}
+
+/// Imports are grouped by module: a file has one `use` for each module and visibility.
+fn split_imports(file: &File) -> Vec<Violation> {
+    let rule = "one `use` for each module: merge this one with the earlier import";
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    for (offset, _) in file.source.code.match_indices("use ") {
+        let code = &file.source.code;
+        let line_start = code[..offset].rfind('\n').map_or(0, |at| at + 1);
+        let Some(statement) = code[offset..].split(';').next() else {
+            continue;
+        };
+        let prefix = &code[line_start..offset];
+        let is_top_level = prefix.is_empty() || prefix == "pub ";
+        let path = statement.trim_start_matches("use ");
+        let module = match path.split_once('{') {
+            Some((module, _)) => module.trim_end_matches("::"),
+            None => path.rsplit_once("::").map_or("", |(module, _)| module),
+        };
+        let is_attributed = code[..line_start].trim_end().ends_with(']');
+        let is_single_name = module.is_empty() || path.contains(" as ");
+        if !is_top_level || is_single_name || is_attributed {
+            continue;
+        }
+        if !seen.insert((prefix.to_owned(), module.to_owned())) {
+            found.push(file.violation(file.source.line_of(offset), rule));
+        }
+    }
+    found
+}
+
 /// Small habits, each kept in one place.
 fn forbidden_calls(file: &File) -> Vec<Violation> {
     let mut found = Vec::new();
-    let room = module_of(file.path);
-    if room != "db" {
+    let module = module_of(file.path);
+    if module != "db" {
         let rule = "a transaction is opened in src/db/ only: call db::write, which survives a canceled request";
         found.extend(file.forbid(
             &[".begin(", ".begin_with", ".transaction(", ".transaction_"],
             rule,
         ));
     }
-    if room != "clock" {
+    if module != "clock" {
         let rule = "the time comes from clock.rs, so that a test can set it";
         found.extend(file.forbid(&["Utc::now", "Local::now", "SystemTime::now"], rule));
     }
@@ -240,7 +294,7 @@ fn forbidden_calls(file: &File) -> Vec<Violation> {
             rule,
         ));
     }
-    if ["api", "socket", "v1", "http"].contains(&room) {
+    if ["api", "socket", "v1", "http"].contains(&module) {
         let rule = "a door spawns no task: a handler's runtime ends with its thread; hand the work to the engine";
         found.extend(file.forbid(&["tokio::spawn", "task::spawn("], rule));
     }

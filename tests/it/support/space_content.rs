@@ -1,24 +1,15 @@
 //! A space in which much has happened, what can be seen of it, and what is in its file.
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
-use std::io::Read;
-use std::io::Write;
+use std::io::{Cursor, Read, Write};
 
 use reqwest::Method;
-use serde_json::Value;
-use serde_json::json;
-use zip::ZipArchive;
-use zip::ZipWriter;
+use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
+use zip::{ZipArchive, ZipWriter};
 
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
-use crate::support::multipart::multipart_body;
-use crate::support::multipart::send;
-use crate::support::multipart::upload;
+use crate::support::http_client::{HttpClient, expect, id, root_of};
+use crate::support::multipart::{multipart_body, send, upload};
 
 /// A space in which much has happened: two people, two characters, versions, a branch, a thread,
 /// something dimmed and something deleted.

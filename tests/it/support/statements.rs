@@ -9,15 +9,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tracing::Event;
-use tracing::Level;
-use tracing::Subscriber;
-use tracing::field::Field;
-use tracing::field::Visit;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::Context;
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Context, SubscriberExt};
 
 /// Set in the process that counts the statements of SQLite, and nothing else.
 const ALONE: &str = "TROUPE_TEST_ALONE";

@@ -2,22 +2,13 @@
 
 use serde_json::Value;
 
-use crate::support::api_contract;
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
-use crate::support::backends::migrated_database;
-use crate::support::database_facts::DatabaseFacts;
-use crate::support::database_facts::RunFact;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::backends::{TestBackend, TestDatabase, migrated_database};
+use crate::support::database_facts::{DatabaseFacts, RunFact};
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::look_at_every_answer;
-use crate::support::http_client::root_of;
-use crate::support::invariants;
-use crate::support::poll;
+use crate::support::http_client::{HttpClient, look_at_every_answer, root_of};
 use crate::support::process::Server;
-use crate::support::transitions;
+use crate::support::{api_contract, invariants, poll, transitions};
 
 /// Leases that a test can wait for. A beat every 200 ms, stale after 1.5 s, a sweep every 300 ms.
 pub const SHORT_LEASES: &[(&str, &str)] = &[

@@ -195,11 +195,9 @@ fn text(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::Then;
-    use super::Timeline;
+    use super::{Then, Timeline};
 
     fn message(id: i64, rev: i64, content: &str) -> Value {
         json!({"id": id, "seq": id, "rev": rev, "role": "user", "content": content, "visibility": "normal"})

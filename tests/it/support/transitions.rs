@@ -3,8 +3,7 @@
 //! A trigger sees what no poll can: that a run took only legal steps, that an ended one never
 //! moved again, and that each claim raised the fence by one.
 
-use crate::support::database_facts::DatabaseFacts;
-use crate::support::database_facts::word;
+use crate::support::database_facts::{DatabaseFacts, word};
 
 const SQLITE: &str = "
 CREATE TABLE run_moves (n INTEGER PRIMARY KEY, run_id BLOB NOT NULL, was TEXT, became TEXT NOT NULL, lease_was INTEGER, lease INTEGER NOT NULL);

@@ -2,15 +2,11 @@
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use reqwest::Client;
-use reqwest::Method;
-use serde_json::Value;
-use serde_json::json;
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::http_client;
+use crate::support::http_client::{HttpClient, expect, http_client};
 use crate::support::poll::DEADLINE;
 
 /// Somebody's program.

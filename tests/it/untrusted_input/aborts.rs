@@ -3,22 +3,18 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream;
+use futures::{StreamExt, stream};
 use serde_json::json;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::untrusted_input::encodings::percent_encoded;
 use crate::untrusted_input::headers::odd_heads;
 use crate::untrusted_input::http_connection::HttpConnection;
 use crate::untrusted_input::isolation::IsolatedServer;
 use crate::untrusted_input::strings;
-use crate::untrusted_input::ws_peer::TEXT;
-use crate::untrusted_input::ws_peer::frame;
+use crate::untrusted_input::ws_peer::{TEXT, frame};
 
 const ABORTS: u64 = 1_000;
 

@@ -4,13 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::untrusted_input::http_connection::HttpConnection;
-use crate::untrusted_input::http_connection::Reply;
+use crate::untrusted_input::http_connection::{HttpConnection, Reply};
 
 /// So many connections ask at once.
 const LINES: usize = 8;

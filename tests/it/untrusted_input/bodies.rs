@@ -9,8 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::support::backends::TestBackend;
 use crate::support::http_client::expect;
-use crate::untrusted_input::http_connection::HttpConnection;
-use crate::untrusted_input::http_connection::Reply;
+use crate::untrusted_input::http_connection::{HttpConnection, Reply};
 use crate::untrusted_input::installation::Installation;
 
 /// A post of a space: what stands between the key and the end of the head, and all that follows.

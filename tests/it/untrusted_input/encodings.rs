@@ -74,8 +74,7 @@ pub fn percent_encoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::percent_encoded;
-    use super::share;
+    use super::{percent_encoded, share};
 
     #[test]
     fn an_address_holds_only_what_may_stand_there() {

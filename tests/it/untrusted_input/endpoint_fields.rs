@@ -2,23 +2,16 @@
 //! that is missing, and the one that is of the wrong kind. So a door that nobody has thought of here
 //! is attacked as well as any other.
 
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use futures::future::join_all;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 use troupe::http::endpoint::ApiEndpoint;
 
 use crate::support::poll;
-use crate::untrusted_input::http_connection::HttpConnection;
-use crate::untrusted_input::http_connection::Reply;
-use crate::untrusted_input::installation::Installation;
-use crate::untrusted_input::installation::all_endpoints;
-use crate::untrusted_input::installation::book;
-use crate::untrusted_input::installation::columns;
+use crate::untrusted_input::http_connection::{HttpConnection, Reply};
+use crate::untrusted_input::installation::{Installation, all_endpoints, book, columns};
 
 /// Words that strangers try, beside the columns of the database and what the documents tell of.
 const WORDS: [&str; 12] = [
@@ -268,8 +261,7 @@ fn guesses(field: &str) -> [Value; 6] {
 
 #[cfg(test)]
 mod tests {
-    use super::Shape;
-    use super::of_all_endpoints;
+    use super::{Shape, of_all_endpoints};
     use crate::support::backends::TestBackend;
     use crate::untrusted_input::installation::Installation;
 

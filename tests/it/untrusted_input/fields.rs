@@ -3,23 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::HttpClient;
 use crate::support::poll;
-use crate::untrusted_input::attacks::Attack;
-use crate::untrusted_input::attacks::send;
-use crate::untrusted_input::endpoint_fields::documented;
-use crate::untrusted_input::endpoint_fields::of_all_endpoints;
+use crate::untrusted_input::attacks::{Attack, send};
+use crate::untrusted_input::endpoint_fields::{documented, of_all_endpoints};
 use crate::untrusted_input::http_connection::HttpConnection;
-use crate::untrusted_input::installation::Installation;
-use crate::untrusted_input::installation::all_endpoints;
-use crate::untrusted_input::installation::columns;
+use crate::untrusted_input::installation::{Installation, all_endpoints, columns};
 
 /// Columns that decide what somebody is or may, and the doors that are there to set them.
 const GUARDED: &[(&str, &[&str])] = &[

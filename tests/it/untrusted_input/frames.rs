@@ -3,18 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use futures::SinkExt;
-use futures::StreamExt;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use futures::{SinkExt, StreamExt};
+use serde_json::{Map, Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::backends::on_both;
-use crate::support::ws_client::Socket;
-use crate::support::ws_client::connect_with_key;
-use crate::untrusted_input::encodings::BROKEN_TOKENS;
-use crate::untrusted_input::encodings::share;
+use crate::support::ws_client::{Socket, connect_with_key};
+use crate::untrusted_input::encodings::{BROKEN_TOKENS, share};
 use crate::untrusted_input::installation::Installation;
 use crate::untrusted_input::strings;
 

@@ -1,14 +1,10 @@
 //! in heads: every string in every header, cookies of any kind, methods that nobody
 //! has heard of, and heads that are none.
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
-use crate::untrusted_input::attacks::Attack;
-use crate::untrusted_input::attacks::problem_with;
-use crate::untrusted_input::attacks::send;
+use crate::support::backends::{TestBackend, on_both};
+use crate::untrusted_input::attacks::{Attack, problem_with, send};
 use crate::untrusted_input::http_connection::HttpConnection;
-use crate::untrusted_input::installation::Installation;
-use crate::untrusted_input::installation::all_endpoints;
+use crate::untrusted_input::installation::{Installation, all_endpoints};
 use crate::untrusted_input::strings;
 
 /// Headers that somebody reads, here or in a library below.

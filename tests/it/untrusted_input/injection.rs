@@ -1,23 +1,15 @@
 //! every string of the corpus in every place of a request that can hold one.
 
+use serde_json::json;
+
 use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::http_client::HttpClient;
-use crate::untrusted_input::attacks::Attack;
-use crate::untrusted_input::attacks::send;
-use crate::untrusted_input::encodings::BROKEN_PERCENTS;
-use crate::untrusted_input::encodings::BROKEN_TOKENS;
-use crate::untrusted_input::encodings::percent_encoded;
-use crate::untrusted_input::encodings::share;
-use crate::untrusted_input::endpoint_fields::EndpointFields;
-use crate::untrusted_input::endpoint_fields::Field;
-use crate::untrusted_input::endpoint_fields::Shape;
-use crate::untrusted_input::endpoint_fields::of_all_endpoints;
-use crate::untrusted_input::installation::Installation;
-use crate::untrusted_input::installation::all_endpoints;
-use crate::untrusted_input::installation::parameter;
+use crate::untrusted_input::attacks::{Attack, send};
+use crate::untrusted_input::encodings::{BROKEN_PERCENTS, BROKEN_TOKENS, percent_encoded, share};
+use crate::untrusted_input::endpoint_fields::{EndpointFields, Field, Shape, of_all_endpoints};
+use crate::untrusted_input::installation::{Installation, all_endpoints, parameter};
 use crate::untrusted_input::strings;
-use serde_json::json;
 
 /// Every string as a piece of an address; the head of a request has no room for the longest.
 fn pieces() -> Vec<String> {

@@ -3,20 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use troupe::app::App;
 use troupe::http::endpoint::ApiEndpoint;
 use troupe::server::endpoints;
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
-use crate::support::database_facts::DatabaseFacts;
-use crate::support::database_facts::TextRow;
-use crate::support::database_facts::word;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::root_of;
+use crate::support::database_facts::{DatabaseFacts, TextRow, word};
+use crate::support::http_client::{HttpClient, expect, root_of};
 
 /// Nobody works and nothing is counted: what is refused is refused for what it is.
 pub const SETTINGS: &[(&str, &str)] = &[

@@ -3,12 +3,8 @@
 
 use serde_json::json;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::root_of;
+use crate::support::backends::{TestBackend, TestDatabase, fresh_database};
+use crate::support::http_client::{HttpClient, expect, root_of};
 use crate::support::process::Server;
 use crate::untrusted_input::installation::SETTINGS;
 use crate::untrusted_input::ws_peer::WsPeer;

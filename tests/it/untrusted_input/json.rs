@@ -2,13 +2,9 @@
 
 use serde_json::json;
 
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
-use crate::untrusted_input::attacks::Attack;
-use crate::untrusted_input::attacks::Tally;
-use crate::untrusted_input::attacks::send;
-use crate::untrusted_input::endpoint_fields::EndpointFields;
-use crate::untrusted_input::endpoint_fields::of_all_endpoints;
+use crate::support::backends::{TestBackend, on_both};
+use crate::untrusted_input::attacks::{Attack, Tally, send};
+use crate::untrusted_input::endpoint_fields::{EndpointFields, of_all_endpoints};
 use crate::untrusted_input::http_connection::HttpConnection;
 use crate::untrusted_input::installation::Installation;
 

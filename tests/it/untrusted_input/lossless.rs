@@ -2,12 +2,10 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::backends::on_both;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{expect, id};
 use crate::untrusted_input::installation::Installation;
 use crate::untrusted_input::strings;
 

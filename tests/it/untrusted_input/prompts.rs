@@ -1,14 +1,12 @@
 //! C-11: cards of strangers on their way into a prompt. Whatever they say, the prompt is built, in
 //! time, and holds nothing of ours that was not meant for it.
 
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::support::backends::on_both;
-use crate::support::http_client::id;
-use crate::support::http_client::root_of;
+use crate::support::http_client::{id, root_of};
 use crate::untrusted_input::installation::Installation;
 use crate::untrusted_input::strings;
 

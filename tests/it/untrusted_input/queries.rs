@@ -5,14 +5,10 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::support::backends::on_both;
-use crate::untrusted_input::attacks::Attack;
-use crate::untrusted_input::attacks::send;
-use crate::untrusted_input::encodings::BROKEN_PERCENTS;
-use crate::untrusted_input::encodings::percent_encoded;
-use crate::untrusted_input::encodings::share;
+use crate::untrusted_input::attacks::{Attack, send};
+use crate::untrusted_input::encodings::{BROKEN_PERCENTS, percent_encoded, share};
 use crate::untrusted_input::http_connection::HttpConnection;
-use crate::untrusted_input::installation::Installation;
-use crate::untrusted_input::installation::all_endpoints;
+use crate::untrusted_input::installation::{Installation, all_endpoints};
 use crate::untrusted_input::strings;
 
 /// Parameters of doors that are there, and those that strangers try.

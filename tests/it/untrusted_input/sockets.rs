@@ -6,20 +6,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::backends::TestBackend;
-use crate::support::http_client::expect;
-use crate::support::http_client::id;
+use crate::support::http_client::{expect, id};
 use crate::untrusted_input::installation::Installation;
 use crate::untrusted_input::isolation::IsolatedServer;
-use crate::untrusted_input::ws_peer::BINARY;
-use crate::untrusted_input::ws_peer::CLOSE;
-use crate::untrusted_input::ws_peer::FIRST;
-use crate::untrusted_input::ws_peer::LAST;
-use crate::untrusted_input::ws_peer::MORE;
-use crate::untrusted_input::ws_peer::PING;
-use crate::untrusted_input::ws_peer::PONG;
-use crate::untrusted_input::ws_peer::TEXT;
-use crate::untrusted_input::ws_peer::WsPeer;
-use crate::untrusted_input::ws_peer::frame;
+use crate::untrusted_input::ws_peer::{
+    BINARY, CLOSE, FIRST, LAST, MORE, PING, PONG, TEXT, WsPeer, frame,
+};
 
 /// Longer than any test: what is taken in this time is counted exactly.
 const NO_TIMEOUT: Duration = Duration::from_secs(100_000);

@@ -301,8 +301,9 @@ pub fn all() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::all;
     use std::collections::HashSet;
+
+    use super::all;
 
     #[test]
     fn the_corpus_is_large_and_repeats_nothing() {

@@ -2,12 +2,8 @@
 
 use serde_json::json;
 
-use super::fixture::V1Fixture;
-use super::fixture::id;
-use super::fixture::kinds;
-use super::fixture::text;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use super::fixture::{V1Fixture, id, kinds, text};
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::v1_client::error_of;

@@ -1,14 +1,9 @@
 //! Chains of responses: immutable, and as many branches as one likes.
 
 use futures::future::join_all;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::id;
-use super::fixture::prompt_lines;
-use super::fixture::prompt_texts;
-use super::fixture::text;
+use super::fixture::{V1Fixture, id, prompt_lines, prompt_texts, text};
 use crate::support::backends::on_both;
 use crate::support::fake_provider::script::ResponseScript;
 

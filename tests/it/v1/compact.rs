@@ -1,17 +1,12 @@
 //! Compaction: a long exchange becomes a summary that only its owner can hand in again.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::id;
-use super::fixture::prompt_lines;
-use super::fixture::prompt_texts;
+use super::fixture::{V1Fixture, id, prompt_lines, prompt_texts};
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;
-use crate::support::v1_client::V1Client;
-use crate::support::v1_client::error_of;
+use crate::support::v1_client::{V1Client, error_of};
 
 async fn compact(program: &V1Client, mut body: Value) -> (u16, Value) {
     if body.get("model").is_none() {

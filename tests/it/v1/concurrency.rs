@@ -2,15 +2,10 @@
 
 use std::time::Duration;
 
-use futures::future::join;
-use futures::future::join_all;
-use serde_json::Value;
-use serde_json::json;
+use futures::future::{join, join_all};
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::deltas;
-use super::fixture::id;
-use super::fixture::text;
+use super::fixture::{V1Fixture, deltas, id, text};
 use super::simple_client::fold_items;
 use crate::support::backends::on_both;
 use crate::support::fake_provider::script::ResponseScript;

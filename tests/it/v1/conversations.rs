@@ -1,11 +1,8 @@
 //! Conversations: a log of items that responses read and add to.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::id;
-use super::fixture::prompt_texts;
+use super::fixture::{V1Fixture, id, prompt_texts};
 use crate::support::backends::on_both;
 use crate::support::http_client::expect;
 use crate::support::v1_client::error_of;

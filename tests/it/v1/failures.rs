@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::deltas;
-use super::fixture::kinds;
-use super::fixture::text;
+use super::fixture::{V1Fixture, deltas, kinds, text};
 use crate::support::backends::on_both;
 use crate::support::fake_provider::script::ResponseScript;
 

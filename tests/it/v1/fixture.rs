@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use troupe::app::App;
 
 use crate::support::app::TestApp;
@@ -12,8 +11,7 @@ use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::HttpClient;
 use crate::support::poll;
-use crate::support::test_space::SHORT_LEASES;
-use crate::support::test_space::model_env;
+use crate::support::test_space::{SHORT_LEASES, model_env};
 use crate::support::v1_client::V1Client;
 
 /// Everything that a test of this door stands on.

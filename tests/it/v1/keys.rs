@@ -2,12 +2,10 @@
 
 use serde_json::json;
 
-use super::fixture::V1Fixture;
-use super::fixture::id;
+use super::fixture::{V1Fixture, id};
 use crate::support::backends::on_both;
 use crate::support::http_client::http_client;
-use crate::support::v1_client::V1Client;
-use crate::support::v1_client::error_of;
+use crate::support::v1_client::{V1Client, error_of};
 
 on_both! {
     // R18

@@ -1,13 +1,10 @@
 //! Bulkheads: how many at once, of whom, and how many a minute.
 
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::fixture::V1Fixture;
-use super::fixture::id;
-use super::fixture::text;
+use super::fixture::{V1Fixture, id, text};
 use crate::support::backends::on_both;
 use crate::support::v1_client::V1Client;
 

@@ -1,10 +1,8 @@
 //! How likely the tokens of a text were, for whoever asks.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::id;
+use super::fixture::{V1Fixture, id};
 use super::simple_client::fold_items;
 use super::text::Schema;
 use crate::support::backends::on_both;

@@ -1,20 +1,11 @@
 //! Tools of servers elsewhere, in a turn: lists, calls, and what somebody must agree to.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::function;
-use super::fixture::id;
-use super::fixture::kinds;
-use super::fixture::lines;
-use super::fixture::text;
-use super::fixture::types;
+use super::fixture::{V1Fixture, function, id, kinds, lines, text, types};
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::fake_mcp_server::ALLOW_LOOPBACK;
-use crate::support::fake_mcp_server::FakeMcpServer;
-use crate::support::fake_mcp_server::tool;
+use crate::support::fake_mcp_server::{ALLOW_LOOPBACK, FakeMcpServer, tool};
 use crate::support::fake_provider::script::ResponseScript;
 
 /// The declaration of a server, with more about it.

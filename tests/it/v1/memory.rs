@@ -2,13 +2,11 @@
 
 use std::env;
 
-use futures::StreamExt;
-use futures::stream;
+use futures::{StreamExt, stream};
 use serde_json::json;
 
 use super::fixture::text;
-use crate::support::backends::TestBackend;
-use crate::support::backends::fresh_database;
+use crate::support::backends::{TestBackend, fresh_database};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::HttpClient;

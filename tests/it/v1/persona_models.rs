@@ -1,20 +1,11 @@
 //! Characters as models: who may ask them, what they are told, and who is named in the answer.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::deltas;
-use super::fixture::id;
-use super::fixture::kinds;
-use super::fixture::plain;
-use super::fixture::prompt_lines;
-use super::fixture::text;
+use super::fixture::{V1Fixture, deltas, id, kinds, plain, prompt_lines, text};
 use crate::support::backends::on_both;
 use crate::support::fake_provider::script::ResponseScript;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
-use crate::support::http_client::token_of;
+use crate::support::http_client::{HttpClient, expect, token_of};
 use crate::support::v1_client::V1Client;
 
 /// Whoever has a card with everything in it.

@@ -1,28 +1,17 @@
 //! R48 with a real process: the server is killed in the middle of a response, and started again.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::deltas;
-use super::fixture::id;
-use super::fixture::kinds;
-use super::fixture::prompt_texts;
-use super::fixture::text;
-use super::fixture::types;
+use super::fixture::{deltas, id, kinds, prompt_texts, text, types};
 use super::simple_client::fold_items;
-use crate::support::backends::TestBackend;
-use crate::support::backends::TestDatabase;
-use crate::support::backends::fresh_database;
-use crate::support::backends::on_both;
+use crate::support::backends::{TestBackend, TestDatabase, fresh_database, on_both};
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::HttpClient;
 use crate::support::poll;
 use crate::support::process::Server;
-use crate::support::test_space::SHORT_LEASES;
-use crate::support::test_space::model_env;
+use crate::support::test_space::{SHORT_LEASES, model_env};
 use crate::support::v1_client::V1Client;
 
 /// A server with a model and a program. The server goes first, the database last.

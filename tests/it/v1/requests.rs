@@ -3,8 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use super::fixture::V1Fixture;
-use super::fixture::prompt_texts;
+use super::fixture::{V1Fixture, prompt_texts};
 use crate::support::backends::on_both;
 use crate::support::http_client::http_client;
 use crate::support::v1_client::error_of;

@@ -1,7 +1,6 @@
 //! A client that knows nothing but the events, and makes the items of a response of them.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What only the end of an item tells.
 const SENT_AT_THE_END: [&str; 4] = ["status", "output", "error", "tools"];

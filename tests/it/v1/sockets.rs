@@ -2,22 +2,15 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::id;
-use super::fixture::kinds;
-use super::fixture::prompt_texts;
-use super::fixture::text;
+use super::fixture::{V1Fixture, id, kinds, prompt_texts, text};
 use crate::support::backends::on_both;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::expect;
 use crate::support::poll;
 use crate::support::v1_client::error_of;
-use crate::support::ws_client::WsClient;
-use crate::support::ws_client::connect_with_key;
+use crate::support::ws_client::{WsClient, connect_with_key};
 
 /// A socket of a program, read turn by turn.
 struct V1Socket {

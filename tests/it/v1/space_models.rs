@@ -1,22 +1,12 @@
 //! Spaces as models: who speaks, what they are told, who pays, and that no room hears of it.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::id;
-use super::fixture::kinds;
-use super::fixture::text;
-use super::persona_models::ada;
-use super::persona_models::space;
-use super::persona_models::speakers;
-use super::persona_models::written;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use super::fixture::{V1Fixture, id, kinds, text};
+use super::persona_models::{ada, space, speakers, written};
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::fake_provider::script::ResponseScript;
-use crate::support::http_client::expect;
-use crate::support::http_client::root_of;
-use crate::support::http_client::token_of;
+use crate::support::http_client::{expect, root_of, token_of};
 use crate::support::v1_client::V1Client;
 use crate::support::ws_client::WsClient;
 

@@ -2,13 +2,8 @@
 
 use serde_json::json;
 
-use super::fixture::V1Fixture;
-use super::fixture::id;
-use super::fixture::kinds;
-use super::fixture::plain;
-use super::fixture::prompt_texts;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
+use super::fixture::{V1Fixture, id, kinds, plain, prompt_texts};
+use crate::support::backends::{TestBackend, on_both};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::statements::Statements;
 

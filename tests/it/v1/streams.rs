@@ -2,21 +2,15 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-use serde_json::json;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 
-use super::fixture::V1Fixture;
-use super::fixture::deltas;
-use super::fixture::kinds;
-use super::fixture::text;
+use super::fixture::{V1Fixture, deltas, kinds, text};
 use super::simple_client::fold_items;
 use super::text::Schema;
 use crate::support::backends::on_both;
-use crate::support::database_facts::DatabaseFacts;
-use crate::support::database_facts::word;
+use crate::support::database_facts::{DatabaseFacts, word};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::poll;
 

@@ -3,16 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::deltas;
-use super::fixture::id;
-use super::fixture::kinds;
-use super::fixture::plain;
-use super::fixture::prompt_texts;
-use super::fixture::text;
+use super::fixture::{V1Fixture, deltas, id, kinds, plain, prompt_texts, text};
 use super::simple_client::fold_items;
 use crate::support::backends::on_both;
 use crate::support::fake_provider::script::ResponseScript;

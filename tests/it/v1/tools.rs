@@ -1,16 +1,8 @@
 //! Tools that the client runs: its functions, custom tools, its shell.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::function;
-use super::fixture::id;
-use super::fixture::kinds;
-use super::fixture::lines;
-use super::fixture::output;
-use super::fixture::text;
-use super::fixture::types;
+use super::fixture::{V1Fixture, function, id, kinds, lines, output, text, types};
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;

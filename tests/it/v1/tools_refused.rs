@@ -1,12 +1,8 @@
 //! Outputs that do not fit the open calls: refused, and no row.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::fixture::V1Fixture;
-use super::fixture::function;
-use super::fixture::id;
-use super::fixture::output;
+use super::fixture::{V1Fixture, function, id, output};
 use crate::support::backends::on_both;
 use crate::support::fake_provider::script::ResponseScript;
 

@@ -1,12 +1,10 @@
 //! The ledger: every run of every space, filtered, without a word of what was said.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::admin::admin_role::AdminFixture;
 use crate::support::backends::on_both;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::expect;
 use crate::support::http_response::refusal;
 use crate::support::poll;

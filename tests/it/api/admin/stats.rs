@@ -1,14 +1,12 @@
 //! The figures are exact: what there is, what goes on, and who spent what on which day.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use troupe::runs::history::DAY_MS;
 
 use crate::api::admin::admin_role::AdminFixture;
 use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::expect;
 use crate::support::http_response::refusal;
 use crate::support::poll;

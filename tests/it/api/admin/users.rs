@@ -1,28 +1,19 @@
 //! The register: who is in it, what an admin changes, and what follows at once.
 
 use futures::future::join;
-use sea_orm::ColumnTrait;
-use sea_orm::EntityTrait;
-use sea_orm::QueryFilter;
 use sea_orm::sea_query::Expr;
-use serde_json::Value;
-use serde_json::json;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
+use serde_json::{Value, json};
 use troupe::accounts::user;
 
 use crate::api::admin::admin_role::AdminFixture;
-use crate::support::app::OPEN_REGISTRATION;
-use crate::support::app::TestApp;
-use crate::support::backends::TestBackend;
-use crate::support::backends::on_both;
-use crate::support::fake_provider::script::HoldPoint;
-use crate::support::fake_provider::script::ResponseScript;
-use crate::support::http_client::HttpClient;
-use crate::support::http_client::expect;
+use crate::support::app::{OPEN_REGISTRATION, TestApp};
+use crate::support::backends::{TestBackend, on_both};
+use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
+use crate::support::http_client::{HttpClient, expect};
 use crate::support::http_response::refusal;
-use crate::support::role_fixture::RoleFixture;
-use crate::support::role_fixture::user_id;
-use crate::support::ws_client::WsClient;
-use crate::support::ws_client::connect_with_key;
+use crate::support::role_fixture::{RoleFixture, user_id};
+use crate::support::ws_client::{WsClient, connect_with_key};
 
 const PASSWORD: &str = "correct horse battery";
 

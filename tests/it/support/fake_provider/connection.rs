@@ -2,15 +2,11 @@
 
 use serde_json::Value;
 use tokio::io;
-use tokio::io::AsyncReadExt;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-use super::script::HoldPoint;
-use super::script::ResponseScript;
-use super::script::Step;
-use super::script::text_event;
+use super::script::{HoldPoint, ResponseScript, Step, text_event};
 
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;

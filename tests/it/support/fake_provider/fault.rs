@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use rand::Rng;
-use rand::RngExt;
+use rand::{Rng, RngExt};
 
 use super::script::ResponseScript;
 

@@ -2,28 +2,19 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rand::RngExt;
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use serde_json::Value;
-use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
-use tokio::task::JoinSet;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::connection::Connection;
-use super::connection::PlayedScript;
+use super::connection::{Connection, PlayedScript};
 use super::fault;
-use super::request_log::RequestLog;
-use super::request_log::RequestLogs;
-use super::script::HoldPoint;
-use super::script::ResponseScript;
+use super::request_log::{RequestLog, RequestLogs};
+use super::script::{HoldPoint, ResponseScript};
 
 /// More clients than these at once have to wait.
 const MAX_CONNECTIONS: usize = 4_096;
