@@ -386,3 +386,7 @@ fn too_deep() -> CardError {
 #[cfg(test)]
 #[path = "card_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "card_limit_tests.rs"]
+mod limit_tests;

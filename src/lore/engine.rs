@@ -11,6 +11,7 @@ use crate::lore::activation::ActivationCheck;
 use crate::lore::compiled_entry::{CompiledEntry, KeyProblem};
 use crate::lore::inclusion_groups::{GroupCandidate, GroupRules};
 use crate::lore::key_search::{KeySearch, ScanZone};
+use crate::lore::scan_pass::{EntryState, PassKind};
 use crate::lore::scan_request::ScanRequest;
 use crate::lore::scan_result::{
     ActivatedEntry, ActivationReason, ScanResult, SkipReason, SkippedEntry,
@@ -28,26 +29,6 @@ pub fn activate(scan: &ScanRequest) -> ScanResult {
     let mut state = ScanState::new(scan);
     state.run_passes();
     state.into_result()
-}
-
-/// Why the books are gone through once more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PassKind {
-    First,
-    /// Entries that entered may wake others.
-    Recursion,
-    /// Not enough are awake: look further back.
-    Wider,
-}
-
-/// What is known of an entry.
-#[derive(Clone, Debug)]
-enum EntryState {
-    /// It may still be woken; why it has not been.
-    Inactive(SkipReason),
-    /// It does not enter any more.
-    Excluded(SkipReason),
-    Active,
 }
 
 struct ScanState<'s, 'a> {

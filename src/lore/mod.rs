@@ -23,6 +23,7 @@ pub mod lorebook_link;
 pub mod pattern;
 pub mod probability;
 pub mod scan_budget;
+pub mod scan_pass;
 pub mod scan_request;
 pub mod scan_result;
 pub mod timed_effects;

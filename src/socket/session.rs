@@ -216,7 +216,7 @@ impl LiveSession {
         if self.is_full() && !self.subscriptions.contains(conversation) {
             return self.send_error(Some(frame_id), too_many()).await;
         }
-        self.subscriptions.begin(conversation);
+        self.subscriptions.start(conversation);
         self.pending = Some(Box::new(PendingSubscription::new(frame_id, conversation)));
         let (app, caller) = (self.app.clone(), self.caller);
         let open = queries::open(app, caller, conversation, it.after_rev);

@@ -233,6 +233,10 @@ fn remaining_delta(delta: &StreamDelta, length: usize) -> Option<ByteString> {
 }
 
 #[cfg(test)]
+#[path = "subscription_filter_life_server.rs"]
+mod life_server;
+
+#[cfg(test)]
 #[path = "subscription_filter_life_tests.rs"]
 mod life_tests;
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl Subscriptions {
 
     /// A subscription is under way: its envelopes come from now on, and what waited is void. Where
     /// one is heard already, what waits is kept: it may have to stay as it is.
-    pub fn begin(&mut self, id: ConversationId) {
+    pub fn start(&mut self, id: ConversationId) {
         self.pending = Some(id);
         if self.filter(id).is_none() {
             self.outbox.clear_conversation(id);

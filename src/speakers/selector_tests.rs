@@ -2,18 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::{
-    MembershipId, ReplyOrder, SeededRandom, SelectionInput, SelectionTrigger, SpeakerChoice,
-    select_one,
-};
+use super::ReplyOrder::{self, List, Manual, Natural, Pooled};
+use super::SelectionTrigger::{self, Auto, Generate, Human};
+use super::{MembershipId, SeededRandom, SelectionInput, SpeakerChoice, select_one};
 use crate::speakers::selection::Candidate;
 
-const EVERY_ORDER: [ReplyOrder; 4] = [
-    ReplyOrder::Manual,
-    ReplyOrder::Natural,
-    ReplyOrder::List,
-    ReplyOrder::Pooled,
-];
+const EVERY_ORDER: [ReplyOrder; 4] = [Manual, Natural, List, Pooled];
 
 /// Ann 1, Bob 2, Cid 3, in this order at the table, but not in the list.
 fn input() -> SelectionInput {
@@ -102,40 +96,26 @@ fn draws(
 fn manual_stays_silent_after_a_human_message() {
     let scene = input().after_user_message("Bob?");
 
-    assert_eq!(
-        speaker(ReplyOrder::Manual, SelectionTrigger::Human, &scene),
-        None
-    );
+    assert_eq!(speaker(Manual, Human, &scene), None);
 }
 
 #[test]
 fn manual_stays_silent_in_auto_mode() {
     let scene = input().after_ai_message(1, "Bob?").with_self_responses();
 
-    assert_eq!(
-        speaker(ReplyOrder::Manual, SelectionTrigger::Auto, &scene),
-        None
-    );
+    assert_eq!(speaker(Manual, Auto, &scene), None);
 }
 
 #[test]
 fn manual_generate_draws_any_but_the_last_speaker() {
     let scene = input().after_ai_message(2, "Hi.");
 
-    let drawn = draws(
-        ReplyOrder::Manual,
-        SelectionTrigger::Generate,
-        &scene,
-        20_000,
-    );
+    let drawn = draws(Manual, Generate, &scene, 20_000);
 
     assert_eq!(drawn.len(), 2);
     assert!((9_700..10_300).contains(&drawn[&1]), "{drawn:?}");
     assert!((9_700..10_300).contains(&drawn[&3]), "{drawn:?}");
-    assert_eq!(
-        reason(ReplyOrder::Manual, SelectionTrigger::Generate, &scene),
-        "drawn at random"
-    );
+    assert_eq!(reason(Manual, Generate, &scene), "drawn at random");
 }
 
 #[test]
@@ -144,14 +124,8 @@ fn natural_order_selects_the_first_mentioned_candidate() {
         .after_ai_message(1, "Hi.")
         .after_user_message("Cid or Bob?");
 
-    assert_eq!(
-        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &scene),
-        Some(3)
-    );
-    assert_eq!(
-        reason(ReplyOrder::Natural, SelectionTrigger::Human, &scene),
-        "mentioned \"Cid\""
-    );
+    assert_eq!(speaker(Natural, Human, &scene), Some(3));
+    assert_eq!(reason(Natural, Human, &scene), "mentioned \"Cid\"");
 }
 
 #[test]
@@ -161,10 +135,7 @@ fn natural_order_selects_a_candidate_mentioned_by_id() {
         .after_user_message("Bob?");
     scene.mentions = vec![MembershipId(3)];
 
-    assert_eq!(
-        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &scene),
-        Some(3)
-    );
+    assert_eq!(speaker(Natural, Human, &scene), Some(3));
 }
 
 #[test]
@@ -173,33 +144,21 @@ fn natural_order_without_a_mention_rotates_from_the_last_speaker() {
         let scene = input()
             .after_ai_message(id, "Hi.")
             .after_user_message("Well?");
-        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &scene)
+        speaker(Natural, Human, &scene)
     };
 
     assert_eq!([after(1), after(2), after(3)], [Some(2), Some(3), Some(1)]);
     let first = input().after_user_message("Hello.");
-    assert_eq!(
-        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &first),
-        Some(1)
-    );
-    assert_eq!(
-        reason(ReplyOrder::Natural, SelectionTrigger::Human, &first),
-        "next in rotation"
-    );
+    assert_eq!(speaker(Natural, Human, &first), Some(1));
+    assert_eq!(reason(Natural, Human, &first), "next in rotation");
 }
 
 #[test]
 fn natural_reads_mentions_in_the_text_of_an_ai() {
     let scene = input().after_ai_message(1, "Ann agrees with Cid.");
 
-    assert_eq!(
-        speaker(ReplyOrder::Natural, SelectionTrigger::Auto, &scene),
-        Some(3)
-    );
-    assert_eq!(
-        speaker(ReplyOrder::Natural, SelectionTrigger::Generate, &scene),
-        Some(3)
-    );
+    assert_eq!(speaker(Natural, Auto, &scene), Some(3));
+    assert_eq!(speaker(Natural, Generate, &scene), Some(3));
 }
 
 #[test]
@@ -209,10 +168,7 @@ fn natural_order_skips_a_mentioned_muted_candidate() {
         .after_user_message("Cid?")
         .muted(3);
 
-    assert_eq!(
-        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &scene),
-        Some(2)
-    );
+    assert_eq!(speaker(Natural, Human, &scene), Some(2));
 }
 
 #[test]
@@ -221,34 +177,18 @@ fn a_user_message_may_select_the_last_speaker_again() {
         .after_ai_message(2, "Hi.")
         .after_user_message("Bob, again!");
 
-    assert_eq!(
-        speaker(ReplyOrder::Natural, SelectionTrigger::Human, &scene),
-        Some(2)
-    );
+    assert_eq!(speaker(Natural, Human, &scene), Some(2));
 }
 
 #[test]
 fn list_goes_by_position_and_wraps_for_every_trigger() {
-    for trigger in [
-        SelectionTrigger::Human,
-        SelectionTrigger::Auto,
-        SelectionTrigger::Generate,
-    ] {
-        let after = |id| {
-            speaker(
-                ReplyOrder::List,
-                trigger,
-                &input().after_ai_message(id, "Cid!"),
-            )
-        };
+    for trigger in [Human, Auto, Generate] {
+        let after = |id| speaker(List, trigger, &input().after_ai_message(id, "Cid!"));
 
         assert_eq!([after(1), after(2), after(3)], [Some(2), Some(3), Some(1)]);
-        assert_eq!(speaker(ReplyOrder::List, trigger, &input()), Some(1));
+        assert_eq!(speaker(List, trigger, &input()), Some(1));
     }
-    assert_eq!(
-        reason(ReplyOrder::List, SelectionTrigger::Human, &input()),
-        "next by position"
-    );
+    assert_eq!(reason(List, Human, &input()), "next by position");
 }
 
 #[test]
@@ -258,10 +198,7 @@ fn equal_positions_are_ordered_by_id() {
         candidate.position = 0;
     }
 
-    assert_eq!(
-        speaker(ReplyOrder::List, SelectionTrigger::Human, &scene),
-        Some(2)
-    );
+    assert_eq!(speaker(List, Human, &scene), Some(2));
 }
 
 #[test]
@@ -271,10 +208,7 @@ fn the_rotation_continues_after_a_muted_speaker() {
         .after_user_message("Well?")
         .muted(2);
 
-    assert_eq!(
-        speaker(ReplyOrder::List, SelectionTrigger::Human, &scene),
-        Some(3)
-    );
+    assert_eq!(speaker(List, Human, &scene), Some(3));
 }
 
 #[test]
@@ -283,10 +217,7 @@ fn the_rotation_restarts_when_the_last_speaker_has_left() {
         .after_ai_message(77, "Bye.")
         .after_user_message("Well?");
 
-    assert_eq!(
-        speaker(ReplyOrder::List, SelectionTrigger::Human, &scene),
-        Some(1)
-    );
+    assert_eq!(speaker(List, Human, &scene), Some(1));
 }
 
 #[test]
@@ -295,7 +226,7 @@ fn pooled_draws_uniformly_after_a_human_message() {
         .after_ai_message(2, "Hi.")
         .after_user_message("Bob?");
 
-    let drawn = draws(ReplyOrder::Pooled, SelectionTrigger::Human, &scene, 20_000);
+    let drawn = draws(Pooled, Human, &scene, 20_000);
 
     assert_eq!(drawn.len(), 3);
     assert!(
@@ -310,9 +241,9 @@ fn pooled_order_skips_candidates_that_have_spoken() {
         .after_ai_message(1, "Hi.")
         .after_ai_message(3, "Hi.");
 
-    for trigger in [SelectionTrigger::Auto, SelectionTrigger::Generate] {
-        assert_eq!(speaker(ReplyOrder::Pooled, trigger, &scene), Some(2));
-        let because = reason(ReplyOrder::Pooled, trigger, &scene);
+    for trigger in [Auto, Generate] {
+        assert_eq!(speaker(Pooled, trigger, &scene), Some(2));
+        let because = reason(Pooled, trigger, &scene);
         assert_eq!(because, "drawn from those who have not spoken yet");
     }
 }
@@ -325,10 +256,7 @@ fn pooled_with_an_empty_pool_rests_in_auto_mode() {
         .after_ai_message(3, "c")
         .with_self_responses();
 
-    assert_eq!(
-        speaker(ReplyOrder::Pooled, SelectionTrigger::Auto, &scene),
-        None
-    );
+    assert_eq!(speaker(Pooled, Auto, &scene), None);
 }
 
 #[test]
@@ -338,19 +266,11 @@ fn pooled_with_an_empty_pool_draws_any_but_the_last_for_generate() {
         .after_ai_message(2, "b")
         .after_ai_message(3, "c");
 
-    let drawn = draws(
-        ReplyOrder::Pooled,
-        SelectionTrigger::Generate,
-        &scene,
-        20_000,
-    );
+    let drawn = draws(Pooled, Generate, &scene, 20_000);
 
     assert_eq!(drawn.len(), 2);
     assert!((9_700..10_300).contains(&drawn[&1]), "{drawn:?}");
-    assert_eq!(
-        reason(ReplyOrder::Pooled, SelectionTrigger::Generate, &scene),
-        "drawn at random"
-    );
+    assert_eq!(reason(Pooled, Generate, &scene), "drawn at random");
 }
 
 #[test]
@@ -359,65 +279,44 @@ fn auto_mode_never_lets_a_candidate_answer_itself() {
         let mut alone = input().with_only(1).after_ai_message(1, "Ann?");
         alone.speakers_since_last_user_message.clear();
 
-        assert_eq!(
-            speaker(order, SelectionTrigger::Auto, &alone),
-            None,
-            "{order:?}"
-        );
+        assert_eq!(speaker(order, Auto, &alone), None, "{order:?}");
     }
 }
 
 #[test]
 fn auto_mode_lets_a_candidate_answer_itself_where_the_space_allows_it() {
-    for order in [ReplyOrder::Natural, ReplyOrder::List, ReplyOrder::Pooled] {
+    for order in [Natural, List, Pooled] {
         let mut alone = input()
             .with_only(1)
             .after_ai_message(1, "Hm.")
             .with_self_responses();
         alone.speakers_since_last_user_message.clear();
 
-        assert_eq!(
-            speaker(order, SelectionTrigger::Auto, &alone),
-            Some(1),
-            "{order:?}"
-        );
+        assert_eq!(speaker(order, Auto, &alone), Some(1), "{order:?}");
     }
     let named = input()
         .after_ai_message(1, "Ann thinks.")
         .with_self_responses();
-    assert_eq!(
-        speaker(ReplyOrder::Natural, SelectionTrigger::Auto, &named),
-        Some(1)
-    );
+    assert_eq!(speaker(Natural, Auto, &named), Some(1));
 }
 
 #[test]
 fn auto_mode_skips_the_author_and_continues_the_rotation() {
     let scene = input().after_ai_message(1, "Ann thinks.").muted(2);
 
-    assert_eq!(
-        speaker(ReplyOrder::Natural, SelectionTrigger::Auto, &scene),
-        Some(3)
-    );
-    assert_eq!(
-        speaker(ReplyOrder::List, SelectionTrigger::Auto, &scene),
-        Some(3)
-    );
+    assert_eq!(speaker(Natural, Auto, &scene), Some(3));
+    assert_eq!(speaker(List, Auto, &scene), Some(3));
 }
 
 #[test]
 fn a_user_message_excludes_no_candidate() {
-    for order in [ReplyOrder::Natural, ReplyOrder::List, ReplyOrder::Pooled] {
+    for order in [Natural, List, Pooled] {
         let alone = input()
             .with_only(1)
             .after_ai_message(1, "Hi.")
             .after_user_message("And?");
 
-        assert_eq!(
-            speaker(order, SelectionTrigger::Human, &alone),
-            Some(1),
-            "{order:?}"
-        );
+        assert_eq!(speaker(order, Human, &alone), Some(1), "{order:?}");
     }
 }
 
@@ -427,31 +326,16 @@ fn generate_always_selects_a_candidate_and_the_last_speaker_only_alone() {
         let named = input().after_ai_message(2, "Bob!");
         let alone = input().with_only(2).after_ai_message(2, "Bob!");
 
-        assert_ne!(
-            speaker(order, SelectionTrigger::Generate, &named),
-            Some(2),
-            "{order:?}"
-        );
-        assert_eq!(
-            speaker(order, SelectionTrigger::Generate, &alone),
-            Some(2),
-            "{order:?}"
-        );
-        assert!(
-            speaker(order, SelectionTrigger::Generate, &input()).is_some(),
-            "{order:?}"
-        );
+        assert_ne!(speaker(order, Generate, &named), Some(2), "{order:?}");
+        assert_eq!(speaker(order, Generate, &alone), Some(2), "{order:?}");
+        assert!(speaker(order, Generate, &input()).is_some(), "{order:?}");
     }
 }
 
 #[test]
 fn without_eligible_candidates_none_is_selected() {
     for order in EVERY_ORDER {
-        for trigger in [
-            SelectionTrigger::Human,
-            SelectionTrigger::Auto,
-            SelectionTrigger::Generate,
-        ] {
+        for trigger in [Human, Auto, Generate] {
             let muted = input().muted(1).muted(2).muted(3);
 
             assert_eq!(speaker(order, trigger, &SelectionInput::default()), None);
@@ -462,8 +346,8 @@ fn without_eligible_candidates_none_is_selected() {
 
 #[test]
 fn a_muted_candidate_is_never_drawn() {
-    for order in [ReplyOrder::Manual, ReplyOrder::Pooled] {
-        let drawn = draws(order, SelectionTrigger::Generate, &input().muted(2), 2_000);
+    for order in [Manual, Pooled] {
+        let drawn = draws(order, Generate, &input().muted(2), 2_000);
 
         assert!(!drawn.contains_key(&2), "{drawn:?}");
     }
@@ -474,12 +358,7 @@ fn the_same_seed_makes_the_same_choice() {
     for seed in 0..50 {
         let draw = || {
             let mut dice = SeededRandom::from_seed(seed);
-            select_one(
-                ReplyOrder::Pooled,
-                SelectionTrigger::Human,
-                &input(),
-                &mut dice,
-            )
+            select_one(Pooled, Human, &input(), &mut dice)
         };
 
         assert_eq!(draw(), draw());

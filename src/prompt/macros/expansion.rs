@@ -2,11 +2,13 @@
 //! depth, number and size are bounded: what is past a limit stays as it is written, or is cut.
 
 use crate::prompt::card_use::CardUse;
-use crate::prompt::macros::bindings::{Binding, Bindings, BoundText};
+use crate::prompt::macros::bindings::{Binding, Bindings};
+use crate::prompt::macros::effect::MacroEffect;
 use crate::prompt::macros::environment::MacroEnvironment;
 use crate::prompt::macros::syntax::{IfBlock, MAX_NESTING, MacroCall, MacroNode, parse};
 use crate::prompt::macros::variables::{VariableScope, operation, scope_of};
 use crate::prompt::macros::{date_time, random};
+use crate::speakers::seeded_random::SeededRandom;
 
 /// How many macros one text may run.
 const MAX_STEPS: usize = 20_000;
@@ -72,16 +74,6 @@ struct ExpansionOutput {
     trims_newlines: bool,
 }
 
-/// What a macro does.
-enum MacroEffect<'a> {
-    /// Stands for this: nothing in it is run.
-    Plain(String),
-    /// Stands for text that may have macros in it.
-    Text(&'a str),
-    /// Takes away the line breaks around it.
-    Trim,
-}
-
 impl<'a> Expansion<'a> {
     /// Expands a text to the end of `out`.
     fn expand_text(&mut self, text: &str, out: &mut ExpansionOutput, depth: usize) {
@@ -116,7 +108,7 @@ impl<'a> Expansion<'a> {
         match known.filter(|_| self.can_step(depth)) {
             Some(meaning) => {
                 self.steps_left -= 1;
-                self.apply(to_effect(meaning), out, depth);
+                self.apply(MacroEffect::from_binding(meaning), out, depth);
             }
             None => {
                 for part in ["<", name, ">"] {
@@ -196,7 +188,7 @@ impl<'a> Expansion<'a> {
         let bare = bare.trim();
         let mut value = ExpansionOutput::default();
         match self.binding(&bare.to_lowercase()) {
-            Some(meaning) => self.apply(to_effect(meaning), &mut value, depth),
+            Some(meaning) => self.apply(MacroEffect::from_binding(meaning), &mut value, depth),
             None => value.text = bare.to_owned(),
         }
         let no = ["", "0", "false", "off", "no"];
@@ -249,7 +241,7 @@ impl<'a> Expansion<'a> {
     fn evaluate_bare(&mut self, name: &str) -> Option<MacroEffect<'a>> {
         let (meanings, world) = (self.bindings, self.environment);
         if let Some(meaning) = self.binding(name) {
-            return Some(to_effect(meaning));
+            return Some(MacroEffect::from_binding(meaning));
         }
         let last_messages = &world.last_messages;
         let plain = match name {
@@ -370,7 +362,7 @@ impl<'a> Expansion<'a> {
         Some(output)
     }
 
-    fn next_random(&mut self, is_pick: bool) -> crate::speakers::seeded_random::SeededRandom {
+    fn next_random(&mut self, is_pick: bool) -> SeededRandom {
         self.n_draws += 1;
         let print = *self
             .fingerprint
@@ -391,14 +383,6 @@ impl<'a> Expansion<'a> {
         let room = text.floor_char_boundary(MAX_OUTPUT.saturating_sub(out.text.len()));
         self.is_full = room < text.len();
         out.text.push_str(&text[..room]);
-    }
-}
-
-fn to_effect(meaning: Binding<'_>) -> MacroEffect<'_> {
-    match meaning {
-        Binding::Name(name) => MacroEffect::Plain(name.to_owned()),
-        Binding::Text(BoundText::Expanded(text)) => MacroEffect::Plain(text.clone()),
-        Binding::Text(BoundText::Source(text)) => MacroEffect::Text(text),
     }
 }
 

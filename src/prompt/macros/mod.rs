@@ -7,6 +7,7 @@
 
 pub mod bindings;
 pub mod date_time;
+pub mod effect;
 pub mod environment;
 pub mod expansion;
 pub mod random;

@@ -20,12 +20,12 @@ const PAGE: &str = "docs/run-lifecycle.md";
 
 /// Statements of the queue that move nothing from one state to another.
 const READERS_AND_WRITERS_OF_THE_REST: [&str; 7] = [
-    "waits_for",
+    "set_waiting_for",
     "set_cutoff",
-    "beat",
+    "heartbeat",
     "request_cancel",
-    "expired",
-    "note_late",
+    "list_expired",
+    "set_late_usage",
     "restore",
 ];
 
@@ -79,7 +79,7 @@ impl Move {
             Self::Claim => "claim",
             Self::Finish(_) => "finish",
             Self::Expire(_) => "expire",
-            Self::HandBack => "hand_back",
+            Self::HandBack => "release",
             Self::CancelQueued => "cancel_queued",
             Self::Skip => "skip",
             Self::FailQueued => "fail_queued",
