@@ -7,13 +7,13 @@
 // "room" with what became different: "restored", "messages", "stream", "queue", "typing",
 // "presence", "outbox", "suggestions".
 import Emitter from "./base/emitter.js"
-import { standing } from "./models/rights.js"
-import { unreadIn } from "./models/unread.js"
-import Outbox from "./models/outbox.js"
-import Room from "./models/room.js"
-import Roster from "./models/roster.js"
-import Suggestions from "./models/suggestions.js"
-import ServerClock from "./models/server_clock.js"
+import { standing } from "./models/members/rights.js"
+import { unreadIn } from "./models/conversation/unread.js"
+import Outbox from "./models/conversation/outbox.js"
+import Room from "./models/conversation/open_conversation.js"
+import Roster from "./models/members/roster.js"
+import Suggestions from "./models/conversation/copilot_candidates.js"
+import ServerClock from "./models/queue/server_clock.js"
 
 export default class Store extends Emitter {
   user = null

@@ -9,7 +9,7 @@ import { promisify } from "node:util"
 const { TROUPE_ROOT: root, TROUPE_DESK: desk, TROUPE_PYTHON: python } = process.env
 const { TROUPE_URL: base, TROUPE_KEY: key } = process.env
 const run = promisify(execFile)
-const { apiExamples } = await import(join(root, "static/js/models/api_examples.js"))
+const { apiExamples } = await import(join(root, "static/js/models/settings/api_examples.js"))
 
 const RUNNERS = {
   curl: { file: "curl.sh", command: "bash", options: ["-eu"] },

@@ -1,7 +1,7 @@
 // A card in the editor: what the form shows, and what becomes of the document.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { fieldsOf, withFields } from "../../static/js/models/card_draft.js"
+import { fieldsOf, withFields } from "../../static/js/models/characters/card_draft.js"
 
 const CARD = {
   spec: "chara_card_v2",

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import test from "node:test"
-import { looksLikeChat, preview, seatsByThemselves } from "../../static/js/models/chat_file.js"
-import MessageWindow from "../../static/js/models/message_window.js"
+import { looksLikeChat, preview, seatsByThemselves } from "../../static/js/models/files/chat_file.js"
+import MessageWindow from "../../static/js/models/conversation/message_window.js"
 import { parse, paths } from "../../static/js/router.js"
 
 // A file as far as a preview needs one.

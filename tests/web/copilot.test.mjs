@@ -1,10 +1,10 @@
 // Help with one's own words: suggestions on their way, and the copilot of one's seat.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { readReason } from "../../static/js/models/because.js"
-import { describeCopilot, locksComposer } from "../../static/js/models/copilot.js"
-import { may } from "../../static/js/models/rights.js"
-import Suggestions from "../../static/js/models/suggestions.js"
+import { readReason } from "../../static/js/models/queue/speaker_reason.js"
+import { describeCopilot, locksComposer } from "../../static/js/models/conversation/copilot.js"
+import { may } from "../../static/js/models/members/rights.js"
+import Suggestions from "../../static/js/models/conversation/copilot_candidates.js"
 
 const candidate = (index, text, generation_id = "g") => ({ generation_id, index, text })
 const error = (index, code, generation_id = "g") => ({ generation_id, index, error: { code } })

@@ -1,8 +1,8 @@
 // Files that somebody brings: what they are by their first bytes, and who takes them.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { looksLikeCard } from "../../static/js/models/card_file.js"
-import { beginsWith, lookAt, takerOf } from "../../static/js/models/dropped.js"
+import { looksLikeCard } from "../../static/js/models/characters/card_file.js"
+import { beginsWith, lookAt, takerOf } from "../../static/js/models/files/dropped_file.js"
 
 const PNG = [0x89, 0x50, 0x4e, 0x47]
 

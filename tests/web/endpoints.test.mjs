@@ -1,7 +1,7 @@
 // Kinds of servers, their names, and who speaks with which model.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { KINDS, kindOf, nameFor, voiceOf } from "../../static/js/models/endpoints.js"
+import { KINDS, kindOf, nameFor, voiceOf } from "../../static/js/models/providers/provider_kinds.js"
 
 test("every kind but one answers somewhere by itself", () => {
   const homeless = KINDS.filter((it) => it.usual === null).map((it) => it.kind)

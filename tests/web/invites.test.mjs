@@ -2,9 +2,9 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import InviteActions from "../../static/js/actions/invites.js"
-import { readAgent } from "../../static/js/models/agent.js"
-import Invitation from "../../static/js/models/invitation.js"
-import { again, stateOf } from "../../static/js/models/invites.js"
+import { readAgent } from "../../static/js/models/settings/user_agent.js"
+import Invitation from "../../static/js/models/members/invite_token.js"
+import { again, stateOf } from "../../static/js/models/members/invites.js"
 import { MemoryStorage } from "./support.mjs"
 
 const HOUR = 3_600_000

@@ -1,11 +1,11 @@
 // A jump far back: a page of its own, which grows into the newest; live messages stay what they are.
 import assert from "node:assert/strict"
 import test from "node:test"
-import MessageWindow from "../../static/js/models/message_window.js"
-import Paginator from "../../static/js/models/paginator.js"
-import Room from "../../static/js/models/room.js"
-import { rows } from "../../static/js/models/rows.js"
-import Timeline from "../../static/js/models/timeline.js"
+import MessageWindow from "../../static/js/models/conversation/message_window.js"
+import Paginator from "../../static/js/models/conversation/paginator.js"
+import Room from "../../static/js/models/conversation/open_conversation.js"
+import { rows } from "../../static/js/models/conversation/timeline_rows.js"
+import Timeline from "../../static/js/models/conversation/timeline.js"
 import { message, snapshot } from "./support.mjs"
 
 const from = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => message({ seq: first + i }))

@@ -3,10 +3,10 @@ import assert from "node:assert/strict"
 import test from "node:test"
 import { has, LANGUAGES, locale, match, speak, t } from "../../static/js/base/i18n.js"
 import { dayName, list, listParts, seconds, timeOfDay } from "../../static/js/base/time.js"
-import { readReason } from "../../static/js/models/because.js"
+import { readReason } from "../../static/js/models/queue/speaker_reason.js"
 import en from "../../static/js/strings/en.js"
 import zh from "../../static/js/strings/zh-CN.js"
-import { explain, explainChoice, explainRun } from "../../static/js/views/explain.js"
+import { explain, explainChoice, explainRun } from "../../static/js/views/components/error_messages.js"
 
 // Speaks this language until the test ends.
 async function speaking(context, tag) {

@@ -1,7 +1,7 @@
 // The browser's Back closes what is open above the page, and no entry of the history makes it do nothing.
 import assert from "node:assert/strict"
 import test from "node:test"
-import Layers from "../../static/js/models/layers.js"
+import Layers from "../../static/js/models/shell/back_stack.js"
 import { stopTimers } from "./support.mjs"
 
 // A history as browsers have it: `go` arrives later, and writing drops what lay ahead.

@@ -1,10 +1,10 @@
 // Lorebooks: an entry as a form shows it, and why one fires.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { looksLikeBook, previewOf } from "../../static/js/models/lore_file.js"
-import { changesOf, matching, split, valuesOf } from "../../static/js/models/lore_entry.js"
-import { readLoreReason } from "../../static/js/models/lore_reason.js"
-import english from "../../static/js/strings/en/lore.js"
+import { looksLikeBook, previewOf } from "../../static/js/models/lorebooks/lorebook_file.js"
+import { changesOf, matching, split, valuesOf } from "../../static/js/models/lorebooks/lorebook_entry.js"
+import { readLoreReason } from "../../static/js/models/lorebooks/lorebook_reason.js"
+import english from "../../static/js/strings/en/lorebooks.js"
 
 const ENTRY = {
   name: "Gulls",

@@ -1,7 +1,7 @@
 // An author's note: read from settings, written into them, nothing else lost.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { noteOf, wholeNumber, withNote } from "../../static/js/models/note.js"
+import { noteOf, wholeNumber, withNote } from "../../static/js/models/presets/author_note.js"
 
 test("what a note does not say is as usual", () => {
   assert.deepEqual(noteOf({ author_note: { text: "rain", depth: 2, role: null } }), {

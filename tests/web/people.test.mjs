@@ -2,8 +2,8 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import Emitter from "../../static/js/base/emitter.js"
-import { may, mayManageSeat, standing } from "../../static/js/models/rights.js"
-import { unreadIn } from "../../static/js/models/unread.js"
+import { may, mayManageSeat, standing } from "../../static/js/models/members/rights.js"
+import { unreadIn } from "../../static/js/models/conversation/unread.js"
 import Store from "../../static/js/store.js"
 import { MemoryStorage } from "./support.mjs"
 

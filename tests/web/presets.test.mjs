@@ -1,8 +1,8 @@
 // A preset while it is edited, what of several layers decides, and what a file of one looks like.
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import PresetDocument, { decided, hasText, placeFrom, placeOf } from "../../static/js/models/preset_document.js"
-import { isPreset } from "../../static/js/models/preset_file.js"
+import PresetDocument, { decided, hasText, placeFrom, placeOf } from "../../static/js/models/presets/preset_document.js"
+import { isPreset } from "../../static/js/models/presets/preset_file.js"
 
 const DEFAULTS = {
   prompt_order: [

@@ -1,7 +1,7 @@
 // The open room: snapshot and events make what the server has, gaps are noticed, keys stay.
 import assert from "node:assert/strict"
 import test from "node:test"
-import Room from "../../static/js/models/room.js"
+import Room from "../../static/js/models/conversation/open_conversation.js"
 import { message, snapshot } from "./support.mjs"
 
 const RUN = "0190-run"

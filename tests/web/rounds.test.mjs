@@ -2,12 +2,12 @@
 // it while it goes on, and auto mode.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { describeAuto } from "../../static/js/models/auto_mode.js"
-import { readReason } from "../../static/js/models/because.js"
-import { describe, droppedBy, pendingSlots } from "../../static/js/models/queue.js"
-import Room from "../../static/js/models/room.js"
-import RoundDraft from "../../static/js/models/round_draft.js"
-import ServerClock from "../../static/js/models/server_clock.js"
+import { describeAuto } from "../../static/js/models/queue/auto_mode.js"
+import { readReason } from "../../static/js/models/queue/speaker_reason.js"
+import { describe, droppedBy, pendingSlots } from "../../static/js/models/queue/queue.js"
+import Room from "../../static/js/models/conversation/open_conversation.js"
+import RoundDraft from "../../static/js/models/queue/round_draft.js"
+import ServerClock from "../../static/js/models/queue/server_clock.js"
 import { snapshot } from "./support.mjs"
 
 const MINA = 5

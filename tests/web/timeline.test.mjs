@@ -1,7 +1,7 @@
 // The timeline: order, one entry for each message, keys that outlive the pending state.
 import assert from "node:assert/strict"
 import test from "node:test"
-import Timeline from "../../static/js/models/timeline.js"
+import Timeline from "../../static/js/models/conversation/timeline.js"
 import { message } from "./support.mjs"
 
 test("messages stand in the order of seq whatever order they come in", () => {

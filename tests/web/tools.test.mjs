@@ -1,8 +1,8 @@
 // What a space lets its characters call, and what a message tells of it.
 import assert from "node:assert/strict"
 import test from "node:test"
-import Room from "../../static/js/models/room.js"
-import { serversOf, toolCallsOf, usesOf, withTools } from "../../static/js/models/tools.js"
+import Room from "../../static/js/models/conversation/open_conversation.js"
+import { serversOf, toolCallsOf, usesOf, withTools } from "../../static/js/models/characters/tools.js"
 
 test("what is not allowed stands in no settings, and what else they hold stays", () => {
   const settings = { preset: { top_p: 1 }, tools: { dice: "allowed" }, tool_servers: [{ label: "a" }] }

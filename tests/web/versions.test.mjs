@@ -2,10 +2,10 @@
 // and conversations that hang on each other.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { placesOf } from "../../static/js/models/places.js"
-import Room from "../../static/js/models/room.js"
-import { rows } from "../../static/js/models/rows.js"
-import { stepTo } from "../../static/js/models/versions.js"
+import { placesOf } from "../../static/js/models/conversation/conversation_tree.js"
+import Room from "../../static/js/models/conversation/open_conversation.js"
+import { rows } from "../../static/js/models/conversation/timeline_rows.js"
+import { stepTo } from "../../static/js/models/message/swipes.js"
 import { message, snapshot } from "./support.mjs"
 
 const RUN = "0190-again"

@@ -57,7 +57,7 @@ function visible(code) {
 }
 
 // Programs to be copied are the same in every language.
-const PROGRAMS = "models/api_examples.js"
+const PROGRAMS = "models/settings/api_examples.js"
 
 function scripts() {
   return readdirSync(`${ROOT}/js`, { recursive: true })

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import test from "node:test"
 import { speak } from "../../static/js/base/i18n.js"
-import { sentenceOf, sentencesOf } from "../../static/js/models/warnings.js"
+import { sentenceOf, sentencesOf } from "../../static/js/models/files/import_warnings.js"
 import en from "../../static/js/strings/en.js"
 import zh from "../../static/js/strings/zh-CN.js"
 

@@ -1,7 +1,7 @@
 // How lore is found: read from settings, written into them, nothing else lost.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { numberOf, withWorld, worldOf } from "../../static/js/models/world_info.js"
+import { numberOf, withWorld, worldOf } from "../../static/js/models/lorebooks/lorebook_settings.js"
 
 test("what the rules do not say is as usual", () => {
   const world = worldOf({ world_info: { scan_depth: 7, recursive: null, from_elsewhere: 1 } })

@@ -1,5 +1,5 @@
 // Spaces and conversations: finding, making, naming, leaving behind.
-import { withTools } from "../models/tools.js"
+import { withTools } from "../models/characters/tools.js"
 
 export default class SpaceActions {
   #api

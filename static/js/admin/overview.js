@@ -3,9 +3,9 @@ import { bdi, el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { amount, whole } from "../base/numbers.js"
 import { duration, utcDay } from "../base/time.js"
-import { ALL, byDay, bySpace } from "../models/token_use.js"
-import { field, select } from "../views/form.js"
-import { card } from "../views/settings_profile.js"
+import { ALL, byDay, bySpace } from "../models/runs/token_use.js"
+import { field, select } from "../views/components/form.js"
+import { card } from "../views/settings/settings_profile.js"
 
 const SPANS = [7, 30, 90]
 const COLUMNS = ["prompt_tokens", "completion_tokens", "runs", "failed"]

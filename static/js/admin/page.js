@@ -2,10 +2,10 @@
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
-import { railButton } from "../views/hollow.js"
-import { modelsCard } from "../views/settings_models.js"
+import { railButton } from "../views/components/empty_state.js"
+import { modelsCard } from "../views/settings/settings_models.js"
 import Overview from "./overview.js"
-import People from "./people.js"
+import People from "./users.js"
 import Runs from "./runs.js"
 
 // Each is mounted into the page; what it started it stops.

@@ -1,9 +1,9 @@
 // Which runs are shown: by state, kind and error, and by where they are.
 import { bdi, el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
-import { ERRORS, KINDS, STATUSES } from "../models/run_ledger.js"
-import { iconButton } from "../views/buttons.js"
-import { field, select } from "../views/form.js"
+import { ERRORS, KINDS, STATUSES } from "../models/runs/run_history.js"
+import { iconButton } from "../views/components/buttons.js"
+import { field, select } from "../views/components/form.js"
 
 export default class RunFilter {
   #onChange

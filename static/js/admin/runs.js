@@ -3,11 +3,11 @@
 import { bdi, el, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { duration, fullTime, seconds, shortTime } from "../base/time.js"
-import RunLedger from "../models/run_ledger.js"
+import RunLedger from "../models/runs/run_history.js"
 import { paths } from "../router.js"
-import { button } from "../views/buttons.js"
-import { factList, factsOf } from "../views/run_facts.js"
-import { card } from "../views/settings_profile.js"
+import { button } from "../views/components/buttons.js"
+import { factList, factsOf } from "../views/prompt/run_details.js"
+import { card } from "../views/settings/settings_profile.js"
 import RunFilter from "./run_filter.js"
 
 const EVERY_MS = 3000

@@ -1,0 +1,209 @@
+// What one can do in the open conversation: write, let speak, hold, repair, read back.
+import { randomId } from "../base/ids.js"
+import { hasVersions } from "../models/message/swipes.js"
+
+const PAGE = 60
+// On both sides of a message.
+const PAGE_AROUND = 100
+
+export default class RoomActions {
+  #api
+  #store
+  #socket
+
+  constructor({ api, store, socket }) {
+    this.#api = api
+    this.#store = store
+    this.#socket = socket
+  }
+
+  // Writing
+
+  // Shown at once as pending; resolves when its fate is known.
+  send(content) {
+    const { room, outbox } = this.#store
+    const entry = outbox.add(randomId(), content, Date.now())
+    room.expect(entry.clientId)
+    this.#store.roomChanged("outbox")
+    return this.#deliver(room, outbox, entry)
+  }
+
+  // The same client id again: if the first try did arrive, the server answers with that message.
+  retrySend(clientId) {
+    const { room, outbox } = this.#store
+    const entry = outbox.markPending(clientId)
+    if (!entry) return Promise.resolve()
+    room.expect(clientId)
+    this.#store.roomChanged("outbox")
+    return this.#deliver(room, outbox, entry)
+  }
+
+  discard(clientId) {
+    this.#store.outbox.remove(clientId)
+    this.#store.roomChanged("outbox")
+  }
+
+  // `version` is the one that the text was made from: an edit never overwrites a text unseen.
+  async editMessage(message, content, version) {
+    const change = { content, expected_version: version }
+    this.#takeMessage(await this.#api.changeMessage(message.id, change))
+  }
+
+  // The present text of a message, as a refused edit has brought it.
+  takeMessage(message) {
+    this.#takeMessage(message)
+  }
+
+  async setVisibility(message, visibility) {
+    this.#takeMessage(await this.#api.changeMessage(message.id, { visibility }))
+  }
+
+  async deleteMessage(message) {
+    await this.#api.deleteMessage(message.id)
+    this.#takeMessage({ ...message, visibility: "hidden" })
+  }
+
+  // Versions
+
+  async selectSwipe(message, position) {
+    this.#takeMessage(await this.#api.selectSwipe(message.id, position))
+  }
+
+  // Both resolve with the conversation in which it goes on: `{ conversationId }`; with `{ job }` while a
+  // long branch is being made.
+  async regenerate(message) {
+    const { conversation_id: conversationId, job } = await this.#api.regenerate(this.#id, message.id)
+    return job ? { job } : { conversationId }
+  }
+
+  async branch(message) {
+    const { conversation, job } = await this.#api.branch(this.#id, message.id)
+    if (job) return { job }
+    this.#store.putConversation(conversation)
+    return { conversationId: conversation.id }
+  }
+
+  typing(active) {
+    if (this.#store.room) this.#socket.typing(this.#store.room.conversationId, active)
+  }
+
+  // Who speaks
+
+  generate(speakerId = null) {
+    return this.#api.generate(this.#id, speakerId)
+  }
+  stop() {
+    return this.#api.stop(this.#id)
+  }
+  pause() {
+    return this.#api.pause(this.#id)
+  }
+  resume() {
+    return this.#api.resume(this.#id)
+  }
+  skip() {
+    return this.#api.skip(this.#id)
+  }
+  retry() {
+    return this.#api.retry(this.#id)
+  }
+
+  // Who is still to speak in this round, whole. When it has moved on meanwhile, how it stands now is
+  // fetched before the error goes on.
+  async changeRound(roundId, membershipIds) {
+    const { room } = this.#store
+    const id = room.conversationId
+    try {
+      this.#takeQueue(room, await this.#api.changeRound(id, { round_id: roundId, slots: membershipIds }))
+    } catch (error) {
+      if (error.code === "stale_round") this.#takeQueue(room, await this.#api.conversation(id))
+      throw error
+    }
+  }
+
+  // How many turns auto mode has left comes with the queue; that it was switched on does not.
+  async readQueue() {
+    const { room } = this.#store
+    this.#takeQueue(room, await this.#api.conversation(room.conversationId))
+  }
+
+  // Whether a character may call a tool, this once.
+  async decideTool(approvalId, isAllowed) {
+    const { room } = this.#store
+    const decided = await this.#api.decideTool(approvalId, isAllowed)
+    room.approvals.delete(decided.id)
+    this.#store.roomChanged("approvals")
+  }
+
+  // Reading
+
+  // `cursor`: `{ before }`, `{ after, before }` or `{ around }`.
+  async page(conversationId, cursor) {
+    const limit = cursor.around ? PAGE_AROUND : PAGE
+    return this.#api.messages(conversationId, { ...cursor, limit })
+  }
+
+  async markRead(seq, id = this.#id) {
+    if (this.#store.markRead(id, seq)) await this.#api.markRead(id, seq)
+  }
+
+  async runs() {
+    return (await this.#api.runs(this.#id)).data
+  }
+  promptOfRun(runId) {
+    return this.#api.promptOfRun(runId)
+  }
+  // The run that wrote the text that a message shows; null when none did. Each of several texts has one
+  // of its own; the message itself names only that of the first.
+  async runOf(message) {
+    if (!hasVersions(message)) return message.conversation_run_id
+    const text = await this.#api.swipe(message.id, message.swipes.active)
+    return text?.conversation_run_id ?? null
+  }
+  promptPreview(speakerId) {
+    return this.#api.promptPreview(this.#id, speakerId)
+  }
+  // The card of a run that ended without a message, for a page that was not there when it happened.
+  async recallNotice() {
+    const { room } = this.#store
+    if (room.isRunning || !room.notice.isEmpty) return
+    const { data } = await this.#api.runs(room.conversationId)
+    if (this.#store.room !== room || room.isRunning) return
+    room.notice.recall(data, room.queue, room.timeline.tail)
+    if (!room.notice.isEmpty) this.#store.roomChanged("queue")
+  }
+
+  // Private
+
+  get #id() {
+    return this.#store.room.conversationId
+  }
+
+  async #deliver(room, outbox, { clientId, content }) {
+    try {
+      const { message } = await this.#api.postMessage(room.conversationId, { content, client_id: clientId })
+      this.#store.takePosted(room, message)
+      // Who writes at the end has seen it.
+      this.markRead(message.seq, room.conversationId).catch(() => {})
+    } catch (error) {
+      if (!outbox.has(clientId)) return
+      const { code, param, message, retryAfter } = error
+      outbox.markFailed(clientId, error.isNetwork ? "network" : { code, param, message, retryAfter })
+      if (this.#store.room === room) this.#store.roomChanged("outbox")
+    }
+  }
+
+  #takeQueue(room, conversation) {
+    if (this.#store.room !== room) return
+    room.refresh(conversation)
+    this.#store.roomChanged("queue")
+  }
+
+  // The event will bring the same; the person who did it should not wait for it.
+  #takeMessage(message) {
+    const { room } = this.#store
+    if (room?.conversationId !== message.conversation_id) return
+    room.timeline.put(message)
+    this.#store.roomChanged("messages")
+  }
+}

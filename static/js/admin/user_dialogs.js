@@ -1,0 +1,74 @@
+// What an admin types about somebody: a name for them, or a password for who lost theirs.
+import { el } from "../base/dom.js"
+import { t } from "../base/i18n.js"
+import { randomPassword } from "../base/ids.js"
+import { button, submitButton } from "../views/components/buttons.js"
+import { openDialog } from "../views/components/dialog.js"
+import { field, form, input } from "../views/components/form.js"
+
+// Each resolves to the account as it is then, undefined when nothing was changed.
+export function askForName({ admin, toasts }, person) {
+  const name = field({
+    label: t("people.name"),
+    hint: t("profile.name_hint"),
+    control: input({ name: "display_name", value: person.display_name, maxlength: "100", autofocus: true }),
+  })
+  return ask({
+    title: t("people.rename_title", { name: person.display_name }),
+    fields: { display_name: name },
+    action: t("save"),
+    submit: async () => {
+      const changed = await admin.change(person, { display_name: name.control.value.trim() })
+      toasts.show(t("saved"))
+      return changed
+    },
+  })
+}
+
+export function askForPassword({ admin, toasts }, person) {
+  const password = field({
+    label: t("password.new"),
+    hint: t("password.hint"),
+    control: input({
+      name: "password",
+      maxlength: "256",
+      autocomplete: "off",
+      spellcheck: "false",
+      autofocus: true,
+    }),
+  })
+  const make = button(t("people.password_make"), {
+    click: () => {
+      password.control.value = randomPassword()
+    },
+  })
+  return ask({
+    title: t("people.password_title", { name: person.display_name }),
+    lead: t("people.password_text", { name: person.display_name }),
+    fields: { password },
+    before: make,
+    action: t("people.password"),
+    submit: async () => {
+      const changed = await admin.change(person, { password: password.control.value })
+      toasts.show(t("people.password_set", { name: person.display_name }))
+      return changed
+    },
+  })
+}
+
+function ask({ title, lead = null, fields, before = null, action, submit }) {
+  return openDialog({
+    title,
+    content: (close) => [
+      lead && el("p", { class: "dialog__lead" }, lead),
+      form({
+        fields,
+        submit: async () => close(await submit()),
+        children: [
+          Object.values(fields).map(({ node }) => node),
+          el("div", { class: "form__actions" }, before, submitButton(action)),
+        ],
+      }),
+    ],
+  })
+}

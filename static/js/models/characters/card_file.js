@@ -1,0 +1,24 @@
+// Which files are character cards, as far as a name and the first bytes tell.
+import { beginsWith } from "../files/dropped_file.js"
+
+export const CARD_FILES = ["png", "apng", "json", "charx", "byaf", "jpg", "jpeg"].map((it) => `.${it}`).join(",")
+
+const PNG = [0x89, 0x50, 0x4e, 0x47]
+const ARCHIVES = /\.(charx|byaf)$/i
+// A picture in front of an archive: some tools write their cards so.
+const PICTURES = /\.jpe?g$/i
+const JPEG = [0xff, 0xd8]
+
+export function looksLikeCard(file, head, json) {
+  if (json !== null) return saysCard(json)
+  return beginsWith(head, PNG) || ARCHIVES.test(file.name) || (PICTURES.test(file.name) && beginsWith(head, JPEG))
+}
+
+// A card of any version says who it is; a lorebook or a preset does not.
+function saysCard(json) {
+  if (typeof json !== "object" || Array.isArray(json)) return false
+  if (typeof json.spec === "string") return json.spec.startsWith("chara_card")
+  if (typeof json.char_name === "string") return true
+  const says = (key) => typeof json[key] === "string"
+  return says("name") && (says("first_mes") || (says("description") && says("personality")))
+}

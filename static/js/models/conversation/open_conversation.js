@@ -1,0 +1,246 @@
+// One open conversation as this tab knows it: what the snapshot said and every event since.
+//
+// **Invariant:** durable events are applied in order of `rev`, each once. `apply` answers "gap" when
+// something is missing; the caller subscribes again with the last `rev` and hands in the snapshot.
+import { droppedBy } from "../queue/queue.js"
+import RunNotice from "../runs/run_notice.js"
+import RunStream from "../runs/run_stream.js"
+import Timeline from "./timeline.js"
+import TypingTracker from "./typing_tracker.js"
+
+const IDLE = { state: "idle", round: null, queued_run: null, running_run: null, turnsLeft: null }
+
+export default class Room {
+  timeline = new Timeline()
+  notice = new RunNotice()
+  rev = null
+  stream = null
+  queue = IDLE
+  // Who lost their turn to the round that goes on now.
+  dropped = []
+  // Who is here, and how: "online" or "away".
+  presence = new Map()
+  // What a character wants to call and waits for a moderator, by id.
+  approvals = new Map()
+  #goneAt = new Map()
+  #keys = new Map()
+  #clock
+
+  constructor({ conversationId, clock = () => Date.now() }) {
+    this.conversationId = conversationId
+    this.#clock = clock
+    this.typing = new TypingTracker(clock)
+  }
+
+  get isReady() {
+    return this.rev !== null
+  }
+  get isRunning() {
+    return this.queue.running_run !== null || this.stream !== null
+  }
+
+  // When a member who was here left, in milliseconds since 1970; null for who is here or was never seen.
+  goneAt(membershipId) {
+    return this.presence.has(membershipId) ? null : (this.#goneAt.get(membershipId) ?? null)
+  }
+
+  // A message of mine arrives under this client id: its entry keeps its key.
+  keyForClientId(clientId) {
+    return `c-${clientId}`
+  }
+  keyForStream() {
+    return this.rewritten ? this.timeline.keyOf(this.rewritten) : `r-${this.stream.runId}`
+  }
+
+  // The message in whose place another text is being written.
+  get rewritten() {
+    return this.stream?.targetId ? this.timeline.byId(this.stream.targetId) : null
+  }
+
+  // Takes a snapshot. Returns the messages that this tab has not seen before.
+  restore({ rev, snapshot }) {
+    const isFirst = !this.isReady
+    const fresh = this.#restoreMessages(snapshot, isFirst)
+    this.rev = rev
+    this.typing.clear()
+    this.#setQueue(snapshot)
+    this.#takePresence({ members: snapshot.presence })
+    this.stream = this.#restoredStream(snapshot)
+    this.approvals = new Map((snapshot.tool_approvals ?? []).map((it) => [it.id, it]))
+    this.notice.restore(snapshot.failed_run, this.timeline.tail)
+    this.notice.settle(this.queue, this.timeline.tail)
+    return isFirst ? [] : fresh
+  }
+
+  // Applies one event. Returns what became different ("gap", "queue", "messages", "stream", ...) or null.
+  apply(event) {
+    if (!this.isReady) return null
+    if (event.rev !== undefined && event.rev !== null) {
+      if (event.rev <= this.rev) return null
+      if (event.rev !== this.rev + 1) return "gap"
+      this.rev = event.rev
+    }
+    return this.#take(event)
+  }
+
+  #take(event) {
+    switch (event.type) {
+      case "typing_start":
+        return this.#startStream(event)
+      case "stream_chunk":
+        return this.#appendToStream(event)
+      case "stream_reset":
+        return this.#resetStream(event)
+      case "stream_complete":
+        return event.status === "succeeded" ? null : this.#dropStream(event.run_id)
+      case "typing_stop":
+        return this.#dropStream(event.run_id)
+      case "message_created":
+      case "message_updated":
+      case "message_hidden":
+        return this.#takeMessage(event.message)
+      case "run_failed":
+      case "run_canceled":
+      case "run_skipped":
+        return this.#takeEnd(event)
+      case "tool_approval_updated":
+        return this.#takeApproval(event.approval)
+      case "queue_updated":
+        return this.#takeQueue(event)
+      case "human_typing":
+        return this.typing.set(event.membership_id, event.active) ? "typing" : null
+      case "presence_updated":
+        return this.#takePresence(event)
+      case "resync":
+        return "gap"
+      default:
+        return null
+    }
+  }
+
+  #startStream({ run_id: runId, membership_id: membershipId, target_message_id: targetId }) {
+    this.stream = new RunStream({ runId, membershipId, targetId, startedAt: this.#clock() })
+    this.notice.clear()
+    return "stream"
+  }
+
+  #appendToStream(event) {
+    if (this.stream?.runId !== event.run_id) return "gap"
+    return this.stream.append(event) ? "stream" : "gap"
+  }
+
+  #resetStream(event) {
+    if (this.stream?.runId !== event.run_id) return "gap"
+    this.stream.reset(event.text ?? "")
+    return "stream"
+  }
+
+  #takeApproval(approval) {
+    if (approval.status === "pending") this.approvals.set(approval.id, approval)
+    else this.approvals.delete(approval.id)
+    return "approvals"
+  }
+
+  #dropStream(runId) {
+    // Whoever speaks no more asks no more.
+    for (const [id, it] of this.approvals) if (it.run_id === runId) this.approvals.delete(id)
+    if (this.stream?.runId !== runId) return null
+    this.stream = null
+    return "stream"
+  }
+
+  #takeMessage(message) {
+    const key = this.#keyFor(message)
+    if (this.#isOfStream(message)) this.stream = null
+    this.timeline.put(message, key)
+    this.typing.set(message.space_membership_id, false)
+    this.notice.settle(this.queue, this.timeline.tail)
+    return "messages"
+  }
+
+  // From now on a message with this client id is known to have an entry already.
+  expect(clientId) {
+    this.#keys.set(clientId, this.keyForClientId(clientId))
+  }
+
+  #takeEnd({ type, run, error }) {
+    const isOfStream = this.stream?.runId === run.id
+    this.notice.show({ type, run, error: error ?? run.error, tail: this.timeline.tail })
+    if (isOfStream && type !== "run_skipped") this.stream = null
+    return "queue"
+  }
+
+  #takeQueue(event) {
+    this.#setQueue(event)
+    this.notice.settle(this.queue, this.timeline.tail)
+    return "queue"
+  }
+
+  // What was asked for beside the events. Older than what they told it is worth nothing.
+  refresh(conversation) {
+    if (!this.isReady || conversation.rev < this.rev) return
+    this.#takeQueue({ ...conversation })
+  }
+
+  #setQueue(facts) {
+    const before = this.queue
+    this.queue = queueOf(facts, before)
+    const isNew = before.round?.id !== this.queue.round?.id
+    if (isNew || this.queue.state === "idle") this.dropped = droppedBy(before, this.queue)
+  }
+
+  // Notes when somebody left whom this page has seen here.
+  #takePresence({ members }) {
+    const present = presenceOf(members)
+    for (const id of this.presence.keys()) if (!present.has(id)) this.#goneAt.set(id, this.#clock())
+    this.presence = present
+    return "presence"
+  }
+
+  // A run may be running without a word yet: its first piece will come with offset 0.
+  #restoredStream({ stream, running_run: running }) {
+    if (!stream && !running) return null
+    const runId = stream?.run_id ?? running.id
+    const membershipId = stream?.membership_id ?? running.speaker_space_membership_id
+    const startedAt = this.stream?.runId === runId ? this.stream.startedAt : this.#clock()
+    const targetId = running?.id === runId ? running.target_message_id : null
+    return new RunStream({ runId, membershipId, targetId, text: stream?.text ?? "", startedAt })
+  }
+
+  #restoreMessages(snapshot, isFirst) {
+    const isFresh = (message) => isVisible(message) && !this.timeline.byId(message.id)
+    const fresh = snapshot.messages.filter(isFresh)
+    const keyFor = (message) => this.#keyFor(message)
+    if (isFirst || snapshot.reset) this.timeline.reset(snapshot.messages.filter(isVisible), keyFor)
+    else for (const message of snapshot.messages) this.timeline.put(message, keyFor(message))
+    return fresh
+  }
+
+  // Its text is the one that was being written: as a new message, or as one more text of its target.
+  #isOfStream(message) {
+    if (!this.stream) return false
+    const { rewritten } = this
+    if (rewritten?.id === message.id) return message.swipes?.count > (rewritten.swipes?.count ?? 1)
+    return message.conversation_run_id === this.stream.runId
+  }
+
+  // The key of the entry that this message comes to replace: its stream, or my pending one.
+  #keyFor(message) {
+    return this.#isOfStream(message) ? this.keyForStream() : (this.#keys.get(message.client_id) ?? null)
+  }
+}
+
+function isVisible(message) {
+  return message.visibility !== "hidden"
+}
+
+// How many turns auto mode has left is told with the rest, or not at all.
+function queueOf(facts, before) {
+  const { state, round = null, queued_run = null, running_run = null } = facts
+  const { auto_mode_turns_left: turnsLeft = before.turnsLeft } = facts
+  return { state, round, queued_run, running_run, turnsLeft }
+}
+
+function presenceOf(members) {
+  return new Map((members ?? []).map(({ membership_id: id, state }) => [id, state]))
+}

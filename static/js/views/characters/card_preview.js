@@ -1,0 +1,143 @@
+// A card that somebody brings, before anything of it is stored: who it is, what it says first, what
+// comes along, and what had to be put right.
+import { bdi, el, icon } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { looksLikeCard } from "../../models/characters/card_file.js"
+import { may } from "../../models/members/rights.js"
+import { sentencesOf } from "../../models/files/import_warnings.js"
+import { avatar } from "../components/avatar.js"
+import { button } from "../components/buttons.js"
+import { openDialog } from "../components/dialog.js"
+import { explain } from "../components/error_messages.js"
+
+// Cards that are dropped, pasted or chosen open their sheet.
+export function takeDroppedCards(parts) {
+  parts.drop.takes({
+    name: "card",
+    looksLike: looksLikeCard,
+    open: (file) => openCardSheet(parts, file),
+  })
+}
+
+async function openCardSheet(parts, file) {
+  let found
+  try {
+    found = await parts.library.preview(file)
+  } catch (error) {
+    return refuse(error, file)
+  }
+  await openDialog({ title: t("card.sheet"), content: (close) => sheet(parts, file, found, close) })
+}
+
+// Nothing is stored, and the reason stays until it was read.
+function refuse(error, file) {
+  return openDialog({
+    title: t("card.refused"),
+    content: (close) => [
+      el("p", { class: "dialog__lead" }, bdi(file.name)),
+      // Only the server has looked inside: its sentence says what it found.
+      el("p", { class: "outcome outcome--bad", role: "alert" }, icon("alert"), reasonOf(error)),
+      el("div", { class: "form__actions" }, button(t("close"), { autofocus: true, click: () => close() })),
+    ],
+  })
+}
+
+function reasonOf(error) {
+  return error.code === "not_a_card" ? error.message : explain(error)
+}
+
+function sheet(parts, file, found, close) {
+  const problem = el("p", { class: "form__error", role: "alert", hidden: true })
+  return [
+    head(found),
+    greeting(found),
+    el("ul", { class: "sheet__facts" }, facts(found)),
+    found.warnings.length > 0 && warnings(sentencesOf(found)),
+    problem,
+    el("div", { class: "form__actions" }, actions(parts, file, close, problem)),
+  ]
+}
+
+function head({ name, avatar: url, card, spec_version: version }) {
+  const creator = (card.data ?? card).creator
+  const by = typeof creator === "string" && creator.trim() !== "" ? t("card.by", { name: creator.trim() }) : null
+  return el(
+    "header",
+    { class: "sheet__head" },
+    avatar({ name, url, size: "sheet" }),
+    el(
+      "div",
+      { class: "grow" },
+      el("h3", { class: "sheet__name" }, bdi(name)),
+      el("p", { class: "soft small" }, [by, t("card.version", { version })].filter(Boolean).join(" · ")),
+    ),
+  )
+}
+
+function greeting({ greeting: text }) {
+  if (!text) return el("p", { class: "soft" }, t("character.no_greeting"))
+  return el(
+    "blockquote",
+    { class: "sheet__greeting", tabindex: "0", "aria-label": t("card.greeting") },
+    text.split("\n").map((line) => el("p", {}, line)),
+  )
+}
+
+function facts({ greetings, lore_entries: n, linked_world: world, duplicate_of: duplicate }) {
+  const said = [
+    greetings > 1 && ["list", t("card.greetings", { n: greetings })],
+    n > 0 && ["spark", t("card.lore", { n })],
+    world && ["branch", t("card.world", { name: world })],
+    duplicate && ["check", t("card.duplicate")],
+  ]
+  return said.filter(Boolean).map(([name, text]) => el("li", { class: "sheet__fact" }, icon(name), text))
+}
+
+function warnings(list) {
+  return el(
+    "section",
+    { class: "sheet__warnings", "aria-label": t("card.warnings") },
+    el("h4", {}, t("card.warnings")),
+    el(
+      "ul",
+      {},
+      list.map((text) => el("li", {}, text)),
+    ),
+  )
+}
+
+function actions(parts, file, close, problem) {
+  const { openSpace: space } = parts.store
+  const maySeat = space && space.status !== "archived" && may(space.my_role, "cast")
+  const act = (run) => async (event) => {
+    const buttons = [...event.currentTarget.parentElement.querySelectorAll("button")]
+    for (const it of buttons) it.disabled = true
+    try {
+      await run()
+      close(true)
+    } catch (error) {
+      problem.textContent = explain(error)
+      problem.hidden = false
+      for (const it of buttons) it.disabled = false
+    }
+  }
+  const keep = act(async () => {
+    const { character } = await parts.library.bring(file)
+    parts.toasts.show(t("card.kept", { name: character.name }))
+  })
+  const seat = act(async () => {
+    const { character } = await parts.library.bring(file)
+    await parts.cast.seat(space.id, character.id)
+    parts.toasts.show(t("card.seated", { name: character.name, space: space.name }))
+  })
+  return [
+    button(t("card.keep"), { look: maySeat ? "quiet" : "primary", "data-act": "keep", click: keep }),
+    maySeat &&
+      button(t("card.seat", { name: space.name }), {
+        look: "primary",
+        "data-act": "seat",
+        autofocus: true,
+        click: seat,
+      }),
+  ]
+}

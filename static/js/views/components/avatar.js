@@ -1,0 +1,21 @@
+// A face: the picture of a member, or initials.
+import { el } from "../../base/dom.js"
+import { hue, initials } from "../../models/members/avatar.js"
+
+export function hueClass(name) {
+  return `hue-${hue(name)}`
+}
+
+// `presence` is "online", "away", "offline" or null for who has none.
+export function avatar({ name, url = null, size = null, presence = null }) {
+  return el(
+    "span",
+    {
+      class: `avatar ${size ? `avatar--${size}` : ""} ${hueClass(name)}`,
+      "aria-hidden": "true",
+      "data-initials": url ? null : initials(name),
+    },
+    url && el("img", { class: "avatar__image", src: url, alt: "", loading: "lazy", decoding: "async" }),
+    presence && el("span", { class: `avatar__presence avatar__presence--${presence}` }),
+  )
+}

@@ -1,0 +1,29 @@
+// Buttons: with a text, with a picture alone, and the one that sends a form.
+import { el, icon } from "../../base/dom.js"
+
+// `look` is any of "primary", "quiet", "danger", "small", "wide", parted by blanks; `icon` names a
+// picture before the text. Everything else becomes an attribute.
+export function button(label, { look = "", icon: name = null, class: own = "", click = null, ...rest } = {}) {
+  const props = { class: classes("button", look, own), type: "button", on: click ? { click } : {}, ...rest }
+  return el("button", props, name && icon(name), label)
+}
+
+export function submitButton(label, { look = "primary", ...rest } = {}) {
+  return button(label, { look, type: "submit", ...rest })
+}
+
+// A picture whose meaning is said to a screen reader, and to a pointer that rests on it.
+export function iconButton(name, label, { look = "", class: own = "", click = null, ...rest } = {}) {
+  const props = {
+    class: classes("icon-button", look, own),
+    type: "button",
+    "aria-label": label,
+    title: label,
+  }
+  return el("button", { ...props, on: click ? { click } : {}, ...rest }, icon(name))
+}
+
+function classes(block, look, own) {
+  const looks = look.split(" ").filter(Boolean)
+  return [block, ...looks.map((it) => `${block}--${it}`), own].filter(Boolean).join(" ")
+}

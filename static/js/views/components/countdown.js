@@ -1,0 +1,52 @@
+// How long until something begins, counted down. It is for the eye alone: read out every second it
+// would drown everything else.
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+
+const LOOK_EVERY_MS = 250
+// A wait shorter than this is over before it is read.
+const WORTH_MS = 1500
+
+export default class Countdown {
+  #now
+  #until = null
+  #timer = null
+  #node = el("span", { class: "queue__countdown", "aria-hidden": "true", hidden: true })
+
+  // `now()` is the time of whoever named the hour.
+  constructor(now) {
+    this.#now = now
+  }
+
+  get node() {
+    return this.#node
+  }
+
+  // Actions
+
+  // `at` is an instant as the server writes it, or null.
+  show(at) {
+    const until = at ? Date.parse(at) : null
+    if (until === this.#until) return
+    this.stop()
+    if (until === null || until - this.#now() < WORTH_MS) return
+    this.#until = until
+    this.#timer = setInterval(() => this.#tick(), LOOK_EVERY_MS)
+    this.#tick()
+  }
+
+  stop() {
+    clearInterval(this.#timer)
+    this.#until = null
+    this.#node.hidden = true
+  }
+
+  // Private
+
+  #tick() {
+    const n = Math.ceil((this.#until - this.#now()) / 1000)
+    this.#node.hidden = n <= 0
+    const text = t("queue.in_seconds", { n })
+    if (this.#node.textContent !== text) this.#node.textContent = text
+  }
+}

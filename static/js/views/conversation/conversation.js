@@ -1,0 +1,174 @@
+// The middle column of an open conversation: head, timeline, who writes, queue bar, composer.
+import { el, icon, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { may } from "../../models/members/rights.js"
+import { paths } from "../../router.js"
+import { iconButton } from "../components/buttons.js"
+import Composer from "./composer.js"
+import { exportItems } from "../files/export_items.js"
+import { railButton } from "../components/empty_state.js"
+import { askPeopleIn } from "../members/invite_dialog.js"
+import { menuButton } from "../components/menu.js"
+import { placeName } from "./conversation_name.js"
+import Present from "./presence_list.js"
+import QueueBar from "../queue/queue_bar.js"
+import { askForConversation, askForNewTitle, askToDeleteConversation } from "../spaces/space_dialogs.js"
+import TimelineView from "./timeline.js"
+import ToolApprovals from "../message/tool_approvals.js"
+import Whisper from "./typing_indicator.js"
+
+// With fingers alone the focus would bring up a keyboard that hides half the page.
+const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
+
+export default class ConversationView {
+  #parts
+  #head
+  #present
+  #signature = null
+  #children = []
+  #timeline
+  #stops = []
+
+  constructor(parts) {
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount(stage) {
+    const { store } = this.#parts
+    this.#head = el("header", { class: "stage__head" })
+    const body = el("div", { class: "stage__body" })
+    const whisper = el("div", { class: "whisper", "aria-live": "off" })
+    const queue = el("section", { class: "queue", "aria-label": t("queue.label") })
+    const approvals = el("section", { class: "approvals", "aria-label": t("tools.questions"), "aria-live": "polite" })
+    const form = el("form", { class: "composer", "aria-label": t("composer.label") })
+    stage.append(this.#head, body, whisper, approvals, queue, form)
+    const timeline = new TimelineView(body, this.#parts)
+    this.#timeline = timeline
+    const composer = new Composer(form, this.#parts, {
+      onSent: () => timeline.toEnd(),
+      onEditLast: () => timeline.editMyTail(),
+    })
+    this.#present = new Present(this.#parts)
+    this.#children = [
+      timeline,
+      new Whisper(whisper, this.#parts),
+      new ToolApprovals(approvals, this.#parts),
+      new QueueBar(queue, this.#parts),
+      composer,
+      this.#present,
+    ]
+    for (const child of this.#children) child.mount()
+    this.#stops = [store.on("spaces", () => this.#updateHead())]
+    this.#updateHead()
+    if (!TOUCH.matches) composer.focus()
+  }
+
+  unmount() {
+    for (const stop of this.#stops) stop()
+    for (const child of this.#children) child.unmount()
+  }
+
+  // Shows a message of this conversation.
+  reveal(messageId) {
+    this.#timeline.reveal(messageId)
+  }
+
+  // Private
+
+  #updateHead() {
+    const { store, shell } = this.#parts
+    const { openConversation: conversation, openSpace: space } = store
+    if (!conversation || !space) return
+    const title = placeName(conversation, space)
+    const parent = store.conversation(conversation.parent_conversation_id)
+    const from = parent && placeName(parent, space)
+    // Every word said anywhere comes by here: an open menu must outlive it.
+    const signature = JSON.stringify([conversation.id, title, space.name, space.my_role, from])
+    if (signature === this.#signature) return
+    this.#signature = signature
+    this.#parts.title.set(title, space.name)
+    const focused = this.#head.contains(document.activeElement) ? document.activeElement.dataset.id : null
+    replace(
+      this.#head,
+      railButton(() => shell.openDrawer("rail")),
+      el(
+        "div",
+        { class: "stage__titles" },
+        el("h1", { class: "stage__title truncate" }, el("bdi", {}, title)),
+        el(
+          "span",
+          { class: "stage__space truncate" },
+          el("bdi", {}, space.name),
+          parent && this.#crumb(parent, from),
+        ),
+      ),
+      this.#present.node,
+      menuButton({
+        label: t("conversation.menu"),
+        className: "icon-button",
+        items: () => this.#items(store.openConversation, store.openSpace),
+      }),
+      iconButton("panel", t("panel.toggle"), {
+        "data-id": "panel",
+        "aria-controls": "panel",
+        click: () => shell.togglePanel(),
+      }),
+    )
+    if (focused) this.#head.querySelector(`[data-id="${focused}"]`)?.focus()
+  }
+
+  // The conversation on which this one hangs.
+  #crumb(parent, name) {
+    return el(
+      "a",
+      {
+        class: "stage__parent",
+        href: paths.conversation(parent.id),
+        "aria-label": t("conversation.parent", { title: name }),
+        "data-id": "parent",
+      },
+      icon("branch"),
+      el("bdi", {}, name),
+    )
+  }
+
+  #items(conversation, space) {
+    const items = []
+    const role = space.my_role
+    if (may(role, "rename_conversation"))
+      items.push({
+        label: t("conversation.rename"),
+        icon: "edit",
+        run: () => askForNewTitle(this.#parts, conversation),
+      })
+    if (may(role, "new_conversation"))
+      items.push({
+        label: t("conversation.new"),
+        icon: "plus",
+        run: () => askForConversation(this.#parts, space.id),
+      })
+    if (may(role, "invite"))
+      items.push({
+        label: t("invite.people"),
+        icon: "person",
+        run: () => askPeopleIn(this.#parts, space),
+      })
+    items.push({
+      label: t("space.settings"),
+      icon: "gear",
+      run: () => this.#parts.shell.openPanel("settings"),
+    })
+    items.push(...exportItems(conversation, role))
+    if (may(role, "delete_conversation") && conversation.id !== space.root_conversation_id) {
+      items.push({
+        label: t("conversation.delete"),
+        icon: "trash",
+        danger: true,
+        run: () => askToDeleteConversation(this.#parts, conversation),
+      })
+    }
+    return items
+  }
+}

@@ -1,0 +1,105 @@
+// What stands above the first message: where one is, what to do next, and a word about the model.
+import { bdi, el, icon, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { list } from "../../base/time.js"
+import { voiceOf } from "../../models/providers/provider_kinds.js"
+import { may } from "../../models/members/rights.js"
+import { button } from "../components/buttons.js"
+import { askForCharacter } from "../characters/character_dialog.js"
+import { connectModel } from "../providers/provider_dialog.js"
+
+const DISMISSED = "troupe.demo_notice_dismissed"
+
+export default class Beginning {
+  #root
+  #parts
+  #signature = null
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  update() {
+    // Before the snapshot nobody knows whether this is the beginning.
+    if (!this.#parts.store.room?.isReady) return
+    const facts = this.#facts()
+    const signature = JSON.stringify(facts)
+    if (signature === this.#signature) return
+    this.#signature = signature
+    if (facts.mayHaveOlder)
+      return replace(
+        this.#root,
+        el("p", { class: "timeline__loading", role: "status" }, t("timeline.loading")),
+      )
+    replace(this.#root, this.#head(facts), facts.showsNotice && this.#notice(facts))
+  }
+
+  #facts() {
+    const { store, local } = this.#parts
+    const { room, openSpace: space, openConversation: conversation, openRoster: roster } = store
+    return {
+      mayHaveOlder: room?.timeline.mayHaveOlder && room.timeline.oldestSeq !== null,
+      title: conversation?.title || space?.name,
+      description: space?.description ?? "",
+      names: roster.characters.map((member) => member.display_name),
+      mayCast: may(space?.my_role, "cast"),
+      isAdmin: store.user.role === "admin",
+      showsNotice: this.#isDemoSpeaking(roster) && local.getItem(DISMISSED) === null,
+    }
+  }
+
+  // Not where everybody has a model of their own.
+  #isDemoSpeaking({ characters }) {
+    const { providers, isDemoOnly } = this.#parts.store
+    const isOfDemo = (member) => (voiceOf(member, providers)?.provider.kind ?? "demo") === "demo"
+    return providers.length > 0 && isDemoOnly && (characters.length === 0 || characters.some(isOfDemo))
+  }
+
+  #head({ title, description, names, mayCast }) {
+    const isAlone = names.length === 0
+    const click = () => askForCharacter(this.#parts, this.#parts.store.openSpace.id)
+    return el(
+      "header",
+      { class: "beginning" },
+      el("h2", { class: "beginning__title" }, bdi(title)),
+      el(
+        "p",
+        { class: "beginning__text" },
+        isAlone ? t("beginning.alone") : description || t("beginning.with", { names: list(names) }),
+      ),
+      isAlone &&
+        mayCast &&
+        el(
+          "div",
+          { class: "beginning__actions" },
+          button(t("cast.add"), { look: "primary", icon: "plus", click }),
+        ),
+    )
+  }
+
+  #notice({ isAdmin }) {
+    const dismiss = () => {
+      this.#parts.local.setItem(DISMISSED, "1")
+      this.update()
+    }
+    return el(
+      "section",
+      { class: "card", "data-card": "demo", "aria-label": t("demo.title") },
+      el("div", { class: "card__icon" }, icon("plug")),
+      el(
+        "div",
+        { class: "card__main" },
+        el("h3", { class: "card__title" }, t("demo.title")),
+        el("p", { class: "card__text" }, isAdmin ? t("demo.text") : t("demo.text_member")),
+        el(
+          "div",
+          { class: "card__actions" },
+          isAdmin &&
+            button(t("demo.connect"), { look: "small primary", click: () => connectModel(this.#parts) }),
+          button(t("demo.later"), { look: "small quiet", click: dismiss }),
+        ),
+      ),
+    )
+  }
+}

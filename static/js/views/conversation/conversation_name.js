@@ -1,0 +1,9 @@
+// What a conversation is called: by its title, else by what it is.
+import { t } from "../../base/i18n.js"
+
+export function placeName(conversation, space) {
+  if (conversation.title) return conversation.title
+  if (conversation.id === space?.root_conversation_id) return t("conversation.main")
+  if (conversation.kind === "branch") return t("conversation.branch")
+  return conversation.kind === "thread" ? t("conversation.thread") : t("conversation.untitled")
+}

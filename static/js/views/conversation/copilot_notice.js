@@ -1,0 +1,36 @@
+// In place of the composer while the AI speaks for me: as whom, how long still, and how to take over.
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { button } from "../components/buttons.js"
+
+// `copilot` is the result of `describeCopilot`.
+export function copilotLock(parts, { status, left }, name) {
+  const act = (run) => async (event) => {
+    const { currentTarget } = event
+    currentTarget.disabled = true
+    await run().catch((error) => parts.toasts.error(error))
+    currentTarget.disabled = false
+  }
+  return el(
+    "div",
+    { class: "copilot-lock", "data-copilot": status, "data-left": left },
+    el(
+      "p",
+      { class: "copilot-lock__text", role: "status" },
+      t("copilot.speaks", { name, n: left }),
+      status === "held" && ` ${t("copilot.held")}`,
+      status === "resting" && ` ${t("copilot.resting")}`,
+    ),
+    el(
+      "div",
+      { class: "copilot-lock__acts" },
+      status === "resting" &&
+        button(t("copilot.go_on"), { icon: "play", look: "quiet", click: act(() => parts.copilot.goOn()) }),
+      button(t("copilot.take_over"), {
+        icon: "edit",
+        look: "primary",
+        click: act(() => parts.copilot.takeOver()),
+      }),
+    ),
+  )
+}

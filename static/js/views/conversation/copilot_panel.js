@@ -1,0 +1,139 @@
+// Help with one's own words, above the composer: replies to choose from, and the copilot.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { describeCopilot } from "../../models/conversation/copilot.js"
+import { may } from "../../models/members/rights.js"
+import { button } from "../components/buttons.js"
+import { explainSuggestion } from "../components/error_messages.js"
+import { field, input, select } from "../components/form.js"
+
+const MOST_SUGGESTIONS = 4
+const MOST_STEPS = 10
+const USUAL_SUGGESTIONS = 3
+const USUAL_STEPS = 3
+const LONGEST_INSTRUCTION = 2000
+
+export default class HelperTray {
+  node = el("section", { class: "helper", id: "composer-helper", "aria-label": t("helper.label"), hidden: true })
+  #parts
+  #onChoose
+  #wish = null
+  #count = null
+  #steps = null
+  #suggest = null
+  #list = null
+  #elsewhere = null
+
+  // `onChoose(text)`: a reply was chosen.
+  constructor(parts, { onChoose }) {
+    this.#parts = parts
+    this.#onChoose = onChoose
+  }
+
+  get isOpen() {
+    return !this.node.hidden
+  }
+
+  open() {
+    this.#build()
+    this.node.hidden = false
+    this.update()
+    this.node.querySelector("input, select, button").focus()
+  }
+
+  close() {
+    this.node.hidden = true
+    if (!this.#parts.store.suggestions?.isEmpty) this.#parts.copilot.forget()
+  }
+
+  update() {
+    if (!this.isOpen) return
+    const { suggestions, room, mySeat: seat } = this.#parts.store
+    this.#list.hidden = suggestions.isEmpty
+    this.#list.setAttribute("aria-busy", String(suggestions.isWaiting))
+    const made = suggestions.entries.map((entry, at) => this.#suggestion(entry, at))
+    const focused = [...this.#list.children].findIndex((node) => node.contains(document.activeElement))
+    replace(this.#list, made)
+    if (focused >= 0) this.#list.children[focused]?.querySelector("button")?.focus()
+    const copilot = describeCopilot({ seat, conversationId: room.conversationId, state: room.queue.state })
+    this.#elsewhere.hidden = copilot.status !== "elsewhere"
+  }
+
+  // Private
+
+  #build() {
+    this.#list = el("ul", { class: "helper__list", "aria-label": t("helper.suggestions"), "aria-live": "polite", hidden: true })
+    this.#elsewhere = el("p", { class: "helper__note", hidden: true }, t("copilot.elsewhere"))
+    const maySuggest = may(this.#parts.store.openSpace?.my_role, "suggest")
+    replace(this.node, maySuggest && this.#asking(), this.#list, this.#copilot())
+  }
+
+  #asking() {
+    this.#wish = input({
+      maxlength: LONGEST_INSTRUCTION,
+      placeholder: t("helper.instruction_hint"),
+      autocomplete: "off",
+      enterkeyhint: "go",
+      on: { keydown: (event) => this.#onKey(event) },
+    })
+    this.#count = select(numbers(MOST_SUGGESTIONS), String(USUAL_SUGGESTIONS))
+    this.#suggest = button(t("helper.suggest"), { icon: "spark", click: () => this.#ask() })
+    return el(
+      "div",
+      { class: "helper__row" },
+      field({ label: t("helper.instruction"), control: this.#wish }).node,
+      field({ label: t("helper.count"), control: this.#count }).node,
+      this.#suggest,
+    )
+  }
+
+  #copilot() {
+    this.#steps = select(numbers(MOST_STEPS), String(USUAL_STEPS))
+    return el(
+      "div",
+      { class: "helper__row helper__row--copilot" },
+      el("p", { class: "helper__note" }, t("copilot.about")),
+      this.#elsewhere,
+      field({ label: t("copilot.steps"), control: this.#steps }).node,
+      button(t("copilot.turn_on"), { icon: "loop", click: (event) => this.#turnOn(event) }),
+    )
+  }
+
+  #suggestion({ text, error }, at) {
+    if (text !== null) {
+      const click = () => this.#onChoose(text)
+      const label = t("helper.use", { n: at + 1, text })
+      const choose = el("button", { class: "suggestion", type: "button", "aria-label": label, on: { click } }, text)
+      return el("li", {}, choose)
+    }
+    const why = error && explainSuggestion(error)
+    const look = error ? "suggestion suggestion--failed" : "suggestion suggestion--waiting"
+    return el("li", { class: look }, why ?? t("helper.waiting"))
+  }
+
+  // Enter here asks, and sends no message.
+  #onKey(event) {
+    if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return
+    event.preventDefault()
+    this.#ask()
+  }
+
+  async #ask() {
+    const instruction = this.#wish.value.trim()
+    await this.#parts.copilot
+      .suggest(Number(this.#count.value), instruction)
+      .catch((error) => this.#parts.toasts.error(error))
+  }
+
+  async #turnOn({ currentTarget }) {
+    currentTarget.disabled = true
+    await this.#parts.copilot
+      .turnOn(Number(this.#steps.value))
+      .catch((error) => this.#parts.toasts.error(error))
+    currentTarget.disabled = false
+  }
+}
+
+function numbers(most) {
+  return Array.from({ length: most }, (_, at) => [String(at + 1), String(at + 1)])
+}

@@ -1,0 +1,68 @@
+// Who else is here right now: a few faces in the head of a conversation, which lead to the cast.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { avatar } from "../components/avatar.js"
+
+const FACES = 3
+
+export default class Present {
+  #node
+  #parts
+  #signature = null
+  #stops = []
+
+  constructor(parts) {
+    this.#parts = parts
+    const click = () => parts.shell.openPanel("cast")
+    const props = { class: "present", type: "button", hidden: true, "data-id": "present" }
+    this.#node = el("button", { ...props, on: { click } })
+  }
+
+  get node() {
+    return this.#node
+  }
+
+  // Lifecycle
+
+  mount() {
+    const { store } = this.#parts
+    this.#stops = [
+      store.on("room", (what) => {
+        if (what === "presence" || what === "restored") this.#update()
+      }),
+      store.on("cast", () => this.#update()),
+    ]
+    this.#update()
+  }
+
+  unmount() {
+    for (const stop of this.#stops) stop()
+  }
+
+  // Private
+
+  #update() {
+    const { room, openRoster, mySeat } = this.#parts.store
+    if (!room) return
+    const here = openRoster.people
+      .filter(({ id }) => id !== mySeat?.id && room.presence.has(id))
+      .map(({ id, display_name: name, avatar_url: url }) => ({ name, url, presence: room.presence.get(id) }))
+    const signature = JSON.stringify(here)
+    if (signature === this.#signature) return
+    this.#signature = signature
+    const label = t("present.label", { names: here.map(nameOf).join(", ") })
+    this.#node.hidden = here.length === 0
+    this.#node.setAttribute("aria-label", label)
+    this.#node.title = label
+    replace(
+      this.#node,
+      here.slice(0, FACES).map((person) => avatar({ ...person, size: "small" })),
+      here.length > FACES &&
+        el("span", { class: "present__more", "aria-hidden": "true" }, `+${here.length - FACES}`),
+    )
+  }
+}
+
+function nameOf({ name, presence }) {
+  return presence === "away" ? t("present.away", { name }) : name
+}

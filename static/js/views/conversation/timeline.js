@@ -1,0 +1,347 @@
+// The timeline: rows in order, older ones on the way up and newer ones on the way down from a place far
+// back, the end kept in view, new ones announced.
+//
+// It is a log by role, but silent: a text that is being written changes twenty times a second.
+// Finished messages are read once, by the announcer.
+import { el, icon, reconcile } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { dayName } from "../../base/time.js"
+import { oncePerFrame, throttle } from "../../base/timing.js"
+import MessageWindow from "../../models/conversation/message_window.js"
+import Paginator from "../../models/conversation/paginator.js"
+import { rows } from "../../models/conversation/timeline_rows.js"
+import Announcer from "../shell/announcer.js"
+import Beginning from "./conversation_intro.js"
+import { button } from "../components/buttons.js"
+import MessageView from "../message/message.js"
+import MessageTools from "../message/message_tools.js"
+import RunCard from "../message/run_card.js"
+import Scroll from "./scroll.js"
+import Versions from "../message/swipes.js"
+
+const READ_EVERY_MS = 1500
+
+export default class TimelineView {
+  #root
+  #parts
+  #nodes = new Map()
+  #window = new MessageWindow()
+  #unseen = 0
+  #unreadAfter = null
+  #readSeq = 0
+  #wanted = null
+  #jumps = 0
+  #stops = []
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount() {
+    const { store, room: actions, announcer } = this.#parts
+    const { room } = store
+    this.room = room
+    this.#build()
+    this.paginator = new Paginator(room.timeline, (cursor) => actions.page(room.conversationId, cursor))
+    this.scroll = new Scroll(this.scroller, {
+      onMove: (place) => this.#onMove(place),
+      isWhole: () => this.#isAtEnd,
+    })
+    this.scroll.mount(this.inner)
+    this.announcer = new Announcer(announcer)
+    const viewOf = (node) => this.#nodes.get(node?.dataset.key)
+    this.versions = new Versions(this.#parts)
+    // Before the tools: what was drawn aside was not tapped.
+    this.versions.listen(this.list, viewOf)
+    this.tools = new MessageTools(this.list, this.#parts, { viewOf, versions: this.versions })
+    this.tools.mount()
+    this.#stops = [
+      store.on("room", (what) => this.#onChange(what)),
+      store.on("fresh", (messages) => this.#onFresh(messages)),
+      store.on("cast", () => this.#render()),
+      store.on("rights", () => this.#render()),
+      store.on("providers", () => this.beginning.update()),
+      this.tools.unmount,
+    ]
+    document.addEventListener("visibilitychange", this.#markRead)
+    if (room.isReady) this.#onChange("restored")
+  }
+
+  unmount() {
+    document.removeEventListener("visibilitychange", this.#markRead)
+    for (const stop of this.#stops) stop()
+    this.#tellReadNow()
+    this.scroll.unmount()
+  }
+
+  // Actions
+
+  toEnd() {
+    // The button hides itself: whoever pressed it goes on at the newest message.
+    const isByButton = document.activeElement === this.jump
+    this.#jumps += 1
+    this.#unseen = 0
+    this.#unreadAfter = null
+    this.#leap()
+    this.#render()
+    this.scroll.toEnd()
+    this.#updateJump()
+    if (isByButton) this.list.querySelector(".message[tabindex='0']")?.focus({ preventScroll: true })
+  }
+
+  // Shows a message, however far back it is, and marks it for a moment.
+  async reveal(id) {
+    this.#wanted = id
+    if (!this.wasRestored) return
+    this.#wanted = null
+    const jump = ++this.#jumps
+    try {
+      await this.#bring(id, () => jump === this.#jumps && this.scroller.isConnected)
+    } catch (error) {
+      return error.status === 404
+        ? this.#parts.toasts.show(t("search.gone"))
+        : this.#parts.toasts.error(error)
+    }
+    if (jump !== this.#jumps || !this.scroller.isConnected) return
+    const { messages } = this.room.timeline
+    const index = messages.findIndex((message) => message.id === id)
+    if (index < 0) return this.#parts.toasts.show(t("search.gone"))
+    this.#window.around(index)
+    this.#render()
+    const node = this.list.querySelector(`#m-${id}`)
+    this.scroll.to(node)
+    node.focus({ preventScroll: true })
+    node.classList.remove("message--found")
+    requestAnimationFrame(() => node.classList.add("message--found"))
+    this.announcer.announce([messages[index]])
+    this.#updateJump()
+  }
+
+  editMyTail() {
+    if (!this.#isAtEnd) this.toEnd()
+    const { tail } = this.room.timeline
+    const node = tail && this.#nodes.get(this.room.timeline.keyOf(tail))
+    return node ? this.tools.edit(node) : false
+  }
+
+  // Private
+
+  get #isAtEnd() {
+    return this.#window.isAtEnd && !this.room.timeline.mayHaveNewer
+  }
+
+  // Back to the newest, from wherever one has jumped to.
+  #leap() {
+    const { timeline } = this.room
+    timeline.leap()
+    this.#window.reset(timeline.messages.length)
+  }
+
+  // Sees to it that a message is among those that can be shown: one page with it in the middle, unless
+  // it is here.
+  async #bring(id, isWanted) {
+    const { timeline, conversationId } = this.room
+    const isShown = () => timeline.messages.some((message) => message.id === id)
+    if (isShown()) return
+    if (timeline.byId(id)) return this.#leap()
+    const { data } = await this.#parts.room.page(conversationId, { around: id })
+    if (!isWanted() || isShown()) return
+    timeline.jump(data)
+    this.#window.reset(timeline.messages.length)
+  }
+
+  #build() {
+    this.top = el("div", { class: "timeline__top" })
+    this.list = el("div", {
+      class: "timeline__list",
+      role: "log",
+      "aria-live": "off",
+      "aria-label": t("timeline.label"),
+    })
+    this.end = el("div", { class: "timeline__end" })
+    this.more = el("p", { class: "timeline__loading", hidden: true }, t("timeline.loading_newer"))
+    this.inner = el("div", { class: "timeline__inner" }, this.top, this.list, this.more, this.end)
+    this.scroller = el("section", { class: "timeline", tabindex: "-1" }, this.inner)
+    this.jump = button(null, { look: "small", class: "jump", hidden: true, click: () => this.toEnd() })
+    this.#root.append(this.scroller, this.jump)
+    this.beginning = new Beginning(this.top, this.#parts)
+    this.card = new RunCard(this.end, this.#parts)
+  }
+
+  #onChange(what) {
+    // Between leaving a room and leaving the page the next room may already speak.
+    if (this.#parts.store.room !== this.room) return
+    if (what === "stream") return this.#streamChanged()
+    if (what === "typing" || what === "presence") return
+    if (what === "restored") this.#restored()
+    this.#window.resize(this.room.timeline.messages.length)
+    this.#render()
+  }
+
+  #restored() {
+    const { store, room: actions } = this.#parts
+    if (!this.wasRestored) {
+      this.wasRestored = true
+      const { last_read_seq: read, last_seq: last } = store.openConversation ?? {}
+      this.#unreadAfter = read && last > read ? read : null
+      this.#window.reset(this.room.timeline.messages.length)
+    }
+    actions.recallNotice().catch(() => {})
+    this.#markRead()
+    // Once what came with the room is on the page.
+    if (this.#wanted) queueMicrotask(() => this.#wanted && this.reveal(this.#wanted))
+  }
+
+  // A chunk touches one node; only the first and the last change the list.
+  #streamChanged() {
+    const { stream } = this.room
+    const node = stream && this.#nodes.get(this.room.keyForStream())
+    if (!node || node.row.stream !== stream) return this.#render()
+    this.#paintStream()
+  }
+
+  #paintStream = oncePerFrame(() => {
+    const { stream } = this.room
+    const node = stream && this.#nodes.get(this.room.keyForStream())
+    if (node) this.scroll.keep(() => node.updateStream())
+  })
+
+  #render() {
+    this.scroll.keep(() => {
+      this.beginning.update()
+      reconcile(this.list, this.#rows(), {
+        key: (row) => row.key,
+        create: (row) => this.#create(row),
+        update: (node, row) => this.#nodes.get(row.key)?.update(row),
+      })
+      this.card.update()
+      const { mayHaveNewer } = this.room.timeline
+      this.more.hidden = !mayHaveNewer
+      this.end.hidden = mayHaveNewer
+    })
+    this.#forgetGone()
+    this.tools.settle()
+    this.#updateJump()
+    this.#markRead()
+  }
+
+  #rows() {
+    const { outbox, mySeat } = this.#parts.store
+    const { start, end } = this.#window
+    const seatId = mySeat?.id ?? null
+    return rows({
+      room: this.room,
+      entries: outbox.entries,
+      seatId,
+      now: this.room.stream?.startedAt,
+      start,
+      end,
+      unreadAfter: this.#unreadAfter,
+    })
+  }
+
+  #create(row) {
+    if (row.kind === "day")
+      return el("div", { class: "divider", role: "separator" }, el("span", {}, dayName(row.at)))
+    if (row.kind === "unread")
+      return el(
+        "div",
+        { class: "divider divider--unread", role: "separator" },
+        el("span", {}, t("timeline.unread")),
+      )
+    const { store, room: actions } = this.#parts
+    const view = new MessageView({
+      roster: () => store.openRoster,
+      seatId: () => store.mySeat?.id ?? null,
+      userName: () => store.user.display_name,
+      versions: this.versions,
+      onRetry: (clientId) => actions.retrySend(clientId),
+      onDiscard: (clientId) => actions.discard(clientId),
+    })
+    this.#nodes.set(row.key, view)
+    return view.node
+  }
+
+  #forgetGone() {
+    for (const [key, view] of this.#nodes) if (!view.node.isConnected) this.#nodes.delete(key)
+  }
+
+  #onFresh(messages) {
+    const seatId = this.#parts.store.mySeat?.id
+    const others = messages.filter((message) => message.space_membership_id !== seatId)
+    this.announcer.announce(others)
+    if (!this.scroll.isPinned) this.#unseen += others.length
+    if (others.length > 0 && (document.hidden || !this.scroll.isPinned)) this.#markUnread(others[0])
+  }
+
+  // The line stands above the first of what came while nobody looked.
+  #markUnread({ seq }) {
+    const isAllRead = (this.#parts.store.openConversation?.last_read_seq ?? 0) >= seq - 1
+    if (isAllRead || this.#unreadAfter === null) this.#unreadAfter = seq - 1
+  }
+
+  #onMove({ nearTop, nearBottom, isPinned }) {
+    if (isPinned) this.#unseen = 0
+    if (nearTop) this.#showOlder()
+    if (nearBottom) this.#showNewer()
+    this.#updateJump()
+    this.#markRead()
+  }
+
+  async #showOlder() {
+    if (this.#window.showOlder()) return this.#render()
+    if (this.paginator.loading || !this.room.timeline.mayHaveOlder) return
+    await this.#grow(async () => {
+      this.#window.prepended(await this.paginator.loadOlder())
+      this.#window.showOlder()
+    })
+  }
+
+  async #showNewer() {
+    if (this.#window.showNewer()) return this.#render()
+    const { timeline } = this.room
+    if (this.paginator.loading || !timeline.mayHaveNewer) return
+    await this.#grow(async () => {
+      await this.paginator.loadNewer()
+      this.#window.appended(timeline.messages.length)
+      this.#window.showNewer()
+    })
+  }
+
+  async #grow(load) {
+    try {
+      await load()
+      if (this.scroller.isConnected) this.#render()
+    } catch (error) {
+      this.#parts.toasts.error(error)
+    }
+  }
+
+  #updateJump() {
+    const isAway = !this.scroll.isPinned || !this.#isAtEnd
+    this.jump.hidden = !isAway
+    if (!isAway) return
+    const label = this.#unseen > 0 ? t("timeline.new", { n: this.#unseen }) : t("timeline.latest")
+    if (this.jump.dataset.label === label) return
+    this.jump.dataset.label = label
+    this.jump.replaceChildren(icon("down"), label)
+  }
+
+  // Read is what stood at the end of the page while one looked at it.
+  #markRead = () => {
+    const { tail } = this.room.timeline
+    if (!tail || document.hidden || !this.scroll.isPinned || !this.#isAtEnd) return
+    this.#readSeq = tail.seq
+    this.#tellRead()
+  }
+
+  #tellReadNow() {
+    if (this.#readSeq > 0)
+      this.#parts.room.markRead(this.#readSeq, this.room.conversationId).catch(() => {})
+  }
+
+  #tellRead = throttle(() => this.#tellReadNow(), READ_EVERY_MS)
+}

@@ -1,0 +1,56 @@
+// What menus offer about files: a conversation and a space go out, a chat comes in.
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { may } from "../../models/members/rights.js"
+import { askForChat } from "./import_dialog.js"
+
+// Longer than anything takes to be packed.
+const PACKING_MS = 20 * 60_000
+// By then the browser has begun to read the file.
+const KEPT_MS = 60_000
+
+export function exportItems(conversation, role) {
+  if (!may(role, "files")) return []
+  const item = (format) => ({
+    label: t(`chats.export_${format}`),
+    icon: "down",
+    run: () => fetchFile(`/api/conversations/${conversation.id}/export?format=${format}`),
+  })
+  return [item("jsonl"), item("txt")]
+}
+
+export function spaceFileItems(parts, space) {
+  const items = []
+  if (may(space.my_role, "files"))
+    items.push({ label: t("chats.import"), icon: "up", run: () => askForChat(parts, space.id) })
+  if (may(space.my_role, "settings"))
+    items.push({
+      label: t("chats.export_space"),
+      icon: "down",
+      run: () => fetchSpace(parts, space),
+    })
+  return items
+}
+
+// A space takes a while to pack, and may be too large: both are said before there is a file.
+async function fetchSpace({ files, toasts }, space) {
+  const close = toasts.show(t("chats.packing"), { staysMs: PACKING_MS })
+  try {
+    const { name, blob } = await files.exportSpace(space.id)
+    const href = URL.createObjectURL(blob)
+    fetchFile(href, name)
+    setTimeout(() => URL.revokeObjectURL(href), KEPT_MS)
+  } catch (error) {
+    toasts.error(error)
+  } finally {
+    close()
+  }
+}
+
+// The browser asks where to put it, and shows how far it is.
+function fetchFile(href, name = "") {
+  const link = el("a", { href, download: name })
+  document.body.append(link)
+  link.click()
+  link.remove()
+}

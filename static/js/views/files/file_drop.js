@@ -1,0 +1,121 @@
+// Files that somebody brings: dropped anywhere on the page, pasted, or chosen. Each is handed to
+// whoever knows its kind; nothing is stored before that one has asked.
+import { el, icon } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { lookAt, takerOf } from "../../models/files/dropped_file.js"
+
+export default class Drop {
+  #toasts
+  #takers = []
+  #veil = null
+  #isOpening = false
+  #waiting = []
+
+  constructor({ toasts }) {
+    this.#toasts = toasts
+  }
+
+  // Lifecycle
+
+  mount() {
+    document.addEventListener("dragenter", this.#onOver)
+    document.addEventListener("dragover", this.#onOver)
+    document.addEventListener("dragleave", this.#onLeave)
+    document.addEventListener("drop", this.#onDrop)
+    document.addEventListener("paste", this.#onPaste)
+  }
+
+  unmount() {
+    document.removeEventListener("dragenter", this.#onOver)
+    document.removeEventListener("dragover", this.#onOver)
+    document.removeEventListener("dragleave", this.#onLeave)
+    document.removeEventListener("drop", this.#onDrop)
+    document.removeEventListener("paste", this.#onPaste)
+    this.#lift()
+  }
+
+  // Actions
+
+  // `taker` is `{ name, looksLike(file, head, json), open(file, json) }`. `open` resolves when the
+  // person is done with the file; `json` is what it says if it is one JSON document, else null.
+  takes(taker) {
+    this.#takers.push(taker)
+  }
+
+  // Lets somebody choose files, for whom dragging is no way. `accept` as an input takes it.
+  choose({ accept = "", multiple = true } = {}) {
+    const input = el("input", { type: "file", accept, multiple, hidden: true, "aria-label": t("drop.choose") })
+    input.addEventListener("change", () => {
+      this.offer([...input.files])
+      input.remove()
+    })
+    input.addEventListener("cancel", () => input.remove())
+    document.body.append(input)
+    input.click()
+  }
+
+  // One after the other, as each may ask something.
+  async offer(files) {
+    this.#waiting.push(...files)
+    if (this.#isOpening) return
+    this.#isOpening = true
+    while (this.#waiting.length > 0) await this.#open(this.#waiting.shift())
+    this.#isOpening = false
+  }
+
+  // Private
+
+  async #open(file) {
+    try {
+      const look = await lookAt(file)
+      const taker = takerOf(this.#takers, file, look)
+      if (taker) await taker.open(file, look.json)
+      else this.#toasts.show(t("drop.unknown", { name: file.name }))
+    } catch (error) {
+      this.#toasts.error(error)
+    }
+  }
+
+  #onOver = (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return
+    event.preventDefault()
+    event.dataTransfer.dropEffect = "copy"
+    this.#lower()
+  }
+
+  // Between two elements of the page there is always a next one; outside of it there is none.
+  #onLeave = (event) => {
+    if (event.relatedTarget === null) this.#lift()
+  }
+
+  #onDrop = (event) => {
+    this.#lift()
+    const files = [...(event.dataTransfer?.files ?? [])]
+    if (files.length === 0) return
+    event.preventDefault()
+    this.offer(files)
+  }
+
+  #onPaste = (event) => {
+    const files = [...(event.clipboardData?.files ?? [])]
+    if (files.length === 0) return
+    event.preventDefault()
+    this.offer(files)
+  }
+
+  #lower() {
+    if (this.#veil) return
+    this.#veil = el(
+      "div",
+      { class: "drop", popover: "manual" },
+      el("p", { class: "drop__text" }, icon("plus"), t("drop.here")),
+    )
+    document.body.append(this.#veil)
+    this.#veil.showPopover() // above a dialog that is open
+  }
+
+  #lift() {
+    this.#veil?.remove()
+    this.#veil = null
+  }
+}

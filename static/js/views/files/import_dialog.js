@@ -1,0 +1,154 @@
+// A chat or a space out of a file: chosen, looked at, brought in.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { looksLikeChat, preview, seatsByThemselves } from "../../models/files/chat_file.js"
+import { may } from "../../models/members/rights.js"
+import { paths } from "../../router.js"
+import { button } from "../components/buttons.js"
+import { openDialog } from "../components/dialog.js"
+import { field, select } from "../components/form.js"
+import { progress } from "./import_progress.js"
+
+const SHOWN_NAMES = 30
+
+// Asks for a file, unless there is one already, and brings it into this space.
+export async function askForChat(parts, spaceId, given = null) {
+  const file = given ?? (await chooseFile("application/x-ndjson,.jsonl"))
+  if (!file) return
+  const made = await openDialog({
+    title: t("chats.import"),
+    content: (close) => new ChatSheet(parts, spaceId, file, close).node,
+  })
+  if (made) await arrive(parts, made)
+}
+
+// Asks for the file of a whole space, unless there is one already.
+export async function askForSpaceFile(parts, given = null) {
+  const file = given ?? (await chooseFile("application/zip,.zip"))
+  if (!file) return
+  const begin = () => parts.files.importSpace(file)
+  const made = await openDialog({
+    title: t("chats.import_space"),
+    content: (close) => progress({ files: parts.files, begin, close, again: () => close() }),
+  })
+  if (made) await arrive(parts, made)
+}
+
+// A chat that was dropped goes into the space that is open, or into the first that takes it.
+export function takeDroppedChats(parts) {
+  const takesFiles = (space) => space && may(space.my_role, "files")
+  parts.drop.takes({
+    name: "chat",
+    looksLike: (file, head) => looksLikeChat(file, new TextDecoder().decode(head)),
+    open: (file) => {
+      const { store, toasts } = parts
+      const space = [store.openSpace, ...store.spaces].find(takesFiles)
+      if (space) askForChat(parts, space.id, file)
+      else toasts.show(t("chats.no_space"))
+    },
+  })
+  parts.drop.takes({
+    name: "space",
+    looksLike: (file) => /\.troupe\.zip$/i.test(file.name),
+    open: (file) => askForSpaceFile(parts, file),
+  })
+}
+
+async function arrive({ spaces, router, toasts }, { conversation_id: id, space_id: spaceId }) {
+  await spaces.load().catch((error) => toasts.error(error))
+  const to = id ?? spaces.firstOf(spaceId)
+  if (to) router.go(paths.conversation(to))
+}
+
+// The browser's own sheet. Resolves to null when nobody chooses.
+function chooseFile(accept) {
+  const control = el("input", { type: "file", accept, hidden: true })
+  document.body.append(control)
+  return new Promise((resolve) => {
+    const end = () => {
+      control.remove()
+      resolve(control.files[0] ?? null)
+    }
+    control.addEventListener("change", end)
+    control.addEventListener("cancel", end)
+    control.click()
+  })
+}
+
+class ChatSheet {
+  #parts
+  #spaceId
+  #file
+  #close
+  node = el("div", { class: "import" })
+
+  constructor(parts, spaceId, file, close) {
+    this.#parts = parts
+    this.#spaceId = spaceId
+    this.#file = file
+    this.#close = close
+    this.#look()
+  }
+
+  async #look() {
+    const { files } = this.#parts
+    replace(this.node, el("p", { class: "import__words" }, t("chats.looking", { name: this.#file.name })))
+    try {
+      const [seen, roster] = await Promise.all([preview(this.#file), files.roster(this.#spaceId)])
+      this.#show(seen, roster, files.mySeatIn(roster))
+    } catch {
+      replace(this.node, el("p", { class: "form__error", role: "alert" }, t("chats.unreadable")))
+    }
+  }
+
+  #show({ n, names }, roster, mySeat) {
+    if (n === 0) {
+      replace(this.node, el("p", { class: "form__error", role: "alert" }, t("chats.no_messages")))
+      return
+    }
+    const shown = names.slice(0, SHOWN_NAMES)
+    const defaults = seatsByThemselves(names, roster, mySeat?.id ?? null)
+    const seats = roster.map((seat) => [String(seat.id), seatName(seat)])
+    const fields = shown.map(({ name, isUser, n: times }, index) =>
+      field({
+        label: t(isUser ? "chats.person" : "chats.character", { name }),
+        hint: t("chats.times", { n: times }),
+        control: select([...seats, ["new", t("chats.new_seat")]], String(defaults[index])),
+      }),
+    )
+    const changed = () => {
+      const entries = shown.map(({ name }, index) => [name, fields[index].control.value, String(defaults[index])])
+      const said = entries.filter(([, value, before]) => value !== before)
+      return Object.fromEntries(said.map(([name, value]) => [name, value === "new" ? "new" : Number(value)]))
+    }
+    replace(
+      this.node,
+      el("p", { class: "import__words" }, t("chats.found", { n, name: this.#file.name })),
+      el("p", { class: "import__note" }, t("chats.whose")),
+      el("div", { class: "import__names" }, fields.map(({ node }) => node)),
+      names.length > SHOWN_NAMES &&
+        el("p", { class: "import__note" }, t("chats.more_names", { n: names.length - SHOWN_NAMES })),
+      el(
+        "div",
+        { class: "form__actions" },
+        button(t("cancel"), { look: "quiet", click: () => this.#close() }),
+        button(t("chats.bring_in"), { look: "primary", autofocus: true, click: () => this.#bringIn(changed()) }),
+      ),
+    )
+    this.node.querySelector("[autofocus]").focus()
+  }
+
+  #bringIn(names) {
+    const { files } = this.#parts
+    const begin = () => files.importChat(this.#spaceId, this.#file, names)
+    replace(
+      this.node,
+      progress({ files, begin, close: this.#close, again: () => this.#look() }),
+    )
+  }
+}
+
+function seatName({ display_name: name, status, kind }) {
+  if (status === "removed") return t("chats.seat_left", { name })
+  return t(kind === "human" ? "chats.seat_person" : "chats.seat_character", { name })
+}

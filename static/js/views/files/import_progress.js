@@ -1,0 +1,73 @@
+// A file that is coming in: how far it is, a way to stop it, and what became of it.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { sentenceOf } from "../../models/files/import_warnings.js"
+import { button } from "../components/buttons.js"
+import { explain } from "../components/error_messages.js"
+
+const MAX_LINES = 20
+
+// `begin()` sends the file and answers the import. `close(import)` is called with one that succeeded
+// when somebody wants to see what it made, and with nothing else.
+export function progress({ files, begin, close, again }) {
+  const node = el("div", { class: "import", "aria-live": "polite" })
+  run()
+  return node
+
+  async function run() {
+    const bar = el("progress", { class: "import__bar", max: "1", "aria-label": t("chats.progress") })
+    const words = el("p", { class: "import__words" }, t("chats.sending"))
+    const stop = button(t("cancel"), { look: "quiet", disabled: true })
+    replace(node, words, bar, el("div", { class: "form__actions" }, stop))
+    try {
+      const begun = await begin()
+      stop.disabled = false
+      stop.addEventListener("click", () => {
+        stop.disabled = true
+        files.cancelImport(begun.id).catch(() => {})
+      })
+      const ended = await files.follow(begun.id, (now) => {
+        // A space does not tell how much of it is read: its bar only moves.
+        if (now.bytes_read > 0) bar.value = now.bytes_read / now.bytes_total
+        words.textContent = t("chats.so_far", { n: now.n_messages })
+      })
+      if (ended.status === "succeeded") return showDone(ended)
+      if (ended.status === "canceled") return showFailed(t("chats.canceled"))
+      showFailed(ended.error ? explain(ended.error) : t("chats.failed"))
+    } catch (error) {
+      showFailed(explain(error))
+    }
+  }
+
+  function showDone(ended) {
+    const { n_skipped: nSkipped, n_repaired: nRepaired, lines } = ended.report
+    replace(
+      node,
+      el("p", { class: "import__words" }, t("chats.done", { n: ended.n_messages })),
+      nSkipped > 0 && el("p", { class: "import__note" }, t("chats.skipped", { n: nSkipped })),
+      nRepaired > 0 && el("p", { class: "import__note" }, t("chats.repaired", { n: nRepaired })),
+      lines.length > 0 && troubles(lines),
+      el(
+        "div",
+        { class: "form__actions" },
+        button(t("close"), { look: "quiet", click: () => close() }),
+        button(t("chats.open"), { look: "primary", autofocus: true, click: () => close(ended) }),
+      ),
+    )
+    node.querySelector("[autofocus]").focus()
+  }
+
+  function showFailed(text) {
+    const back = button(t("chats.again"), { click: again })
+    const actions = el("div", { class: "form__actions" }, button(t("close"), { look: "quiet", click: () => close() }), back)
+    replace(node, el("p", { class: "form__error", role: "alert" }, text), actions)
+    back.focus()
+  }
+}
+
+function troubles(lines) {
+  const items = lines
+    .slice(0, MAX_LINES)
+    .map((it) => el("li", {}, t("chats.line", { n: it.line, reason: sentenceOf(it, it.reason) })))
+  return el("details", { class: "import__lines" }, el("summary", {}, t("chats.lines")), el("ul", {}, items))
+}

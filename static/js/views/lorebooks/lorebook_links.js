@@ -1,0 +1,176 @@
+// The lorebooks that take part in one place, in order: dragged by their handles, or moved with Alt
+// and the arrows.
+import { bdi, el, icon, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { button, iconButton } from "../components/buttons.js"
+import { openBook } from "./lorebook_dialog.js"
+import Sortable from "../components/sortable.js"
+
+const MOVES = ["Alt+ArrowUp", "Alt+ArrowDown"]
+
+export default class LoreLinks {
+  #parts
+  #place
+  #onChanged
+  #list = el("ul", { class: "member-list" })
+  #adding = el("div", { class: "field__row" })
+  #books = []
+  #shelf = []
+  #sortable
+  #isGone = false
+
+  // `place` is `{ kind, id, title, isMine }`. Whose character it is the page learns by trying:
+  // `isMine` is null then.
+  constructor(parts, place, onChanged) {
+    this.#parts = parts
+    this.#place = place
+    this.#onChanged = onChanged
+    this.#sortable = new Sortable(this.#list, {
+      handle: ".member__grip",
+      onDrop: (row, index) => this.#move(Number(row.dataset.bookId), index),
+    })
+  }
+
+  // Lifecycle
+
+  mount(shelf) {
+    this.#shelf = shelf
+    if (this.#isChangeable) this.#sortable.mount()
+    this.refresh()
+    return el(
+      "section",
+      { class: "panel__section", "data-lore": this.#place.kind },
+      el("div", { class: "panel__title" }, el("h2", {}, this.#place.title)),
+      this.#list,
+      this.#adding,
+    )
+  }
+
+  unmount() {
+    this.#isGone = true
+    this.#sortable.unmount()
+  }
+
+  setShelf(shelf) {
+    this.#shelf = shelf
+    this.#show()
+  }
+
+  async refresh() {
+    await this.#try(async () => {
+      this.#books = await this.#parts.lore.linked(this.#place)
+    })
+    this.#show()
+  }
+
+  // Private
+
+  get #isChangeable() {
+    return this.#place.isMine !== false
+  }
+
+  #show() {
+    if (this.#isGone) return
+    const focused = this.#list.contains(document.activeElement) && document.activeElement.closest("[data-book-id]")
+    replace(
+      this.#list,
+      this.#books.length === 0 && el("li", { class: "member__note" }, t("lore.none_here")),
+      this.#books.map((book) => this.#row(book)),
+    )
+    const linked = new Set(this.#books.map((book) => book.id))
+    const others = this.#shelf.filter((book) => !linked.has(book.id))
+    replace(this.#adding, this.#isChangeable && others.length > 0 && this.#adder(others))
+    if (focused) this.#list.querySelector(`[data-book-id="${focused.dataset.bookId}"] button`)?.focus()
+  }
+
+  #row(book) {
+    const isOnShelf = this.#shelf.some((it) => it.id === book.id)
+    const words = el(
+      "span",
+      { class: "member__names" },
+      bdi(book.name, "member__name truncate"),
+      el("span", { class: "member__note" }, t("lore.n_entries", { n: book.n_entries })),
+    )
+    return el(
+      "li",
+      {
+        class: "member lore-row",
+        "data-book-id": String(book.id),
+        on: { keydown: (event) => this.#onKey(event, book.id) },
+      },
+      isOnShelf ? this.#opener(book, words) : el("div", { class: "member__button" }, words),
+      this.#isChangeable &&
+        iconButton("close", t("lore.unlink", { name: book.name }), {
+          click: () => this.#put(this.#books.filter((it) => it.id !== book.id)),
+        }),
+      this.#isChangeable && this.#books.length > 1 && grip(),
+    )
+  }
+
+  #opener(book, words) {
+    const click = async () => {
+      await openBook(this.#parts, book.id)
+      this.#onChanged()
+      this.refresh()
+    }
+    const keys = this.#isChangeable ? MOVES.join(" ") : null
+    return el(
+      "button",
+      { class: "member__button", type: "button", "aria-keyshortcuts": keys, on: { click } },
+      words,
+    )
+  }
+
+  #adder(others) {
+    const label = t("lore.choose_for", { place: this.#place.title })
+    const choice = el(
+      "select",
+      { class: "input", "aria-label": label },
+      others.map((book) => el("option", { value: String(book.id) }, book.name)),
+    )
+    const click = () => this.#put([...this.#books, { id: Number(choice.value) }])
+    return [choice, button(t("add"), { click, "aria-label": t("lore.add_to", { place: this.#place.title }) })]
+  }
+
+  // Order
+
+  #onKey(event, id) {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key]
+    if (!step || !event.altKey || !this.#isChangeable) return
+    event.preventDefault()
+    this.#move(id, this.#books.findIndex((it) => it.id === id) + step)
+  }
+
+  async #move(id, index) {
+    const book = this.#books.find((it) => it.id === id)
+    const others = this.#books.filter((it) => it.id !== id)
+    if (!book || index < 0 || index > others.length) return
+    await this.#put(others.toSpliced(index, 0, book))
+    const text = t("lore.moved", { name: book.name, n: index + 1 })
+    this.#parts.announcer.append(el("p", {}, text))
+    this.#list.querySelector(`[data-book-id="${id}"] button`)?.focus()
+  }
+
+  async #put(books) {
+    await this.#try(async () => {
+      this.#books = await this.#parts.lore.link(this.#place, books)
+    })
+    this.#show()
+    // The row or the button that was pressed is gone.
+    if (document.activeElement === document.body)
+      (this.#list.querySelector("button") ?? this.#adding.querySelector("select"))?.focus()
+  }
+
+  async #try(act) {
+    try {
+      await act()
+    } catch (error) {
+      this.#parts.toasts.error(error)
+    }
+  }
+}
+
+// For a pointer alone: the keyboard moves a row with Alt and the arrows.
+function grip() {
+  return el("span", { class: "member__grip", title: t("cast.drag"), "aria-hidden": "true" }, icon("grip"))
+}

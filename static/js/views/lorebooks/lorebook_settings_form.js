@@ -1,0 +1,64 @@
+// How lore is found in a space: how far back, how much of it, and what counts as a key.
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { FLAGS, NUMBERS, numberOf, STRATEGIES, worldOf } from "../../models/lorebooks/lorebook_settings.js"
+import { submitButton } from "../components/buttons.js"
+import { check, field, form, input, select } from "../components/form.js"
+
+const FIRST = ["scan_depth", "token_budget_percent", "recursive", "case_sensitive", "whole_words", "ascii_words"]
+const MORE = [
+  "token_budget_cap",
+  "max_steps",
+  "min_activations",
+  "min_activations_depth",
+  "include_names",
+  "group_scoring",
+  "insertion_strategy",
+]
+
+// `save(world)` keeps it.
+export function worldForm({ toasts }, { settings, disabled = false, save }) {
+  const world = worldOf(settings)
+  const controls = Object.fromEntries([...FIRST, ...MORE].map((name) => [name, control(name, world[name])]))
+  const nodesOf = (names) => names.map((name) => controls[name].node)
+  const more = el("details", { class: "note__more" }, el("summary", {}, t("world.more")), nodesOf(MORE))
+  const submit = async () => {
+    await save(Object.fromEntries([...FIRST, ...MORE].map((name) => [name, controls[name].value()])))
+    toasts.show(t("saved"))
+  }
+  const actions = el("div", { class: "form__actions form__actions--start" }, submitButton(t("save")))
+  const numbers = Object.keys(NUMBERS).map((name) => [`settings.world_info.${name}`, controls[name]])
+  const node = form({
+    fields: Object.fromEntries(numbers),
+    // A number that is refused must be seen.
+    onError: (error) => {
+      const name = error.param?.split(".").at(-1)
+      if (MORE.includes(name)) more.open = true
+    },
+    submit,
+    children: [...nodesOf(FIRST), more, actions],
+  })
+  if (disabled) {
+    for (const it of node.querySelectorAll("input, select")) it.disabled = true
+    actions.remove()
+  }
+  return node
+}
+
+function control(name, value) {
+  const words = { label: t(`world.${name}`) }
+  if (name in FLAGS) {
+    const hint = name === "ascii_words" ? t("world.ascii_words_hint") : null
+    const it = check({ ...words, hint, checked: value, name: `world.${name}` })
+    return { ...it, value: () => it.control.checked }
+  }
+  if (name in NUMBERS) {
+    const props = { type: "number", min: "0", max: String(NUMBERS[name].most), step: "1", inputmode: "numeric" }
+    const shown = input({ ...props, name: `world.${name}`, value: String(value) })
+    const it = field({ ...words, hint: t(`world.${name}_hint`), control: shown })
+    return { ...it, value: () => numberOf(name, shown.value) }
+  }
+  const options = STRATEGIES.map((key) => [key, t(`world.${key}`)])
+  const it = field({ ...words, hint: t(`world.${name}_hint`), control: select(options, value) })
+  return { ...it, value: () => it.control.value }
+}

@@ -1,0 +1,58 @@
+// The rules by which the open space finds its lore, folded until somebody wants them.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { may } from "../../models/members/rights.js"
+import { worldForm } from "./lorebook_settings_form.js"
+
+export default class WorldSection {
+  #root
+  #parts
+  #stops = []
+  #shown = null
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount() {
+    const { store } = this.#parts
+    this.#stops = ["spaces", "rights"].map((what) => store.on(what, () => this.#show()))
+    this.#show()
+  }
+
+  unmount() {
+    for (const stop of this.#stops) stop()
+  }
+
+  // Private
+
+  // Who is in the middle of changing something keeps it: only other rules are shown anew.
+  #show() {
+    const { openSpace: space } = this.#parts.store
+    if (!space) return
+    const signature = JSON.stringify([space.id, space.my_role, space.settings?.world_info])
+    if (signature === this.#shown) return
+    this.#shown = signature
+    const controls = () => [...this.#root.querySelectorAll("summary, button, input, select")]
+    const place = controls().indexOf(document.activeElement)
+    const isOpen = this.#root.querySelector(".world")?.open ?? false
+    const rules = worldForm(this.#parts, {
+      settings: space.settings,
+      disabled: !may(space.my_role, "settings"),
+      save: (world) => this.#save(world),
+    })
+    const summary = el("summary", { class: "world__summary" }, el("h2", {}, t("world.title")))
+    const hint = el("p", { class: "field__hint" }, t("world.hint"))
+    replace(this.#root, el("details", { class: "world note__more", open: isOpen }, summary, hint, rules))
+    controls()[place]?.focus()
+  }
+
+  // What was saved is shown anew: whoever pressed the button goes on from there.
+  async #save(world) {
+    await this.#parts.lore.changeWorld(this.#parts.store.openSpace, world)
+    if (document.activeElement === document.body) this.#root.querySelector("[type=submit]")?.focus()
+  }
+}

@@ -1,0 +1,225 @@
+// Asking people in: a link with a picture of it to be photographed, and the links that still live.
+// A link is shown once; whoever needs it again makes a new one, and the old one dies.
+import { el, replace } from "../../base/dom.js"
+import { copyText } from "../../base/clipboard.js"
+import { t } from "../../base/i18n.js"
+import { shortTime } from "../../base/time.js"
+import { again, stateOf } from "../../models/members/invites.js"
+import { button, iconButton, submitButton } from "../components/buttons.js"
+import { openDialog } from "../components/dialog.js"
+import { field, form, input, select } from "../components/form.js"
+
+const ROLES = ["guest", "member", "moderator"]
+const HOURS = [1, 24, 168, 720]
+const USES = [1, 5, 20]
+
+export function askPeopleIn(parts, space) {
+  return openDialog({
+    title: t("invite.title", { space: space.name }),
+    content: () => new InviteDialog(parts, space.id).nodes,
+  })
+}
+
+class InviteDialog {
+  #parts
+  #spaceId
+  #shown = el("section", { class: "invite", "aria-live": "polite", hidden: true })
+  #list = el("ul", { class: "invite__list" })
+  #living = el("section", { hidden: true })
+  #askedList = el("ul", { class: "invite__list" })
+  #asked = el("section", { hidden: true })
+
+  constructor(parts, spaceId) {
+    this.#parts = parts
+    this.#spaceId = spaceId
+    replace(this.#living, el("h3", { class: "field__label" }, t("invite.living")), this.#list)
+    replace(this.#asked, el("h3", { class: "field__label" }, t("invitation.pending")), this.#askedList)
+    this.#reload()
+    this.#reloadAsked()
+  }
+
+  get nodes() {
+    return [this.#form(), this.#shown, this.#living, this.#asked]
+  }
+
+  // Private
+
+  #form() {
+    const role = roleField()
+    const hours = field({
+      label: t("invite.lives"),
+      control: select(
+        HOURS.map((it) => [String(it), t(`invite.hours_${it}`)]),
+        "168",
+      ),
+    })
+    const uses = field({
+      label: t("invite.uses"),
+      control: select([["", t("invite.uses_any")], ...USES.map((n) => [String(n), t("invite.uses_n", { n })])], ""),
+    })
+    const submit = async () => {
+      const wish = {
+        role: role.control.value,
+        hours: Number(hours.control.value),
+        maxUses: Number(uses.control.value) || null,
+      }
+      this.#show(await this.#parts.invites.create(this.#spaceId, wish), wish)
+      this.#reload()
+    }
+    const pair = el("div", { class: "invite__pair" }, hours.node, uses.node)
+    const actions = el("div", { class: "form__actions" }, submitButton(t("invite.make")))
+    return form({
+      fields: { role, expires_in_hours: hours, max_uses: uses },
+      submit,
+      children: [role.node, pair, actions],
+    })
+  }
+
+  // The one time that the link is known.
+  #show(invite, wish) {
+    const { url, qr_svg: svg } = invite
+    const link = input({ class: "input input--code", readonly: true, value: url, "aria-label": t("invite.link") })
+    link.addEventListener("focus", () => link.select())
+    replace(
+      this.#shown,
+      el(
+        "div",
+        { class: "field__row" },
+        link,
+        button(t("tools.copy"), { look: "primary", icon: "copy", click: () => this.#copy(url) }),
+      ),
+      el("img", {
+        class: "invite__picture",
+        src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`,
+        alt: url,
+      }),
+      el(
+        "div",
+        { class: "invite__note" },
+        el("p", { class: "field__hint" }, t("invite.once")),
+        button(t("invite.new"), {
+          look: "small quiet",
+          icon: "retry",
+          click: () => this.#try(() => this.#replace(invite, wish)),
+        }),
+      ),
+    )
+    this.#shown.dataset.invite = invite.id
+    this.#shown.hidden = false
+    this.#shown.scrollIntoView({ block: "nearest" })
+  }
+
+  async #replace(old, wish) {
+    this.#show(await this.#parts.invites.replace(this.#spaceId, old, wish), wish)
+    await this.#reload()
+  }
+
+  async #revoke(id) {
+    await this.#parts.invites.revoke(id)
+    if (this.#shown.dataset.invite === String(id)) this.#shown.hidden = true
+    await this.#reload()
+  }
+
+  async #copy(url) {
+    this.#parts.toasts.show((await copyText(url)) ? t("tools.copied") : t("tools.copy_failed"))
+  }
+
+  async #reload() {
+    await this.#try(async () => {
+      const invites = await this.#parts.invites.list(this.#spaceId)
+      this.#living.hidden = invites.length === 0
+      replace(
+        this.#list,
+        invites.map((invite) => this.#item(invite)),
+      )
+    })
+  }
+
+  // People who were asked and have not answered. Who they are is told when they accept.
+  async #reloadAsked() {
+    await this.#try(async () => {
+      const asked = await this.#parts.invites.pending(this.#spaceId)
+      this.#asked.hidden = asked.length === 0
+      replace(
+        this.#askedList,
+        asked.map((invitation) => this.#askedItem(invitation)),
+      )
+    })
+  }
+
+  #askedItem({ id, user_id: user, role, expires_at: until }) {
+    const revoke = async () => {
+      await this.#parts.invites.revokeInvitation(id)
+      await this.#reloadAsked()
+    }
+    const who = t("invitation.person", { id: user })
+    return el(
+      "li",
+      { class: "list__item", "data-invitation": id },
+      el(
+        "div",
+        { class: "list__main" },
+        el("span", { class: "tag" }, t(`role.${role}`)),
+        el("p", { class: "field__hint" }, [who, t("invite.until", { at: shortTime(Date.parse(until)) })].join(" · ")),
+      ),
+      iconButton("trash", t("invitation.revoke", { who }), {
+        look: "small",
+        click: () => this.#try(revoke),
+      }),
+    )
+  }
+
+  #item(invite) {
+    const state = stateOf(invite, Date.now())
+    const role = t(`role.${invite.role}`)
+    return el(
+      "li",
+      { class: "list__item", "data-invite": invite.id, "data-state": state },
+      el(
+        "div",
+        { class: "list__main" },
+        el("span", { class: "tag" }, role),
+        el("p", { class: "field__hint" }, [usesOf(invite), endOf(invite, state)].join(" · ")),
+      ),
+      iconButton("retry", t("invite.new_for", { role }), {
+        look: "small",
+        click: () => this.#try(() => this.#replace(invite, again(invite))),
+      }),
+      iconButton("trash", t("invite.revoke", { role }), {
+        look: "small",
+        click: () => this.#try(() => this.#revoke(invite.id)),
+      }),
+    )
+  }
+
+  async #try(act) {
+    try {
+      await act()
+    } catch (error) {
+      this.#parts.toasts.error(error)
+    }
+  }
+}
+
+// The role explains itself as it is chosen.
+function roleField() {
+  const control = select(
+    ROLES.map((role) => [role, t(`role.${role}`)]),
+    "guest",
+  )
+  const it = field({ label: t("invite.as"), hint: t("invite.as_guest"), control })
+  control.addEventListener("change", () => {
+    it.node.querySelector(".field__hint").textContent = t(`invite.as_${control.value}`)
+  })
+  return it
+}
+
+function usesOf({ uses, max_uses: most }) {
+  return most === null ? t("invite.used", { n: uses }) : t("invite.used_of", { n: uses, most })
+}
+
+function endOf({ expires_at: until }, state) {
+  if (state === "used_up") return t("invite.used_up")
+  const at = until && shortTime(Date.parse(until))
+  return state === "expired" ? t("invite.expired", { at }) : t("invite.until", { at })
+}

@@ -1,0 +1,244 @@
+// What opens below a member of the cast: what one may change of their seat, or of one's own.
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { percent } from "../../base/numbers.js"
+import { may } from "../../models/members/rights.js"
+import { button, iconButton } from "../components/buttons.js"
+import { openCardEditor } from "../characters/card_editor.js"
+import { confirm } from "../components/dialog.js"
+import { select } from "../components/form.js"
+import { presetChoice } from "../presets/preset_choice.js"
+import { memberModel } from "./member_model.js"
+import { noteForm } from "../prompt/author_note_form.js"
+import { askForWords } from "./my_membership_dialog.js"
+
+const ROLES = ["guest", "member", "moderator"]
+
+export default class MemberDetails {
+  #parts
+  #move
+
+  // `move(member, step)` moves a character by one place.
+  constructor(parts, { move }) {
+    this.#parts = parts
+    this.#move = move
+  }
+
+  // Actions
+
+  // `role` is mine, not the member's.
+  build(member, role) {
+    const children =
+      member.kind === "character"
+        ? this.#ofCharacter(member, role)
+        : member.id === this.#parts.store.mySeat?.id
+          ? this.#ofMyself(member)
+          : this.#ofPerson(member, role)
+    return el("div", { class: "member__details" }, children)
+  }
+
+  // Private
+
+  #ofCharacter(member, role) {
+    const name = member.display_name
+    const isMuted = member.participation === "muted"
+    const mute = isMuted ? t("cast.unmute") : t("cast.mute")
+    return [
+      this.#talkativeness(member),
+      this.#preset(member, role),
+      memberModel(this.#parts, member, (act) => this.#try(act)),
+      this.#note(member),
+      el(
+        "div",
+        { class: "member__buttons" },
+        this.#iconButton("up", t("cast.up", { name }), () => this.#move(member, -1)),
+        this.#iconButton("down", t("cast.down", { name }), () => this.#move(member, 1)),
+        this.#participation(member, "muted", isMuted ? "sound" : "mute", mute),
+        this.#participation(member, "observer", "eye", t("participation.observer")),
+        member.character_id !== null &&
+          this.#button("edit", t("card.edit"), () => openCardEditor(this.#parts, member.character_id)),
+        this.#button("trash", t("cast.remove"), () => this.#remove(member)),
+      ),
+    ]
+  }
+
+  #ofPerson(member, role) {
+    return [
+      this.#role(member),
+      el(
+        "div",
+        { class: "member__buttons" },
+        this.#participation(member, "observer", "eye", t("participation.observer")),
+        may(role, "hand_over") && this.#button("key", t("cast.hand_over"), () => this.#handOver(member)),
+        this.#button("trash", t("cast.remove"), () => this.#remove(member)),
+      ),
+    ]
+  }
+
+  #ofMyself(member) {
+    const isOwner = member.role === "owner"
+    return [
+      el(
+        "div",
+        { class: "member__buttons" },
+        this.#button("edit", t("seat.edit"), () => askForWords(this.#parts, member)),
+        !isOwner && this.#button("leave", t("seat.leave"), () => this.#leave(member)),
+      ),
+      isOwner && el("p", { class: "field__hint" }, t("seat.owner_stays")),
+    ]
+  }
+
+  #talkativeness(member) {
+    const id = `talk-${member.id}`
+    // A character without a number of their own here has the one of their card.
+    const own = member.talkativeness
+    const said = el(
+      "output",
+      { class: "field__value", for: id },
+      own === null ? t("cast.talkativeness_card") : percent(own),
+    )
+    const input = ({ currentTarget }) => {
+      said.textContent = percent(Number(currentTarget.value))
+      currentTarget.setAttribute("aria-valuetext", said.textContent)
+    }
+    const change = ({ currentTarget }) =>
+      this.#try(() => this.#parts.cast.setTalkativeness(member, Number(currentTarget.value)))
+    const range = el("input", {
+      class: "range",
+      type: "range",
+      id,
+      "data-act": "talk",
+      min: "0",
+      max: "1",
+      step: "0.05",
+      value: String(own ?? 0.5),
+      "aria-valuetext": said.textContent,
+      on: { input, change },
+    })
+    return el(
+      "div",
+      { class: "field" },
+      el(
+        "div",
+        { class: "field__row" },
+        el("label", { class: "field__label grow", for: id }, t("cast.talkativeness")),
+        said,
+      ),
+      range,
+      el("p", { class: "field__hint" }, t("cast.talkativeness_hint")),
+    )
+  }
+
+  // What every reply of this character is written with.
+  #note(member) {
+    const form = noteForm(this.#parts, {
+      settings: member.settings,
+      label: t("note.of_member", { name: member.display_name }),
+      hint: t("note.of_member_hint"),
+      beside: true,
+      save: (note) => this.#parts.notes.ofMember(member, note),
+    })
+    return el("details", { class: "note" }, el("summary", {}, t("note.title")), form)
+  }
+
+  #preset(member, role) {
+    const space = this.#parts.store.openSpace?.settings?.preset ?? {}
+    return presetChoice(this.#parts, {
+      label: t("preset.choose"),
+      hint: t("preset.choose_seat_hint"),
+      value: member.preset_id,
+      mayChange: may(role, "settings"),
+      choose: (id) => this.#parts.presets.chooseForSeat(member, id),
+      layers: () => ({
+        seat: member.settings?.preset ?? null,
+        seatPresetId: member.preset_id,
+        space,
+        spacePresetId: space.preset_id ?? null,
+      }),
+    })
+  }
+
+  // What is chosen holds at once; what was refused is taken back.
+  #role(member) {
+    const id = `role-${member.id}`
+    const control = select(
+      ROLES.map((role) => [role, t(`role.${role}`)]),
+      member.role,
+    )
+    control.id = id
+    control.dataset.act = "role"
+    control.addEventListener("change", () =>
+      this.#try(() => this.#parts.cast.setRole(member, control.value)).then((isDone) => {
+        if (!isDone) control.value = member.role
+      }),
+    )
+    return el(
+      "div",
+      { class: "field" },
+      el("label", { class: "field__label", for: id }, t("cast.role")),
+      control,
+      el("p", { class: "field__hint" }, t(`role.${member.role}_hint`)),
+    )
+  }
+
+  #participation(member, which, icon, label) {
+    const isOn = member.participation === which
+    return button(label, {
+      look: "small quiet",
+      icon,
+      "data-act": which,
+      title: t(`participation.${which}_hint`),
+      "aria-pressed": String(isOn),
+      click: () => this.#try(() => this.#parts.cast.setParticipation(member, isOn ? "active" : which)),
+    })
+  }
+
+  #iconButton(name, label, act) {
+    return iconButton(name, label, { look: "small", "data-act": name, click: () => this.#try(act) })
+  }
+
+  #button(name, label, act) {
+    return button(label, { look: "small quiet", icon: name, "data-act": name, click: () => this.#try(act) })
+  }
+
+  async #remove(member) {
+    const name = member.display_name
+    const isSure = await confirm({
+      title: t("cast.remove_title", { name }),
+      text: t("cast.remove_text", { name }),
+      action: t("cast.remove"),
+    })
+    if (isSure) await this.#parts.cast.remove(member)
+  }
+
+  async #handOver(member) {
+    const values = { name: member.display_name, space: this.#parts.store.openSpace.name }
+    const isSure = await confirm({
+      title: t("cast.hand_over_title", values),
+      text: t("cast.hand_over_text", values),
+      action: t("cast.hand_over"),
+    })
+    if (isSure) await this.#parts.cast.setRole(member, "owner")
+  }
+
+  async #leave(member) {
+    const { name } = this.#parts.store.openSpace
+    const isSure = await confirm({
+      title: t("seat.leave_title", { name }),
+      text: t("seat.leave_text"),
+      action: t("seat.leave"),
+    })
+    if (isSure) await this.#parts.cast.leave(member)
+  }
+
+  // Returns whether it worked.
+  async #try(act) {
+    try {
+      await act()
+      return true
+    } catch (error) {
+      this.#parts.toasts.error(error)
+      return false
+    }
+  }
+}

@@ -1,0 +1,51 @@
+// With which model a character speaks: the usual one, or one of its own.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { field, input, select } from "../components/form.js"
+
+// `act(change)` does the change and says what went wrong.
+export function memberModel(parts, member, act) {
+  const { providers } = parts.store
+  const own = providers.find((it) => it.id === member.llm_provider_id) ?? null
+  const nodes = [providerField(parts, member, providers, own, act)]
+  if (own) nodes.push(modelField(parts, member, own, act))
+  return nodes
+}
+
+function providerField(parts, member, providers, own, act) {
+  const options = providers
+    .filter((it) => !it.disabled || it.id === own?.id)
+    .map((it) => [String(it.id), t("cast.model_of", { name: it.name, model: it.model })])
+  const control = select([["", t("cast.model_usual")], ...options], own ? String(own.id) : "")
+  control.dataset.act = "provider"
+  control.addEventListener("change", () =>
+    act(() => parts.cast.setProvider(member, control.value === "" ? null : Number(control.value))),
+  )
+  return field({ label: t("cast.model"), hint: t("cast.model_hint"), control }).node
+}
+
+function modelField(parts, member, own, act) {
+  const list = el("datalist", { id: `models-of-${member.id}` })
+  const control = input({
+    value: member.settings?.model ?? "",
+    placeholder: own.model,
+    list: list.id,
+    maxlength: "200",
+    spellcheck: "false",
+    autocomplete: "off",
+    "data-act": "model",
+  })
+  control.addEventListener("change", () => act(() => parts.cast.setModel(member, control.value.trim())))
+  // Only an admin may ask; whoever may not types the name.
+  const offer = async () => {
+    const names = await parts.models.models(own.id).catch(() => [])
+    replace(
+      list,
+      names.map((name) => el("option", { value: name })),
+    )
+  }
+  if (parts.store.user?.role === "admin") control.addEventListener("focus", offer, { once: true })
+  const shown = field({ label: t("cast.model_own"), hint: t("cast.model_own_hint"), control })
+  shown.node.append(list)
+  return shown.node
+}

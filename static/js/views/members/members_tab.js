@@ -1,0 +1,267 @@
+// Cast: the characters in the order in which they speak, and the people. Whoever may change a seat
+// opens its row; one's own is always open to oneself.
+import { bdi, el, icon, reconcile, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { timeOfDay } from "../../base/time.js"
+import { voiceOf } from "../../models/providers/provider_kinds.js"
+import { may, mayManageSeat } from "../../models/members/rights.js"
+import { avatar } from "../components/avatar.js"
+import { button, iconButton } from "../components/buttons.js"
+import { askForCharacter } from "../characters/character_dialog.js"
+import { askPeopleIn } from "./invite_dialog.js"
+import MemberDetails from "./member_details.js"
+import Sortable from "../components/sortable.js"
+
+const MOVES = ["Alt+ArrowUp", "Alt+ArrowDown"]
+
+export default class CastTab {
+  #root
+  #parts
+  #details
+  #characters = el("ul", { class: "member-list" })
+  #people = el("ul", { class: "member-list" })
+  #empty = el("div", { class: "panel__empty", hidden: true })
+  #add
+  #invite
+  #open = null
+  #sortable
+  #stops = []
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+    this.#details = new MemberDetails(parts, { move: (member, step) => this.#moveBy(member, step) })
+    this.#sortable = new Sortable(this.#characters, {
+      handle: ".member__grip",
+      onDrop: (row, index) => this.#drop(Number(row.dataset.membershipId), index),
+    })
+  }
+
+  // Lifecycle
+
+  mount() {
+    const { store } = this.#parts
+    const add = () => askForCharacter(this.#parts, store.openSpace.id)
+    this.#add = iconButton("plus", t("cast.add"), { look: "small", click: add })
+    this.#invite = button(t("invite.people"), {
+      look: "small quiet",
+      icon: "plus",
+      click: () => askPeopleIn(this.#parts, store.openSpace),
+    })
+    replace(
+      this.#empty,
+      el("p", {}, t("cast.empty")),
+      button(t("cast.add"), { look: "small", icon: "plus", click: add }),
+    )
+    replace(
+      this.#root,
+      panelSection([t("cast.characters"), this.#add], this.#empty, this.#characters),
+      panelSection([t("cast.people"), this.#invite], this.#people),
+    )
+    this.#stops = [
+      store.on("cast", () => this.#update()),
+      store.on("spaces", () => this.#update()),
+      store.on("providers", () => this.#update()),
+      store.on("room", (what) => {
+        if (what === "presence" || what === "restored") this.#update()
+      }),
+    ]
+    this.#sortable.mount()
+    this.#update()
+  }
+
+  unmount() {
+    this.#sortable.unmount()
+    for (const stop of this.#stops) stop()
+  }
+
+  // Private
+
+  #update() {
+    const { openRoster: roster, openSpace: space } = this.#parts.store
+    if (!space) return
+    const mayCast = may(space.my_role, "cast")
+    this.#add.hidden = !mayCast
+    this.#invite.hidden = !may(space.my_role, "invite")
+    this.#empty.hidden = roster.characters.length > 0
+    this.#empty.querySelector("button").hidden = !mayCast
+    this.#list(this.#characters, roster.characters)
+    this.#list(this.#people, roster.people)
+  }
+
+  #list(parent, members) {
+    reconcile(parent, members, {
+      key: (member) => String(member.id),
+      create: (member) => this.#create(member),
+      update: (node, member) => this.#fill(node, member),
+    })
+  }
+
+  #create({ id }) {
+    const node = el("li", { class: "member", "data-membership-id": id })
+    node.addEventListener("keydown", (event) => this.#onKey(event, id))
+    return node
+  }
+
+  // A row is made anew only when it would look different: focus and a slider in use stay.
+  #fill(node, member) {
+    const { store } = this.#parts
+    const { my_role: role } = store.openSpace
+    const presence = member.kind === "human" ? (store.room?.presence.get(member.id) ?? "offline") : null
+    const canOpen = this.#canOpen(member, role)
+    const isOpen = canOpen && this.#open === member.id
+    const { position, ...shown } = member
+    const { providers } = this.#parts.store
+    const signature = JSON.stringify([shown, presence, canOpen, isOpen, role, isOpen ? providers : voiceOf(member, providers)])
+    if (node.dataset.signature === signature) return
+    const focused = node.contains(document.activeElement) ? document.activeElement.dataset.act : null
+    node.dataset.signature = signature
+    node.classList.toggle("member--muted", member.participation === "muted")
+    node.classList.toggle("member--open", isOpen)
+    replace(
+      node,
+      this.#row(member, { presence, canOpen, isOpen, role }),
+      isOpen && this.#details.build(member, role),
+    )
+    if (focused) node.querySelector(`[data-act="${focused}"]`)?.focus()
+  }
+
+  #canOpen(member, role) {
+    if (member.kind === "character") return may(role, "cast")
+    const isOwn = this.#isOwn(member)
+    return isOwn || mayManageSeat(role, member, isOwn)
+  }
+
+  #isOwn(member) {
+    return member.id === this.#parts.store.mySeat?.id
+  }
+
+  #row(member, { presence, canOpen, isOpen, role }) {
+    const isCharacter = member.kind === "character"
+    const name = member.display_name
+    const label = [
+      avatar({ name, url: member.avatar_url, presence }),
+      el(
+        "span",
+        { class: "member__names" },
+        bdi(name, "member__name truncate"),
+        el("span", { class: "member__note" }, this.#note(member, presence)),
+        !isCharacter && member.persona && this.#persona(member.persona),
+      ),
+    ]
+    const speak =
+      isCharacter &&
+      may(role, "generate") &&
+      member.participation !== "observer" &&
+      iconButton("speak", t("queue.speak", { name }), {
+        look: "small",
+        "data-act": "speak",
+        click: () => this.#try(() => this.#parts.room.generate(member.id)),
+      })
+    return el(
+      "div",
+      { class: "member__row" },
+      canOpen ? this.#opener(member, isOpen, label) : el("div", { class: "member__button" }, label),
+      speak,
+      isCharacter && canOpen && grip(),
+    )
+  }
+
+  #opener(member, isOpen, label) {
+    return el(
+      "button",
+      {
+        class: "member__button",
+        type: "button",
+        "data-act": "open",
+        "aria-expanded": String(isOpen),
+        "aria-keyshortcuts": member.kind === "character" ? MOVES.join(" ") : null,
+        on: { click: () => this.#toggle(member.id) },
+      },
+      label,
+    )
+  }
+
+  #persona(text) {
+    return el("span", { class: "member__persona truncate", title: text }, t("cast.plays", { text }))
+  }
+
+  #note(member, presence) {
+    const said = []
+    if (member.participation !== "active") said.push(t(`participation.${member.participation}`))
+    if (member.kind === "human") {
+      if (this.#isOwn(member)) said.push(t("cast.you"))
+      said.push(t(`role.${member.role}`), this.#whereabouts(member, presence))
+    } else if (said.length === 0) said.push(t("cast.character"))
+    const voice = voiceOf(member, this.#parts.store.providers)
+    if (voice) said.push(t("cast.speaks_with", { model: voice.model }))
+    return said.join(" · ")
+  }
+
+  #whereabouts(member, presence) {
+    const goneAt = this.#parts.store.room?.goneAt(member.id)
+    return goneAt ? t("presence.gone", { at: timeOfDay(goneAt) }) : t(`presence.${presence}`)
+  }
+
+  #toggle(id) {
+    this.#open = this.#open === id ? null : id
+    this.#update()
+  }
+
+  // Order
+
+  #drop(id, index) {
+    const member = this.#parts.store.openRoster.byId(id)
+    if (member) this.#try(() => this.#moveTo(member, index))
+  }
+
+  async #moveBy(member, step) {
+    await this.#moveTo(member, this.#parts.store.openRoster.indexOf(member.id) + step)
+    this.#focus(member.id, step < 0 ? "up" : "down")
+  }
+
+  async #moveTo(member, index) {
+    const { cast, announcer } = this.#parts
+    if (!(await cast.moveTo(member, index))) return
+    announcer.append(el("p", {}, t("cast.moved", { name: member.display_name, n: index + 1 })))
+  }
+
+  #focus(id, act) {
+    this.#characters.querySelector(`[data-membership-id="${id}"] [data-act="${act}"]`)?.focus()
+  }
+
+  #onKey(event, id) {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key]
+    const { openRoster: roster, openSpace: space } = this.#parts.store
+    const member = roster.byId(id)
+    if (!step || !event.altKey || member?.kind !== "character" || !may(space.my_role, "cast")) return
+    event.preventDefault()
+    const act = document.activeElement.dataset.act ?? "open"
+    this.#try(async () => {
+      await this.#moveTo(member, roster.indexOf(id) + step)
+      this.#focus(id, act)
+    })
+  }
+
+  async #try(act) {
+    try {
+      await act()
+    } catch (error) {
+      this.#parts.toasts.error(error)
+    }
+  }
+}
+
+// For a pointer alone: the keyboard moves a row with Alt and the arrows.
+function grip() {
+  return el("span", { class: "member__grip", title: t("cast.drag"), "aria-hidden": "true" }, icon("grip"))
+}
+
+function panelSection([title, action = null], ...children) {
+  return el(
+    "section",
+    { class: "panel__section" },
+    el("div", { class: "panel__title" }, el("h2", {}, title), action),
+    children,
+  )
+}

@@ -1,0 +1,55 @@
+// One's own seat: who one plays in this space, and by which other names one is addressed.
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { readAliases } from "../../models/members/aliases.js"
+import { submitButton } from "../components/buttons.js"
+import { openDialog } from "../components/dialog.js"
+import { area, field, form, input, watched } from "../components/form.js"
+
+export function personaField(props = {}) {
+  return field({
+    label: t("seat.persona"),
+    hint: t("seat.persona_hint"),
+    control: area({ name: "persona", maxlength: "20000", ...props }),
+  })
+}
+
+export function askForWords({ cast, toasts }, member) {
+  let typed
+  return openDialog({
+    title: t("seat.edit"),
+    isUnsaved: () => typed.isUnsaved(),
+    content: (close) => {
+      const persona = personaField({ value: member.persona ?? "", autofocus: true })
+      const aliases = field({
+        label: t("seat.aliases"),
+        hint: t("seat.aliases_hint"),
+        control: input({ name: "aliases", value: member.aliases.join(", "), autocomplete: "off" }),
+      })
+      const name = field({
+        label: t("invitation.name"),
+        hint: t("seat.name_hint"),
+        control: input({ name: "display_name", value: member.display_name, maxlength: "100", autocomplete: "off" }),
+      })
+      typed = watched({ name, persona, aliases })
+      const submit = async () => {
+        await cast.setWords(member, {
+          persona: persona.control.value.trim() || null,
+          aliases: readAliases(aliases.control.value),
+          displayName: changedName(name.control.value.trim(), member),
+        })
+        toasts.show(t("saved"))
+        close(true)
+      }
+      const buttons = el("div", { class: "form__actions" }, submitButton(t("save")))
+      const children = [name.node, persona.node, aliases.node, buttons]
+      return form({ fields: { display_name: name, persona, aliases }, submit, children })
+    },
+  })
+}
+
+// Undefined: it was left as it is. An empty field asks for the account's name again.
+function changedName(name, member) {
+  if (name === member.display_name) return undefined
+  return name || null
+}

@@ -1,0 +1,188 @@
+// One row of the timeline that somebody said: a message, my pending one, or a text being written.
+// The three share one node, so that what was pending becomes final without a jump.
+import { bdi, el, icon, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { showServerHtml } from "../../base/server_html.js"
+import { fullTime, timeOfDay } from "../../base/time.js"
+import { splitParagraphs } from "../../models/message/emphasis.js"
+import { languageOf } from "../../models/message/text_language.js"
+import { avatar, hueClass } from "../components/avatar.js"
+import { button } from "../components/buttons.js"
+import { explain } from "../components/error_messages.js"
+import ReasoningView from "./reasoning.js"
+import StreamText, { paragraphNode } from "./stream_text.js"
+import ToolCallsView from "./tool_calls.js"
+
+export default class MessageView {
+  node
+  row = null
+  #context
+  #face = el("div", { class: "message__face" })
+  #head = el("header", { class: "message__head" })
+  #reasoning = new ReasoningView()
+  #tools = new ToolCallsView()
+  #body = el("div", { class: "message__body prose" })
+  #foot = el("footer", { class: "message__foot" })
+  #stream = null
+  #signature = ""
+  #bodySignature = ""
+
+  // `context` gives `roster()`, `seatId()`, `userName()`, `versions`, `onRetry(clientId)`,
+  // `onDiscard(clientId)`.
+  constructor(context) {
+    this.#context = context
+    const before = [this.#reasoning.node, this.#tools.node]
+    const main = el("div", { class: "message__main" }, this.#head, before, this.#body, this.#foot)
+    this.node = el("article", { class: "message", tabindex: "-1" }, this.#face, main)
+  }
+
+  get body() {
+    return this.#body
+  }
+  get foot() {
+    return this.#foot
+  }
+
+  update(row) {
+    this.row = row
+    const author = this.#author(row)
+    const signature = this.#sign(row, author)
+    if (signature !== this.#signature) this.#show(row, author)
+    this.#signature = signature
+    if (row.kind === "stream") this.updateStream()
+  }
+
+  updateStream() {
+    this.#stream ??= new StreamText(this.#body)
+    this.#stream.update(this.row.stream.text)
+    this.#body.lang = languageOf(this.row.stream.text)
+  }
+
+  // Private
+
+  #sign(row, author) {
+    const { kind, message, entry, startsGroup } = row
+    return [
+      kind,
+      startsGroup,
+      author.name,
+      author.url,
+      author.isOwn,
+      message?.rev,
+      message?.visibility,
+      message?.content,
+      message?.metadata?.reasoning?.length,
+      message?.metadata?.tool_calls?.length,
+      message && this.#context.versions.signature(message),
+      entry?.state,
+      entry?.error,
+    ].join("|")
+  }
+
+  #author({ kind, message, authorId }) {
+    const member = this.#context.roster().byId(authorId)
+    const isOwn = kind === "pending" || (authorId !== null && authorId === this.#context.seatId())
+    const name =
+      message?.author_name ??
+      member?.display_name ??
+      (isOwn ? this.#context.userName() : t("message.someone"))
+    return { name, url: member?.avatar_url ?? null, isOwn, isRemoved: member?.status === "removed" }
+  }
+
+  #show(row, author) {
+    const { node } = this
+    const { message } = row
+    node.dataset.state = stateOf(row)
+    if (message) {
+      node.dataset.messageId = message.id
+      node.dataset.seq = message.seq
+      node.id = `m-${message.id}`
+    }
+    node.classList.toggle("message--own", author.isOwn)
+    node.classList.toggle("message--starts", row.startsGroup)
+    node.classList.toggle("message--excluded", message?.visibility === "excluded")
+    node.setAttribute("aria-label", t("message.label", { name: author.name, time: timeOfDay(row.at) }))
+    this.#showHead(row, author)
+    this.#reasoning.update(message)
+    this.#tools.update(message)
+    this.#showBody(row)
+    this.#showFoot(row)
+  }
+
+  #showHead(row, author) {
+    this.#head.hidden = !row.startsGroup
+    replace(this.#face, row.startsGroup && avatar({ name: author.name, url: author.url }))
+    const name = bdi(author.name, `message__author ${hueClass(author.name)}`)
+    const time = el(
+      "time",
+      { class: "message__time", datetime: new Date(row.at).toISOString(), title: fullTime(row.at) },
+      timeOfDay(row.at),
+    )
+    replace(this.#head, name, row.kind === "stream" ? null : time)
+  }
+
+  // The body is made anew only when its text is another: selections in it survive the rest.
+  #showBody({ kind, message, entry }) {
+    if (kind === "stream") {
+      if (this.#bodySignature !== "stream") replace(this.#body)
+      this.#bodySignature = "stream"
+      return
+    }
+    const signature = message ? `m${message.html ?? ""}${message.content}` : `p${entry.content}`
+    if (signature === this.#bodySignature) return
+    this.#bodySignature = signature
+    this.#stream = null
+    this.#body.lang = languageOf(message?.content ?? entry.content)
+    if (message && typeof message.html === "string") showServerHtml(this.#body, message.html)
+    else replace(this.#body, splitParagraphs(message?.content ?? entry.content).map(paragraphNode))
+  }
+
+  #showFoot({ kind, message, entry }) {
+    this.#foot.classList.toggle("message__foot--failed", entry?.state === "failed")
+    if (kind === "pending") return replace(this.#foot, entry.state === "failed" ? this.#failure(entry) : null)
+    const focused = this.#foot.contains(document.activeElement) ? document.activeElement.dataset.id : null
+    replace(this.#foot, message ? [this.#context.versions.bar(message), notes(message)] : null)
+    // Where the arrow leads nowhere any more, the focus goes to the other one.
+    const next = focused ? [`[data-id="${focused}"]:enabled`, ".versions button:enabled"] : []
+    next.map((css) => this.#foot.querySelector(css)).find(Boolean)?.focus()
+  }
+
+  #failure({ clientId, error }) {
+    const known = {
+      network: t("message.failed_network"),
+      interrupted: t("message.failed_interrupted"),
+    }
+    const { onRetry, onDiscard } = this.#context
+    return [
+      el("span", { class: "message__note" }, icon("alert"), known[error] ?? explain(error)),
+      button(t("retry"), { look: "small", click: () => onRetry(clientId) }),
+      button(t("discard"), { look: "small quiet", click: () => onDiscard(clientId) }),
+    ]
+  }
+}
+
+function stateOf({ kind, entry }) {
+  if (kind === "pending") return entry.state
+  return kind === "stream" ? "streaming" : "final"
+}
+
+// Small remarks below a message: stopped, cut short, edited, not sent to the model.
+function notes(message) {
+  const found = []
+  if (message.metadata?.stopped) found.push(note("stop", t("message.stopped")))
+  if (message.metadata?.truncated) found.push(note("alert", t("message.truncated")))
+  if (message.edited_at)
+    found.push(
+      el(
+        "span",
+        { class: "message__note", title: fullTime(Date.parse(message.edited_at)) },
+        t("message.edited"),
+      ),
+    )
+  if (message.visibility === "excluded") found.push(note("eye-off", t("message.excluded")))
+  return found
+}
+
+function note(name, text) {
+  return el("span", { class: "message__note" }, icon(name), text)
+}

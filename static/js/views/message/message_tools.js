@@ -1,0 +1,256 @@
+// What one can do with a message: copy, edit the newest, write anew, branch, delete with undo, keep it
+// from the model.
+//
+// One toolbar serves all messages: it stands at the one under the pointer or with the focus. Among
+// the messages only one is a tab stop; arrows move from one to the next.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { copyText } from "../../base/clipboard.js"
+import { may } from "../../models/members/rights.js"
+import { mayBeOfRun } from "../../models/message/swipes.js"
+import { iconButton } from "../components/buttons.js"
+import MessageEditor from "./message_editor.js"
+import { showPromptOfMessage } from "../prompt/prompt_dialog.js"
+import { UNDO_MS } from "../components/toast.js"
+
+export default class MessageTools {
+  #list
+  #parts
+  #viewOf
+  #versions
+  #bar = el("div", { class: "message__tools", role: "toolbar", "aria-label": t("tools.label") })
+  #target = null
+  // The message and the labels that the bar shows now.
+  #filled = null
+  #editor = null
+
+  // `viewOf(node)` gives the MessageView of a row's node.
+  constructor(list, parts, { viewOf, versions }) {
+    this.#list = list
+    this.#parts = parts
+    this.#viewOf = viewOf
+    this.#versions = versions
+  }
+
+  // Lifecycle
+
+  mount() {
+    this.#list.addEventListener("pointerover", this.#onPointer)
+    this.#list.addEventListener("pointerup", this.#onTap)
+    this.#list.addEventListener("focusin", this.#onFocus)
+    this.#list.addEventListener("keydown", this.#onKey)
+    this.#list.addEventListener("pointerleave", this.#onLeave)
+  }
+
+  unmount = () => {
+    this.#detach()
+  }
+
+  // Actions
+
+  // The list changed: exactly one message is a tab stop, and the bar leaves with its message.
+  settle() {
+    const rows = this.#rows()
+    // Whoever comes by Tab comes to the newest; whoever is among the messages stays where they are.
+    const isInside = this.#list.contains(document.activeElement)
+    const current = isInside ? document.activeElement.closest(".message") : rows.at(-1)
+    for (const row of rows) row.tabIndex = row === current ? 0 : -1
+    const isGone = this.#target && (!this.#target.node.isConnected || this.#target.row.kind !== "message")
+    if (isGone) this.#detach()
+    else if (this.#target) this.#fill()
+  }
+
+  // Opens the editor of the tail. Returns whether that is allowed.
+  edit(view) {
+    const { message } = view.row
+    if (!message || this.#editor || !this.#mayEdit(message)) return false
+    this.#detach()
+    this.#editor = new MessageEditor(view, this.#parts, () => {
+      this.#editor = null
+    })
+    this.#editor.open()
+    return true
+  }
+
+  // Private
+
+  #rows() {
+    return [...this.#list.querySelectorAll(".message")]
+  }
+
+  #attach(node) {
+    const view = this.#viewOf(node)
+    if (!view || view.row.kind !== "message" || view === this.#target || this.#editor) return
+    this.#target = view
+    this.#fill()
+    node.append(this.#bar)
+  }
+
+  #detach() {
+    this.#target = null
+    this.#filled = null
+    this.#bar.remove()
+  }
+
+  // Buttons are made again only when other ones are needed: one that is being pressed stays. The
+  // focus stays at its place in the bar.
+  #fill() {
+    const tools = this.#tools(this.#target.row.message)
+    const filled = [this.#target.row.message.id, ...tools.map((it) => it.label)].join("\n")
+    if (filled === this.#filled) return
+    this.#filled = filled
+    const focused = [...this.#bar.children].indexOf(document.activeElement)
+    replace(
+      this.#bar,
+      tools.map(({ icon, label, run }) =>
+        iconButton(icon, label, { look: "small", click: () => run(this.#target.row.message) }),
+      ),
+    )
+    if (focused >= 0) this.#bar.children[Math.min(focused, tools.length - 1)].focus()
+  }
+
+  // What can be done with a message now: `{icon, label, run(message)}` each.
+  #tools(message) {
+    const { openSpace } = this.#parts.store
+    const isExcluded = message.visibility === "excluded"
+    return [
+      { icon: "copy", label: t("tools.copy"), run: (it) => this.#copy(it) },
+      this.#mayEdit(message) && {
+        icon: "edit",
+        label: t("tools.edit"),
+        run: (it) => this.edit(this.#viewOf(this.#list.querySelector(`#m-${it.id}`))),
+      },
+      this.#versions.mayRegenerate(message) && {
+        icon: "retry",
+        label: t("tools.regenerate"),
+        run: (it) => this.#versions.regenerate(it),
+      },
+      may(openSpace?.my_role, "generate") && {
+        icon: "branch",
+        label: t("tools.branch"),
+        run: (it) => this.#versions.branch(it),
+      },
+      mayBeOfRun(message) &&
+        may(openSpace?.my_role, "prompt") && {
+          icon: "list",
+          label: t("prompt.of_run"),
+          run: (it) => showPromptOfMessage(this.#parts, it),
+        },
+      this.#mayDelete(message) && {
+        icon: isExcluded ? "eye" : "eye-off",
+        label: isExcluded ? t("tools.include") : t("tools.exclude"),
+        run: (it) => this.#setVisibility(it, isExcluded ? "normal" : "excluded"),
+      },
+      this.#mayDelete(message) && {
+        icon: "trash",
+        label: t("tools.delete"),
+        run: (it) => this.#delete(it),
+      },
+    ].filter(Boolean)
+  }
+
+  // One's own words are one's own, as long as one may speak.
+  #isMine(message) {
+    const { mySeat } = this.#parts.store
+    return mySeat?.participation !== "observer" && message.space_membership_id === mySeat?.id
+  }
+
+  #mayDelete(message) {
+    return this.#isMine(message) || may(this.#parts.store.openSpace?.my_role, "delete_others")
+  }
+
+  // The server changes only the tail, and not while a reply is being written.
+  #mayEdit(message) {
+    const { room, openSpace, openRoster } = this.#parts.store
+    if (room.timeline.tail?.id !== message.id || room.isRunning) return false
+    const isOfAi = openRoster.byId(message.space_membership_id)?.kind === "character"
+    return this.#isMine(message) || (isOfAi && may(openSpace?.my_role, "edit_ai"))
+  }
+
+  async #copy(message) {
+    const isDone = await copyText(message.content)
+    this.#parts.toasts.show(isDone ? t("tools.copied") : t("tools.copy_failed"))
+  }
+
+  async #setVisibility(message, visibility) {
+    await this.#parts.room
+      .setVisibility(message, visibility)
+      .catch((error) => this.#parts.toasts.error(error))
+  }
+
+  async #delete(message) {
+    const { room, toasts } = this.#parts
+    const next = this.#neighbor(this.#target.node)
+    try {
+      await room.deleteMessage(message)
+    } catch (error) {
+      return toasts.error(error)
+    }
+    next?.focus()
+    const undo = () => room.setVisibility(message, message.visibility).catch((error) => toasts.error(error))
+    toasts.show(t("tools.deleted"), { action: { label: t("undo"), run: undo }, staysMs: UNDO_MS })
+  }
+
+  #neighbor(node) {
+    const rows = this.#rows()
+    const index = rows.indexOf(node)
+    return document.activeElement && node.contains(document.activeElement)
+      ? (rows[index - 1] ?? rows[index + 1])
+      : null
+  }
+
+  #onPointer = (event) => {
+    if (event.pointerType === "touch") return
+    const node = event.target.closest(".message")
+    if (node) this.#attach(node)
+  }
+
+  // A finger has no hover: a tap on a message shows its bar, a second one takes it away.
+  #onTap = (event) => {
+    if (event.pointerType !== "touch" || event.target.closest("a, button, textarea")) return
+    const node = event.target.closest(".message")
+    if (!node) return
+    if (this.#target?.node === node) this.#detach()
+    else this.#attach(node)
+  }
+
+  #onFocus = (event) => {
+    const node = event.target.closest(".message")
+    if (!node) return
+    for (const row of this.#rows()) row.tabIndex = row === node ? 0 : -1
+    if (event.target.matches(":focus-visible")) this.#attach(node)
+  }
+
+  #onLeave = (event) => {
+    if (event.pointerType === "touch" || this.#bar.contains(document.activeElement)) return
+    if (!this.#list.contains(document.activeElement)) this.#detach()
+  }
+
+  #onKey = (event) => {
+    const node = event.target.closest(".message")
+    if (!node || event.target.closest("textarea, input")) return
+    if (event.target === node) return this.#moveAmongMessages(event, node)
+    if (this.#bar.contains(event.target)) this.#moveInBar(event, node)
+  }
+
+  #moveAmongMessages(event, node) {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key]
+    if (!step) return
+    const rows = this.#rows()
+    const next = rows[rows.indexOf(node) + step]
+    if (!next) return
+    event.preventDefault()
+    next.focus()
+    this.#attach(next)
+    next.scrollIntoView({ block: "nearest" })
+  }
+
+  #moveInBar(event, node) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
+    if (event.key === "Escape") node.focus()
+    if (!step) return
+    const buttons = [...this.#bar.children]
+    event.preventDefault()
+    buttons[(buttons.indexOf(event.target) + step + buttons.length) % buttons.length].focus()
+  }
+}

@@ -1,0 +1,78 @@
+// Tools that a character wants to call and that a moderator must agree to, above the queue bar.
+import { bdi, el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { may } from "../../models/members/rights.js"
+import { toolName } from "../../models/characters/tools.js"
+import { button } from "../components/buttons.js"
+
+export default class ToolApprovals {
+  #root
+  #parts
+  #shown = null
+  #stops = []
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount() {
+    const { store } = this.#parts
+    const events = ["room", "spaces", "cast"]
+    this.#stops = events.map((what) => store.on(what, () => this.#show()))
+    this.#show()
+  }
+
+  unmount() {
+    for (const stop of this.#stops) stop()
+  }
+
+  // Private
+
+  // Words come by here all the time: what is shown stays as it is until it is another.
+  #show() {
+    const { store } = this.#parts
+    const open = [...(store.room?.approvals.values() ?? [])]
+    const mayDecide = may(store.openSpace?.my_role, "decide_tools")
+    const signature = JSON.stringify([open, mayDecide])
+    if (signature === this.#shown) return
+    this.#shown = signature
+    this.#root.hidden = open.length === 0
+    replace(
+      this.#root,
+      open.map((it) => this.#card(it, mayDecide)),
+    )
+  }
+
+  #card(approval, mayDecide) {
+    const name = this.#parts.store.openRoster.nameOf(approval.membership_id) ?? t("message.someone")
+    return el(
+      "article",
+      { class: "card approval", "data-approval": approval.id },
+      el(
+        "div",
+        { class: "card__main" },
+        el("h3", { class: "card__title" }, t("tools.wants", { name, tool: toolName(approval.tool) })),
+        el("pre", { class: "tool-calls__text", dir: "auto", tabindex: "0" }, bdi(approval.arguments)),
+        mayDecide ? this.#actions(approval) : el("p", { class: "card__text" }, t("tools.waits")),
+      ),
+    )
+  }
+
+  #actions({ id }) {
+    const decide = (isAllowed) => async (event) => {
+      const buttons = event.currentTarget.parentElement.querySelectorAll("button")
+      for (const it of buttons) it.disabled = true
+      await this.#parts.room.decideTool(id, isAllowed).catch((error) => this.#parts.toasts.error(error))
+      for (const it of buttons) it.disabled = false
+    }
+    return el(
+      "div",
+      { class: "card__actions" },
+      button(t("tools.allow"), { look: "small primary", click: decide(true) }),
+      button(t("tools.refuse"), { look: "small", click: decide(false) }),
+    )
+  }
+}

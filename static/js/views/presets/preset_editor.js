@@ -1,0 +1,199 @@
+// A preset, whole: its name, its order, its samplers and its short texts. One that is not mine is kept
+// as a copy.
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import PresetDocument from "../../models/presets/preset_document.js"
+import { isPreset } from "../../models/presets/preset_file.js"
+import { sentencesOf } from "../../models/files/import_warnings.js"
+import { button, submitButton } from "../components/buttons.js"
+import { confirm, openDialog } from "../components/dialog.js"
+import { field, form, input } from "../components/form.js"
+import PresetEntries from "./preset_entries.js"
+import { samplerFields, textFields } from "./preset_fields.js"
+
+// Resolves with the preset as it was saved; undefined when nothing was.
+export async function editPreset(parts, id) {
+  const { presets } = parts
+  const [preset, defaults] = await Promise.all([presets.get(id), presets.defaults()])
+  let editor
+  const saved = await openDialog({
+    title: preset.name,
+    wide: true,
+    isUnsaved: () => editor.isUnsaved,
+    content: (close) => {
+      editor = new PresetEditor(parts, { preset, defaults, close })
+      editor.mount()
+      return editor.node
+    },
+  })
+  editor.unmount()
+  return saved
+}
+
+// Asks for a file and reads what came of it out loud. Answers the preset, or null.
+export async function bringPreset(parts, file) {
+  const brought = await parts.presets.bring(file)
+  const { preset, warnings } = brought
+  if (warnings.length === 0) {
+    parts.toasts.show(t("preset.brought", { name: preset.name }))
+    return preset
+  }
+  await openDialog({
+    title: t("preset.brought", { name: preset.name }),
+    content: (close) => [
+      el("p", { class: "dialog__lead" }, t("preset.warnings")),
+      el(
+        "ul",
+        { class: "preset__warnings" },
+        sentencesOf(brought).map((it) => el("li", {}, it)),
+      ),
+      el("div", { class: "form__actions" }, button(t("close"), { look: "primary", click: () => close() })),
+    ],
+  })
+  return preset
+}
+
+// Takes files of presets that are dropped on the page: kept first, then shown, as nothing goes by one
+// before somebody chooses it.
+export function presetTaker(parts) {
+  const open = async (file) => {
+    const { id } = await bringPreset(parts, file)
+    await editPreset(parts, id)
+  }
+  return { name: "preset", looksLike: (file, head, json) => isPreset(json), open }
+}
+
+class PresetEditor {
+  #parts
+  #preset
+  #close
+  #isMine
+  #draft
+  #entries
+  #name
+  #save
+  node
+
+  constructor(parts, { preset, defaults, close }) {
+    this.#parts = parts
+    this.#preset = preset
+    this.#close = close
+    this.#isMine = parts.presets.isMine(preset)
+    this.#draft = new PresetDocument(preset.document, defaults)
+    this.#entries = new PresetEntries(this.#draft, () => this.#changed())
+    this.#name = field({
+      label: t("preset.name"),
+      control: input({ name: "name", value: preset.name, maxlength: "100" }),
+    })
+    this.#save = submitButton(this.#isMine ? t("save") : t("preset.save_copy"))
+    this.node = this.#form()
+  }
+
+  // Lifecycle
+
+  mount() {
+    this.#entries.mount()
+    this.#name.control.addEventListener("input", () => this.#changed())
+    this.#changed()
+  }
+
+  unmount() {
+    this.#entries.unmount()
+  }
+
+  get isUnsaved() {
+    return this.#name.control.value.trim() !== this.#preset.name || this.#draft.isChanged
+  }
+
+  // Private
+
+  #form() {
+    const add = button(t("preset.add_entry"), {
+      look: "small quiet",
+      icon: "plus",
+      click: () => this.#entries.add(),
+    })
+    const reset = button(t("preset.reset_order"), {
+      look: "small quiet",
+      icon: "retry",
+      click: () => {
+        this.#draft.resetOrder()
+        this.#entries.show()
+        this.#changed()
+      },
+    })
+    return form({
+      fields: { name: this.#name },
+      submit: () => this.#submit(),
+      children: [
+        !this.#isMine && el("p", { class: "field__hint" }, t("preset.not_mine")),
+        this.#name.node,
+        fold(t("preset.order"), true, [
+          el("p", { class: "field__hint" }, t("preset.order_hint")),
+          this.#entries.node,
+          el("div", { class: "member__buttons" }, add, reset),
+        ]),
+        fold(t("preset.samplers"), false, [
+          el("p", { class: "field__hint" }, t("preset.samplers_hint")),
+          samplerFields(this.#draft, () => this.#changed()),
+        ]),
+        fold(t("preset.texts"), false, textFields(this.#draft, () => this.#changed())),
+        el("div", { class: "form__actions" }, this.#others(), this.#save),
+      ].filter(Boolean),
+    })
+  }
+
+  #others() {
+    const { id, name } = this.#preset
+    const file = (format, label) => {
+      const href = `/api/presets/${id}/export?format=${format}`
+      return el("a", { class: "button button--quiet", href, download: "" }, label)
+    }
+    return [
+      this.#isMine &&
+        button(t("delete"), { look: "danger quiet", icon: "trash", click: () => this.#remove(name) }),
+      el("span", { class: "grow" }),
+      file("sillytavern", t("preset.export_st")),
+      file("troupe", t("preset.export_own")),
+    ]
+  }
+
+  #changed() {
+    this.#save.disabled = this.#isMine && !this.isUnsaved
+  }
+
+  async #submit() {
+    const name = this.#name.control.value.trim()
+    const { presets, toasts } = this.#parts
+    const document = this.#draft.json
+    const saved = this.#isMine
+      ? await presets.save(this.#preset.id, { name, document })
+      : await presets.create(name, document)
+    toasts.show(t("saved"))
+    this.#close(saved)
+  }
+
+  async #remove(name) {
+    const isSure = await confirm({
+      title: t("preset.delete_title", { name }),
+      text: t("preset.delete_text"),
+      action: t("delete"),
+    })
+    if (!isSure) return
+    try {
+      await this.#parts.presets.remove(this.#preset.id)
+      this.#close({ ...this.#preset, status: "deleted" })
+    } catch (error) {
+      this.#parts.toasts.error(error)
+    }
+  }
+}
+
+function fold(title, isOpen, children) {
+  return el(
+    "details",
+    { class: "block", open: isOpen },
+    el("summary", { class: "block__summary" }, el("span", { class: "grow" }, title)),
+    el("div", { class: "preset__fold" }, children),
+  )
+}

@@ -1,0 +1,100 @@
+// The samplers and the short texts of a preset as fields. Each has a way back to "not decided".
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { SAMPLERS, TEXTS } from "../../models/presets/preset_document.js"
+import { iconButton } from "../components/buttons.js"
+import { area, field, input, select } from "../components/form.js"
+
+const WORDS = {
+  examples: ["gradually_push_out", "always_keep", "disabled"],
+  names: ["usual", "in_groups", "in_text", "never"],
+}
+
+export function samplerFields(draft, onChange) {
+  const fields = SAMPLERS.map((it) => sampler(draft, it, onChange))
+  return el("div", { class: "preset__grid" }, fields)
+}
+
+export function textFields(draft, onChange) {
+  return [
+    ...Object.entries(WORDS).map(([key, words]) => choice(draft, key, words, onChange)),
+    stops(draft, onChange),
+    ...TEXTS.map((key) => text(draft, key, onChange)),
+  ]
+}
+
+function sampler(draft, { key, least, most, step }, onChange) {
+  const control = input({
+    type: "number",
+    name: key,
+    min: String(least),
+    max: String(most),
+    step: String(step),
+    inputmode: "decimal",
+    placeholder: t("preset.undecided"),
+    value: String(draft.value(key) ?? ""),
+  })
+  const hint = t("preset.range", { least: String(least), most: String(most) })
+  const it = field({ label: t(`preset.${key}`), hint, control })
+  control.addEventListener("input", () => {
+    const value = control.value === "" ? null : Number(control.value)
+    const isIn = value === null || (value >= least && value <= most)
+    it.showError(isIn ? "" : hint)
+    draft.set(key, value)
+    onChange()
+  })
+  const reset = () => {
+    control.value = ""
+    it.showError("")
+    draft.set(key, null)
+    onChange()
+  }
+  return withReset(it, t(`preset.${key}`), reset)
+}
+
+function text(draft, key, onChange) {
+  const control = area({ name: key, value: draft.value(key) ?? "", rows: "2" })
+  const it = field({ label: t(`preset.${key}`), control })
+  control.addEventListener("input", () => {
+    draft.setText(key, control.value)
+    onChange()
+  })
+  const reset = () => {
+    draft.set(key, null)
+    control.value = draft.value(key) ?? ""
+    onChange()
+  }
+  return withReset(it, t(`preset.${key}`), reset)
+}
+
+// One text in each line.
+function stops(draft, onChange) {
+  const value = (draft.value("stop") ?? []).join("\n")
+  const control = area({ name: "stop", value, rows: "2" })
+  const it = field({ label: t("preset.stop"), hint: t("preset.stop_hint"), control })
+  control.addEventListener("input", () => {
+    const texts = control.value.split("\n").filter((line) => line !== "")
+    draft.set("stop", texts.length === 0 ? null : texts)
+    onChange()
+  })
+  return it.node
+}
+
+function choice(draft, key, words, onChange) {
+  const options = words.map((word) => [word, t(`preset.${key}_${word}`)])
+  const control = select(options, draft.value(key))
+  control.name = key
+  control.addEventListener("change", () => {
+    draft.setText(key, control.value)
+    onChange()
+  })
+  return field({ label: t(`preset.${key}`), control }).node
+}
+
+// A button beside the control that takes the decision back.
+function withReset({ node, control }, name, click) {
+  const row = el("div", { class: "field__row" })
+  control.replaceWith(row)
+  row.append(control, iconButton("retry", t("preset.reset", { name }), { look: "small", click }))
+  return node
+}

@@ -1,0 +1,71 @@
+// An author's note: its words, and where, in whose name and how often it is said.
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { COMBINES, noteOf, POSITIONS, ROLES, wholeNumber } from "../../models/presets/author_note.js"
+import { submitButton } from "../components/buttons.js"
+import { area, field, form, input, select } from "../components/form.js"
+
+// `save(note)` keeps it; `beside` asks how it stands to the note of the space.
+export function noteForm({ toasts }, { settings, label, hint, beside = false, disabled = false, save }) {
+  const note = noteOf(settings)
+  const text = field({ label, hint, control: area({ value: note.text, rows: "4", maxlength: "20000" }) })
+  const position = choice(t("note.position"), POSITIONS, note.position, (it) => t(`note.position_${it}`))
+  const depth = count(t("note.depth"), t("note.depth_hint"), note.depth)
+  const role = choice(t("note.role"), ROLES, note.role, (it) => t(`note.role_${it}`))
+  const interval = count(t("note.interval"), t("note.interval_hint"), note.interval)
+  const combine =
+    beside && choice(t("note.combine"), COMBINES, note.combine, (it) => t(`note.combine_${it}`))
+  const settle = () => {
+    depth.node.hidden = position.control.value !== "in_chat"
+  }
+  position.control.addEventListener("change", settle)
+  settle()
+  const fold = el(
+    "details",
+    { class: "note__more" },
+    el("summary", {}, t("note.more")),
+    [combine, position, depth, role, interval].filter(Boolean).map((it) => it.node),
+  )
+  const submit = async () => {
+    await save({
+      text: text.control.value,
+      position: position.control.value,
+      depth: wholeNumber(depth.control.value, note.depth),
+      role: role.control.value,
+      interval: wholeNumber(interval.control.value, note.interval),
+      ...(combine ? { combine: combine.control.value } : {}),
+    })
+    toasts.show(t("saved"))
+  }
+  const actions = el("div", { class: "form__actions form__actions--start" }, submitButton(t("save")))
+  const node = form({
+    fields: { "settings.author_note.depth": depth, "settings.author_note.interval": interval },
+    submit,
+    children: [text.node, fold, actions],
+  })
+  if (disabled) {
+    for (const control of node.querySelectorAll("input, textarea, select")) control.disabled = true
+    actions.remove()
+  }
+  return node
+}
+
+function choice(label, values, value, nameOf) {
+  const control = select(
+    values.map((it) => [it, nameOf(it)]),
+    value,
+  )
+  return field({ label, control })
+}
+
+function count(label, hint, value) {
+  const control = input({
+    type: "number",
+    min: "0",
+    max: "10000",
+    step: "1",
+    inputmode: "numeric",
+    value: String(value),
+  })
+  return field({ label, hint, control })
+}

@@ -1,0 +1,80 @@
+// The author's notes of the open conversation and of its space.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { may } from "../../models/members/rights.js"
+import { noteForm } from "./author_note_form.js"
+
+export default class NoteSection {
+  #root
+  #parts
+  #stops = []
+  #shown = null
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount() {
+    const { store } = this.#parts
+    this.#stops = ["spaces", "rights"].map((what) => store.on(what, () => this.#show()))
+    this.#show()
+  }
+
+  unmount() {
+    for (const stop of this.#stops) stop()
+  }
+
+  // Private
+
+  // Who is in the middle of writing keeps their words: only another note is shown anew.
+  #show() {
+    const { openConversation: conversation, openSpace: space } = this.#parts.store
+    if (!conversation || !space) return
+    const ofBoth = [conversation.settings?.author_note, space.settings?.author_note]
+    const signature = JSON.stringify([conversation.id, space.my_role, ofBoth])
+    if (signature === this.#shown) return
+    this.#shown = signature
+    const { notes } = this.#parts
+    const place = focusPlace(this.#root)
+    const ofConversation = noteForm(this.#parts, {
+      settings: conversation.settings,
+      label: t("note.of_conversation"),
+      hint: t("note.of_conversation_hint"),
+      disabled: !may(space.my_role, "prompt"),
+      save: (note) => this.#saved(notes.ofConversation(this.#parts.store.openConversation, note), 0),
+    })
+    const ofSpace = noteForm(this.#parts, {
+      settings: space.settings,
+      label: t("note.of_space"),
+      hint: t("note.of_space_hint"),
+      disabled: !may(space.my_role, "settings"),
+      save: (note) => this.#saved(notes.ofSpace(this.#parts.store.openSpace, note), 1),
+    })
+    replace(
+      this.#root,
+      el("div", { class: "panel__title" }, el("h2", {}, t("note.title"))),
+      el("p", { class: "field__hint" }, t("note.hint")),
+      ofConversation,
+      ofSpace,
+    )
+    controlsOf(this.#root)[place]?.focus()
+  }
+
+  // What was saved is shown anew: whoever pressed the button goes on from there.
+  async #saved(saving, index) {
+    await saving
+    if (document.activeElement !== document.body) return
+    this.#root.querySelectorAll("form")[index]?.querySelector("[type=submit]")?.focus()
+  }
+}
+
+function controlsOf(root) {
+  return [...root.querySelectorAll("textarea, summary, button, input, select")]
+}
+
+function focusPlace(root) {
+  return controlsOf(root).indexOf(document.activeElement)
+}

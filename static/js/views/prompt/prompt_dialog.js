@@ -1,0 +1,148 @@
+// A prompt, block by block: what it says, what it costs, what did not fit.
+import { bdi, el, icon } from "../../base/dom.js"
+import { has, t } from "../../base/i18n.js"
+import { sentencesOf } from "../../models/files/import_warnings.js"
+import { openDialog } from "../components/dialog.js"
+
+// `load()` answers the document of the API.
+export async function showPrompt({ toasts }, load) {
+  try {
+    await open(t("prompt.title"), await load())
+  } catch (error) {
+    toasts.error(error)
+  }
+}
+
+// What a run was told. Only the newest of a conversation keep it.
+export async function showPromptOfRun({ room, toasts }, runId) {
+  try {
+    await open(t("prompt.of_run"), await room.promptOfRun(runId))
+  } catch (error) {
+    if (error.status === 404) toasts.show(t("prompt.not_kept"))
+    else toasts.error(error)
+  }
+}
+
+// The same for the text that a message shows.
+export async function showPromptOfMessage(parts, message) {
+  const { room, toasts } = parts
+  try {
+    const runId = await room.runOf(message)
+    if (runId) await showPromptOfRun(parts, runId)
+    else toasts.show(t("prompt.no_run"))
+  } catch (error) {
+    toasts.error(error)
+  }
+}
+
+function open(title, prompt) {
+  return openDialog({ title, wide: true, content: () => contentOf(prompt) })
+}
+
+function contentOf(prompt) {
+  const {
+    model,
+    blocks = [],
+    messages = [],
+    total_tokens: total,
+    limit_tokens: limit,
+    dropped_messages: dropped,
+    lore = [],
+    lore_dropped: noRoom = [],
+  } = prompt
+  const warnings = sentencesOf(prompt)
+  return [
+    el(
+      "p",
+      { class: "dialog__lead" },
+      t("prompt.summary", { model: model ?? "–", total: total ?? 0, limit: limit ?? 0 }),
+    ),
+    limit > 0 && meter(total / limit),
+    dropped > 0 && el("p", { class: "outcome" }, icon("alert"), t("prompt.dropped", { n: dropped })),
+    blocks.length > 0 &&
+      el("section", {}, el("h3", { class: "panel__title" }, t("prompt.blocks")), blocks.map(block)),
+    entries(t("prompt.lore"), lore),
+    entries(t("prompt.lore_dropped"), noRoom),
+    warnings.length > 0 &&
+      el(
+        "section",
+        {},
+        el("h3", { class: "panel__title" }, t("prompt.warnings")),
+        warnings.map((text) => el("p", { class: "outcome" }, icon("alert"), bdi(text))),
+      ),
+    el("section", {}, el("h3", { class: "panel__title" }, t("prompt.messages")), messages.map(message)),
+  ]
+}
+
+function meter(share) {
+  const fill = el("div", { class: "meter__fill" })
+  fill.style.transform = `scaleX(${Math.min(1, share)})`
+  return el(
+    "div",
+    { class: "meter", role: "img", "aria-label": t("prompt.used", { percent: Math.round(share * 100) }) },
+    fill,
+  )
+}
+
+// Which entries, each with what woke it.
+function entries(title, all) {
+  if (all.length === 0) return null
+  const row = ({ name, book, because }) =>
+    el(
+      "li",
+      { class: "block__entry" },
+      el("span", { class: "grow truncate", title: book }, bdi(name || t("prompt.lore_withheld"))),
+      el("span", { class: "soft" }, bdi(reason(because))),
+    )
+  return el("section", {}, el("h3", { class: "panel__title" }, title), el("ul", { class: "block__list" }, all.map(row)))
+}
+
+function reason(because) {
+  const [kind, ...rest] = because.split(": ")
+  const key = rest.join(": ")
+  return has(`prompt.because_${kind}`) ? t(`prompt.because_${kind}`, { key }) : because
+}
+
+// These are many, and each has a name of its own.
+const NAMED = ["entry", "lore", "depth_prompt"]
+
+function block({ kind, label, tokens, text, dropped, withheld, is_changed: isChanged }) {
+  // What was said is labelled with who said it, everything else with what it is.
+  const what = has(`prompt.kind_${kind}`) ? t(`prompt.kind_${kind}`) : label || kind
+  const name = NAMED.includes(kind) && label ? t("prompt.named", { kind: what, name: label }) : what
+  const note = dropped ? t("prompt.block_dropped") : t("prompt.tokens", { n: tokens ?? 0 })
+  return fold(
+    name,
+    isChanged ? `${note} · ${t("prompt.changed")}` : note,
+    shownText(text, { withheld, isChanged }),
+    dropped || withheld ? "block--dropped" : "",
+  )
+}
+
+function shownText(text, { withheld, isChanged }) {
+  if (withheld) return t("prompt.withheld")
+  return isChanged && !text ? t("prompt.gone") : (text ?? "")
+}
+
+function message({ role, name, content }) {
+  const side = has(`prompt.role_${role}`) ? t(`prompt.role_${role}`) : role
+  return fold(
+    name ? `${side} · ${name}` : side,
+    "",
+    typeof content === "string" ? content : JSON.stringify(content, null, 2),
+  )
+}
+
+function fold(title, note, text, className = "") {
+  return el(
+    "details",
+    { class: `block ${className}` },
+    el(
+      "summary",
+      { class: "block__summary" },
+      el("span", { class: "grow truncate" }, title),
+      el("span", { class: "soft" }, note),
+    ),
+    el("div", { class: "block__text", tabindex: "0" }, text),
+  )
+}

@@ -1,0 +1,166 @@
+// Prompt & runs: what would be sent to the model for a speaker, and what became of every run.
+import { bdi, el, reconcile, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { fullTime, shortTime } from "../../base/time.js"
+import { may } from "../../models/members/rights.js"
+import { button } from "../components/buttons.js"
+import { showPrompt, showPromptOfRun } from "./prompt_dialog.js"
+import { factList, factsOf } from "./run_details.js"
+
+const ENDS = ["queue", "messages", "restored"]
+
+export default class RunsTab {
+  #root
+  #parts
+  #list = el("div", {})
+  #prompt = el("section", { class: "panel__section" })
+  #speaker
+  #stops = []
+  #runs = null
+  #isAsking = false
+  #again = false
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount() {
+    const { store } = this.#parts
+    replace(
+      this.#root,
+      this.#prompt,
+      el(
+        "section",
+        { class: "panel__section" },
+        el("div", { class: "panel__title" }, el("h2", {}, t("runs.title"))),
+        this.#list,
+      ),
+    )
+    this.#stops = [
+      store.on("room", (what) => {
+        if (ENDS.includes(what)) this.#load()
+      }),
+      store.on("cast", () => this.#takeCast()),
+      store.on("rights", () => this.#showPrompt()),
+    ]
+    this.#showPrompt()
+    this.#load()
+  }
+
+  unmount() {
+    for (const stop of this.#stops) stop()
+  }
+
+  // Private
+
+  #showPrompt() {
+    const isAllowed = may(this.#parts.store.openSpace?.my_role, "prompt")
+    this.#prompt.hidden = !isAllowed
+    this.#speaker = el("select", { class: "input", "aria-label": t("prompt.speaker") })
+    replace(
+      this.#prompt,
+      isAllowed && [
+        el("div", { class: "panel__title" }, el("h2", {}, t("prompt.title"))),
+        el("p", { class: "field__hint" }, t("prompt.hint")),
+        el(
+          "div",
+          { class: "field__row" },
+          this.#speaker,
+          button(t("prompt.show"), { click: (event) => this.#ask(event) }),
+        ),
+      ],
+    )
+    this.#fillSpeakers()
+  }
+
+  async #ask({ currentTarget }) {
+    currentTarget.disabled = true
+    await showPrompt(this.#parts, () => this.#parts.room.promptPreview(Number(this.#speaker.value) || null))
+    currentTarget.disabled = false
+  }
+
+  // The runs may have come before those who made them.
+  #takeCast() {
+    this.#fillSpeakers()
+    if (this.#runs) this.#show()
+  }
+
+  #fillSpeakers() {
+    const chosen = this.#speaker.value
+    const { speakers } = this.#parts.store.openRoster
+    replace(
+      this.#speaker,
+      speakers.map((member) =>
+        el(
+          "option",
+          { value: String(member.id), selected: String(member.id) === chosen },
+          member.display_name,
+        ),
+      ),
+    )
+  }
+
+  // Never two requests at once; the last change is never missed.
+  async #load() {
+    this.#again = true
+    if (this.#isAsking) return
+    this.#isAsking = true
+    while (this.#again) {
+      this.#again = false
+      try {
+        this.#runs = await this.#parts.room.runs()
+        this.#show()
+      } catch {
+        // The list keeps what it had; the next change asks again.
+      }
+    }
+    this.#isAsking = false
+  }
+
+  #show() {
+    const sorted = [...this.#runs].sort((a, b) => b.run_seq - a.run_seq)
+    if (sorted.length === 0) return replace(this.#list, el("p", { class: "panel__empty" }, t("runs.empty")))
+    this.#list.querySelector(".panel__empty")?.remove()
+    return reconcile(this.#list, sorted, {
+      key: (run) => run.id,
+      create: (run) =>
+        el(
+          "details",
+          { class: "run", "data-run-id": run.id },
+          el("summary", { class: "run__summary" }),
+          el("div", { class: "run__facts" }),
+        ),
+      update: (node, run) => this.#fill(node, run),
+    })
+  }
+
+  #fill(node, run) {
+    const name = this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.someone")
+    const signature = JSON.stringify([name, run])
+    if (node.dataset.signature === signature) return
+    node.dataset.signature = signature
+    node.className = `run run--${run.status}`
+    const at = Date.parse(run.started_at ?? run.created_at)
+    replace(
+      node.querySelector("summary"),
+      el("span", { class: "grow truncate" }, bdi(name)),
+      el("time", { class: "member__note", datetime: run.created_at, title: fullTime(at) }, shortTime(at)),
+      el("span", { class: "run__state" }, t(`run_status.${run.status}`)),
+    )
+    // Told is what a run sent that a model was asked by; of a canceled one it is noted a moment later.
+    const wasAsked = run.prompt || (run.status === "canceled" && run.started_at)
+    const isTold = wasAsked && may(this.#parts.store.openSpace?.my_role, "prompt")
+    replace(
+      node.querySelector(".run__facts"),
+      factList(factsOf(run)),
+      isTold &&
+        button(t("prompt.of_run"), {
+          look: "small quiet",
+          click: () => showPromptOfRun(this.#parts, run.id),
+        }),
+    )
+  }
+}

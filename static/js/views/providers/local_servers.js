@@ -1,0 +1,58 @@
+// The servers of models that run on the server's own machine: each is one click away.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+
+export default class HereView {
+  node = el("div", { role: "status" })
+  found = []
+  #choices = null
+  #marked = {}
+
+  // `onTake(server)` is given the one that was chosen.
+  constructor(parts, onTake) {
+    this.#say(t("provider.looking"))
+    parts.models.discover().then(
+      (found) => this.#show(found, onTake),
+      // A server that may not look says nothing of it: an address can still be entered.
+      () => replace(this.node),
+    )
+  }
+
+  // Actions
+
+  // Marks the server at this address, if it is one of them.
+  mark({ kind, base_url: baseUrl }) {
+    this.#marked = { kind, base_url: baseUrl }
+    for (const button of this.#choices?.children ?? []) {
+      const isIt = button.dataset.kind === kind && button.dataset.url === baseUrl
+      button.setAttribute("aria-pressed", String(isIt))
+    }
+  }
+
+  // Private
+
+  #show(found, onTake) {
+    this.found = found
+    if (found.length === 0) return this.#say(t("provider.none_here"))
+    this.#choices = el(
+      "div",
+      { class: "choices", role: "group", "aria-label": t("provider.presets") },
+      found.map((server) => choice(server, onTake)),
+    )
+    replace(this.node, el("p", { class: "field__label" }, t("provider.presets")), this.#choices)
+    this.mark(this.#marked)
+  }
+
+  #say(text) {
+    replace(this.node, el("p", { class: "field__hint" }, text))
+  }
+}
+
+function choice(server, onTake) {
+  const { name, kind, base_url: url, models } = server
+  return el(
+    "button",
+    { class: "choice", type: "button", "data-kind": kind, "data-url": url, on: { click: () => onTake(server) } },
+    t("provider.here", { name, n: models.length }),
+  )
+}

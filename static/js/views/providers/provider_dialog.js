@@ -1,0 +1,262 @@
+// "Connect a model": which kind, where it is, a key if it wants one, which model, and a test in plain
+// words. The form is stored as soon as something is asked of the server: only the server talks to
+// models.
+import { el, icon, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { seconds } from "../../base/time.js"
+import { KINDS, kindOf, nameFor } from "../../models/providers/provider_kinds.js"
+import { button, submitButton } from "../components/buttons.js"
+import { openDialog } from "../components/dialog.js"
+import { explain } from "../components/error_messages.js"
+import { field, form, input, select } from "../components/form.js"
+import HereView from "./local_servers.js"
+
+const EFFORTS = ["usual", "off", "low", "medium", "high"]
+
+// `provider` is one to change, or null for a new one. What was stored of a new one only to try it
+// goes again when nobody wants it.
+export async function connectModel(parts, provider = null) {
+  let opened
+  const content = (close) => {
+    opened = new ProviderForm(parts, provider, close)
+    return opened.nodes
+  }
+  const title = provider ? t("provider.change") : t("provider.connect")
+  if (!(await openDialog({ title, content }))) await opened.forget()
+}
+
+// The model that speaks, as long as it can be changed; else a first one.
+export function changeModel(parts) {
+  const chosen = parts.store.providers.find((provider) => provider.is_default && provider.kind !== "demo")
+  return connectModel(parts, chosen ?? null)
+}
+
+function labelOf({ name }) {
+  return name ?? t("provider.compatible")
+}
+
+class ProviderForm {
+  #parts
+  #id
+  #isNew
+  // Empty: the stored one stays. Null: there is to be none, as the one that was typed is another's.
+  #typedKey = ""
+  // The server wants a name; until one is chosen this one stands for it.
+  #modelBefore
+  #settings
+  #close
+  #here
+  #kind
+  #url
+  #key
+  #model
+  #effort
+  #list = el("datalist", { id: "provider-models" })
+  #outcome = el("div", { role: "status" })
+  nodes
+
+  constructor(parts, provider, close) {
+    this.#parts = parts
+    this.#id = provider?.id ?? null
+    this.#isNew = provider === null
+    this.#modelBefore = provider?.model ?? "none"
+    this.#settings = provider?.settings ?? {}
+    this.#close = close
+    this.#here = new HereView(parts, (server) => this.#take(server))
+    this.#makeFields(provider)
+    this.#kind.control.addEventListener("change", () => {
+      this.#dropKey()
+      this.#showKind()
+    })
+    this.#url.control.addEventListener("input", () => this.#here.mark(this.#address()))
+    this.#showKind()
+    this.nodes = [el("p", { class: "dialog__lead" }, t("provider.lead")), this.#here.node, this.#form()]
+  }
+
+  // Lifecycle
+
+  // A provider that was stored only to try it.
+  async forget() {
+    if (this.#isNew && this.#id) await this.#parts.models.remove(this.#id).catch(() => {})
+  }
+
+  // Private
+
+  #makeFields(provider) {
+    const plain = { spellcheck: "false", autocomplete: "off" }
+    const kinds = KINDS.map((it) => [it.kind, labelOf(it)])
+    this.#kind = field({
+      label: t("provider.kind"),
+      control: select(kinds, provider?.kind ?? KINDS[0].kind),
+    })
+    this.#kind.control.name = "kind"
+    this.#url = field({
+      label: t("provider.url"),
+      hint: t("provider.url_hint"),
+      control: input({ type: "url", name: "base_url", value: provider?.base_url ?? "", ...plain }),
+    })
+    this.#key = field({
+      label: t("provider.key"),
+      hint: this.#isNew ? t("provider.key_hint") : t("provider.key_kept"),
+      control: input({ type: "password", name: "api_key", ...plain }),
+    })
+    this.#model = field({
+      label: t("provider.model"),
+      hint: t("provider.model_hint"),
+      control: input({ name: "model", value: provider?.model ?? "", list: "provider-models", ...plain }),
+    })
+    const efforts = EFFORTS.map((effort) => [effort, t(`effort.${effort}`)])
+    this.#effort = field({
+      label: t("provider.reasoning"),
+      hint: t("provider.reasoning_hint"),
+      control: select(efforts, this.#settings.reasoning ?? "usual"),
+    })
+  }
+
+  #form() {
+    const models = button(t("provider.list"), { click: () => this.#try(() => this.#loadModels()) })
+    const row = el("div", { class: "field__row" })
+    this.#model.control.replaceWith(row)
+    row.append(this.#model.control, models)
+    const test = button(t("provider.test"), {
+      click: (event) => this.#busy(event.currentTarget, () => this.#test()),
+    })
+    const save = submitButton(t("provider.use"))
+    return form({
+      fields: { kind: this.#kind, base_url: this.#url, api_key: this.#key, model: this.#model },
+      submit: () => this.#use(),
+      children: [
+        this.#kind.node,
+        this.#url.node,
+        this.#key.node,
+        this.#model.node,
+        this.#list,
+        this.#effort.node,
+        this.#outcome,
+        el("div", { class: "form__actions" }, test, save),
+      ],
+    })
+  }
+
+  #showKind() {
+    const { usual } = kindOf(this.#kind.control.value)
+    this.#url.control.placeholder = usual ?? "https://…/v1"
+    const hint = usual ? t("provider.url_hint_usual", { url: usual }) : t("provider.url_hint")
+    this.#url.node.querySelector(".field__hint").textContent = hint
+    this.#here.mark(this.#address())
+  }
+
+  #dropKey() {
+    this.#typedKey = null
+    this.#key.control.value = ""
+    this.#key.control.placeholder = ""
+  }
+
+  #address() {
+    return { kind: this.#kind.control.value, base_url: this.#url.control.value.trim() }
+  }
+
+  // A server of this machine, with one of its models.
+  #take({ kind, base_url: baseUrl, models }) {
+    this.#kind.control.value = kind
+    this.#url.control.value = baseUrl
+    this.#dropKey()
+    this.#showKind()
+    this.#clearErrors()
+    this.#offer(models.map((model) => model.id))
+  }
+
+  #offer(names) {
+    replace(
+      this.#list,
+      names.map((name) => el("option", { value: name })),
+    )
+    const present = this.#model.control.value
+    if (names.length > 0 && !names.includes(present) && (present === "" || this.#isNew))
+      this.#model.control.value = names[0]
+    this.#say("good", t("provider.found", { n: names.length }))
+  }
+
+  // Stores the form. The key leaves the page with it and does not come back; it is kept in memory as
+  // long as the dialog is open, because the server forgets it when the address changes.
+  async #save() {
+    const { kind, base_url: baseUrl } = this.#address()
+    if (baseUrl === "" && kindOf(kind).usual === null) return this.#ask(this.#url)
+    if (this.#key.control.value !== "") this.#typedKey = this.#key.control.value
+    const model = this.#model.control.value.trim() || this.#modelBefore
+    const provider = await this.#parts.models.save(this.#id, {
+      name: nameFor({ kind, label: labelOf(kindOf(kind)), baseUrl, found: this.#here.found }),
+      kind,
+      baseUrl,
+      key: this.#typedKey,
+      model,
+      settings: this.#chosenSettings(),
+    })
+    this.#id = provider.id
+    if (this.#typedKey) this.#key.control.placeholder = t("provider.key_stored")
+    this.#key.control.value = ""
+    if (provider.api_key_cleared && this.#typedKey === "")
+      return this.#ask(this.#key, t("provider.key_cleared"))
+    return true
+  }
+
+  // What else is set of it stays.
+  #chosenSettings() {
+    const { reasoning: _, ...settings } = this.#settings
+    const effort = this.#effort.control.value
+    return effort === "usual" ? settings : { ...settings, reasoning: effort }
+  }
+
+  #ask(it, text = t("field.needed")) {
+    it.showError(text)
+    it.control.focus()
+    return false
+  }
+
+  #clearErrors() {
+    for (const it of [this.#kind, this.#url, this.#key, this.#model]) it.showError("")
+  }
+
+  async #loadModels() {
+    if (!(await this.#save())) return
+    this.#say("wait", t("provider.asking"))
+    this.#offer(await this.#parts.models.models(this.#id))
+  }
+
+  async #test() {
+    if (this.#model.control.value.trim() === "") return this.#ask(this.#model)
+    if (!(await this.#save())) return
+    this.#say("wait", t("provider.testing"))
+    const answer = await this.#parts.models.test(this.#id)
+    if (answer.ok) this.#say("good", t("provider.works", { seconds: seconds(answer.latency_ms ?? 0) }))
+    else this.#say("bad", answer.error ? explain(answer.error) : t("provider.failed"))
+  }
+
+  async #use() {
+    if (this.#model.control.value.trim() === "") return this.#ask(this.#model)
+    if (!(await this.#save())) return
+    await this.#parts.models.use(this.#id)
+    this.#parts.toasts.show(t("provider.in_use", { model: this.#model.control.value.trim() }))
+    this.#close(true)
+  }
+
+  async #try(act) {
+    this.#clearErrors()
+    try {
+      await act()
+    } catch (error) {
+      this.#say("bad", explain(error))
+    }
+  }
+
+  async #busy(button, act) {
+    button.disabled = true
+    await this.#try(act)
+    button.disabled = false
+  }
+
+  #say(kind, text) {
+    const name = { good: "check", bad: "alert", wait: "retry" }[kind]
+    replace(this.#outcome, el("p", { class: `outcome outcome--${kind}` }, icon(name), el("span", {}, text)))
+  }
+}

@@ -1,0 +1,39 @@
+// The places of a round, in order: a face each, with how it stands and why it was chosen.
+import { el, icon } from "../../base/dom.js"
+import { has, t } from "../../base/i18n.js"
+import { avatar } from "../components/avatar.js"
+import { explainChoice } from "../components/error_messages.js"
+
+const MARKS = { spoken: "check", skipped: "skip", failed: "alert" }
+
+// `slots` is the list of `describe` in models/queue/queue.js, `members` with `{ id, name, url }`.
+export function slotStrip(slots, members) {
+  return el(
+    "ol",
+    { class: "queue__slots", "aria-label": t("round.label") },
+    slots.map((slot) => {
+      const member = members.find(({ id }) => id === slot.membershipId)
+      const name = member?.name ?? t("message.someone")
+      const text = t("slot.label", { name, text: slotNote(slot) })
+      return el(
+        "li",
+        { class: `slot slot--${slot.state}`, title: text, "data-slot": slot.state },
+        avatar({ name, url: member?.url, size: "small" }),
+        MARKS[slot.state] && el("span", { class: "slot__mark" }, icon(MARKS[slot.state])),
+        el("span", { class: "visually-hidden" }, text),
+      )
+    }),
+  )
+}
+
+// How one place stands, and why.
+export function slotNote({ state, because, skipReason }) {
+  const text = t(`slot.${state}`)
+  const reason = state === "skipped" ? explainSkip(skipReason) : because && explainChoice(because)
+  return reason ? t("slot.with_reason", { text, reason }) : text
+}
+
+// Why somebody had no turn after all.
+function explainSkip(reason) {
+  return has(`skip_reason.${reason}`) ? t(`skip_reason.${reason}`) : null
+}

@@ -1,0 +1,112 @@
+// What the queue bar says in words: whose turn it is and why, what failed, why nobody is due.
+import { bdi, el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { list, listParts } from "../../base/time.js"
+import { may } from "../../models/members/rights.js"
+import { explainChoice } from "../components/error_messages.js"
+
+export default class QueueWords {
+  #parts
+  #countdown
+
+  // `countdown` is the node that stands behind who is next.
+  constructor(parts, countdown) {
+    this.#parts = parts
+    this.#countdown = countdown
+  }
+
+  // Actions
+
+  say(look) {
+    return look.facts.state === "idle" ? this.#hint(look) : this.#now(look)
+  }
+
+  // Private
+
+  #name(id) {
+    return this.#parts.store.openRoster.nameOf(id) ?? t("message.someone")
+  }
+
+  // Nobody is due
+
+  #hint(look) {
+    return [this.#whoseTurn(look), this.#autoRests(look.auto)]
+      .filter(Boolean)
+      .map((text) => el("span", { class: "queue__hint" }, text))
+  }
+
+  // Who may not choose is not told to.
+  #whoseTurn({ members, tailKind, role, order, auto }) {
+    const mayChoose = may(role, "generate")
+    if (!members.some((member) => member.isSpeaker)) return t("queue.no_characters")
+    if (tailKind === "human") return mayChoose ? t("queue.nobody_due") : t("queue.nobody_due_yet")
+    if (auto.status === "ready") return null
+    return order === "manual" && mayChoose ? t("queue.your_turn_manual") : t("queue.your_turn")
+  }
+
+  #autoRests({ status, most }) {
+    if (status === "ready") return t("auto.ready")
+    if (status === "manual") return t("auto.manual")
+    return status === "spent" ? t("auto.spent", { n: most }) : null
+  }
+
+  // Somebody is
+
+  #now({ facts, dropped }) {
+    const { state, because, next, upcoming } = facts
+    const isHeld = state === "paused" || state === "failed"
+    const coming = state === "paused" && !facts.isSpeaking ? [next, ...upcoming].filter(Boolean) : upcoming
+    const isPausing = state === "paused" && facts.isSpeaking
+    // The places of a round show the rest.
+    const after = isPausing ? [] : coming.slice(0, facts.slots.length > 1 ? 1 : coming.length)
+    return [
+      el(
+        "span",
+        { class: "queue__now" },
+        el("span", { class: `queue__dot queue__dot--${state}` }),
+        this.#first(facts),
+        this.#countdown,
+      ),
+      because && !isHeld && this.#because(because),
+      facts.isFinishingFirst && el("span", { class: "queue__hint" }, t("queue.finishing_first")),
+      after.length > 0 && el("span", { class: "queue__next" }, t("queue.then"), " ", this.#names(after)),
+      isPausing && el("span", { class: "queue__hint" }, t("queue.then_pauses")),
+      dropped.length > 0 && el("span", { class: "queue__hint queue__dropped" }, this.#dropped(dropped)),
+    ]
+  }
+
+  #first({ state, isSpeaking, now, next }) {
+    if (isSpeaking && now) return t("queue.speaking", { name: this.#name(now) })
+    if (state === "paused") return t("queue.paused")
+    if (state === "failed") return t("queue.failed", { name: this.#name(next) })
+    return next && t("queue.next_alone", { name: this.#name(next) })
+  }
+
+  // A human's message, or a button, was quicker than they were.
+  #dropped(ids) {
+    const names = ids.map((id) => this.#name(id))
+    return t("queue.dropped", { names: list(names) })
+  }
+
+  #names(ids) {
+    return listParts(ids.map((id) => this.#name(id))).map(({ type, value }) =>
+      type === "element" ? bdi(value) : value,
+    )
+  }
+
+  #because(reason) {
+    const text = explainChoice(reason)
+    return el(
+      "button",
+      {
+        class: "queue__because",
+        type: "button",
+        "data-act": "because",
+        title: text,
+        "aria-label": t("queue.because", { text }),
+        on: { click: () => this.#parts.toasts.show(t("queue.because", { text })) },
+      },
+      t("queue.why"),
+    )
+  }
+}

@@ -1,0 +1,71 @@
+// Settings, presets: one's own shelf.
+import { bdi, el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { button } from "../components/buttons.js"
+import { bringPreset, editPreset } from "../presets/preset_editor.js"
+import { card } from "./settings_profile.js"
+
+export function presetsCard(parts) {
+  const { presets, toasts } = parts
+  const list = el("ul", { "aria-label": t("preset.shelf") })
+  const act = (run) => run().catch((error) => toasts.error(error))
+  const open = async (id) => {
+    if (await editPreset(parts, id)) await show()
+  }
+  const show = async () => {
+    const mine = await presets.mine()
+    replace(
+      list,
+      mine.map((it) => item(it, () => act(() => open(it.id)))),
+      mine.length === 0 && el("li", { class: "list__item soft" }, t("preset.none_yet")),
+    )
+  }
+  const make = async () => {
+    const made = await presets.create(t("preset.new_name"))
+    await show()
+    await open(made.id)
+  }
+  const bring = async (file) => {
+    const preset = await bringPreset(parts, file)
+    await show()
+    await open(preset.id)
+  }
+  // The field itself is out of sight; the button stands for it.
+  const file = el("input", {
+    type: "file",
+    accept: ".json,application/json",
+    hidden: true,
+    "aria-label": t("preset.import"),
+  })
+  file.addEventListener("change", () => {
+    const [chosen] = file.files
+    file.value = ""
+    if (chosen) act(() => bring(chosen))
+  })
+  act(show)
+  return card(
+    t("settings.presets"),
+    el("p", { class: "soft" }, t("preset.lead")),
+    list,
+    el(
+      "div",
+      { class: "member__buttons" },
+      button(t("preset.new"), { look: "primary", icon: "plus", click: () => act(make) }),
+      button(t("preset.import"), { click: () => file.click() }),
+      file,
+    ),
+  )
+}
+
+function item({ name }, click) {
+  return el(
+    "li",
+    { class: "list__item" },
+    el("div", { class: "list__main" }, bdi(name, "truncate")),
+    button(t("preset.edit"), {
+      look: "small",
+      "aria-label": t("models.act", { action: t("preset.edit"), name }),
+      click,
+    }),
+  )
+}

@@ -1,0 +1,19 @@
+// Tells a screen reader about each finished message of another, once.
+import { el } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+
+const KEPT = 5
+
+export default class Announcer {
+  #root
+
+  constructor(root) {
+    this.#root = root
+  }
+
+  announce(messages) {
+    for (const { author_name: name, content } of messages)
+      this.#root.append(el("p", {}, t("announce.message", { name, text: content })))
+    while (this.#root.children.length > KEPT) this.#root.firstElementChild.remove()
+  }
+}

@@ -1,0 +1,93 @@
+// The right panel: Cast, Lore & note, Prompt & runs, Settings of the open conversation's space, as tabs.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { iconButton } from "../components/buttons.js"
+import CastTab from "../members/members_tab.js"
+import LoreTab from "../lorebooks/lorebook_tab.js"
+import RunsTab from "../prompt/runs_tab.js"
+import SpaceSettingsTab from "../spaces/space_settings_tab.js"
+
+const TABS = { cast: CastTab, lore: LoreTab, runs: RunsTab, settings: SpaceSettingsTab }
+const CHOSEN = "troupe.panel_tab"
+
+export default class Panel {
+  #root
+  #parts
+  #body
+  #buttons = new Map()
+  #tab = null
+  #name
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+    this.#name = parts.local.getItem(CHOSEN) in TABS ? parts.local.getItem(CHOSEN) : "cast"
+  }
+
+  // Lifecycle
+
+  mount() {
+    const { store, shell } = this.#parts
+    const tabs = el(
+      "div",
+      { class: "panel__tabs", role: "tablist", "aria-label": t("panel.label") },
+      Object.keys(TABS).map((name) => this.#button(name)),
+    )
+    const close = iconButton("close", t("panel.close"), {
+      class: "for-panel-drawer",
+      click: () => shell.closeDrawer(),
+    })
+    this.#body = el("div", { class: "panel__body", role: "tabpanel", id: "panel-body", tabindex: "0" })
+    replace(this.#root, el("header", { class: "panel__head" }, tabs, close), this.#body)
+    tabs.addEventListener("keydown", (event) => this.#onKey(event))
+    store.on("open", () => this.#show(this.#name))
+    store.on("panel", (name) => this.#show(name))
+    this.#show(this.#name)
+  }
+
+  // Private
+
+  #button(name) {
+    const click = () => this.#show(name)
+    const button = el(
+      "button",
+      {
+        class: "panel__tab",
+        type: "button",
+        role: "tab",
+        id: `panel-tab-${name}`,
+        "aria-controls": "panel-body",
+        on: { click },
+      },
+      t(`panel.${name}`),
+    )
+    this.#buttons.set(name, button)
+    return button
+  }
+
+  #show(name) {
+    this.#tab?.unmount()
+    this.#name = name
+    this.#parts.local.setItem(CHOSEN, name)
+    for (const [key, button] of this.#buttons) {
+      button.setAttribute("aria-selected", String(key === name))
+      button.tabIndex = key === name ? 0 : -1
+    }
+    this.#body.setAttribute("aria-labelledby", `panel-tab-${name}`)
+    this.#buttons.get(name)?.scrollIntoView({ block: "nearest", inline: "nearest" })
+    replace(this.#body)
+    this.#body.scrollTop = 0
+    this.#tab = this.#parts.store.room ? new TABS[name](this.#body, this.#parts) : null
+    this.#tab?.mount()
+  }
+
+  #onKey(event) {
+    const names = [...this.#buttons.keys()]
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
+    if (!step) return
+    event.preventDefault()
+    const next = names[(names.indexOf(this.#name) + step + names.length) % names.length]
+    this.#show(next)
+    this.#buttons.get(next).focus()
+  }
+}

@@ -1,0 +1,301 @@
+// The left rail: spaces with their conversations, unread marks, and who I am.
+import { el, icon, reconcile, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { placesOf } from "../../models/conversation/conversation_tree.js"
+import { may } from "../../models/members/rights.js"
+import { unreadIn } from "../../models/conversation/unread.js"
+import { paths } from "../../router.js"
+import { avatar } from "../components/avatar.js"
+import { showBadge } from "../components/badge.js"
+import { spaceFileItems } from "../files/export_items.js"
+import { iconButton } from "../components/buttons.js"
+import { askToSignOut } from "../sign_in/guest.js"
+import { askForSpaceFile } from "../files/import_dialog.js"
+import { openInvitation } from "../members/invitation_dialog.js"
+import { askPeopleIn } from "../members/invite_dialog.js"
+import { menuButton, openMenu } from "../components/menu.js"
+import { placeName } from "../conversation/conversation_name.js"
+import { connectModel } from "../providers/provider_dialog.js"
+import { openSearch } from "../conversation/search_dialog.js"
+import {
+  askForConversation,
+  askForNewTitle,
+  askForSpace,
+  askToDeleteConversation,
+  askToDeleteSpace,
+} from "../spaces/space_dialogs.js"
+
+export default class Rail {
+  #root
+  #parts
+  #title = el("div", { class: "rail__label" })
+  #invitations = el("div", { class: "rail__invitations" })
+  #list
+  #me
+  #folded = new Set()
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount() {
+    this.#list = el("div", {})
+    this.#me = el("footer", { class: "rail__foot" })
+    const body = el("div", { class: "rail__body" }, this.#invitations, this.#title, this.#list)
+    replace(this.#root, this.#head(), body, this.#me)
+    const { store } = this.#parts
+    for (const name of ["spaces", "open"]) store.on(name, () => this.#update())
+    store.on("session", () => this.#updateMe())
+    store.on("invitations", () => this.#updateInvitations())
+    this.#update()
+    this.#updateMe()
+    this.#updateInvitations()
+  }
+
+  // Private
+
+  #head() {
+    const close = iconButton("close", t("rail.close"), {
+      class: "for-rail-drawer",
+      click: () => this.#parts.shell.closeDrawer(),
+    })
+    const brand = el(
+      "a",
+      { class: "rail__brand", href: "/" },
+      el("img", { class: "rail__logo", src: "/favicon.svg", alt: "" }),
+      t("app.name"),
+    )
+    const search = iconButton("search", t("search.open"), { click: () => openSearch(this.#parts) })
+    return el("header", { class: "rail__head" }, brand, search, close)
+  }
+
+  // Spaces that ask me to join wait above my own.
+  #updateInvitations() {
+    const rows = this.#parts.store.invitations.map((invitation) => {
+      const click = () => openInvitation(this.#parts, invitation)
+      const props = { class: "place__link", type: "button", "data-invitation": invitation.id, on: { click } }
+      const name = el("bdi", { class: "truncate grow" }, invitation.space.name)
+      return el("div", { class: "place" }, el("button", props, icon("person"), name))
+    })
+    const title = el("div", { class: "rail__label" }, el("h2", {}, t("rail.invitations")))
+    replace(this.#invitations, rows.length > 0 && [title, rows])
+  }
+
+  // A guest makes no space.
+  #updateTitle() {
+    const isGuest = this.#parts.store.user.is_guest
+    const add = iconButton("plus", t("space.new"), { look: "small", click: () => askForSpace(this.#parts) })
+    replace(this.#title, el("h2", {}, t("rail.spaces")), !isGuest && add)
+  }
+
+  #update() {
+    const { spaces } = this.#parts.store
+    reconcile(this.#list, spaces.length ? spaces : [{ id: "none" }], {
+      key: (space) => `s-${space.id}`,
+      create: (space) =>
+        space.id === "none" ? el("p", { class: "rail__empty" }, this.#emptyText()) : this.#createSpace(space),
+      update: (node, space) => {
+        if (space.id !== "none") this.#updateSpace(node, space)
+      },
+    })
+  }
+
+  #emptyText() {
+    return this.#parts.store.user.is_guest ? t("rail.empty_guest") : t("rail.empty")
+  }
+
+  #createSpace({ id }) {
+    const listId = `space-${id}-list`
+    const name = el(
+      "button",
+      { class: "space__name", type: "button", "aria-controls": listId, on: { click: () => this.#fold(id) } },
+      icon("chevron"),
+      el("bdi", { class: "truncate grow" }),
+      el("span", { class: "badge badge--soft", hidden: true }),
+    )
+    const menu = menuButton({
+      label: "",
+      className: "icon-button icon-button--small icon-button--reveal",
+      items: () => this.#spaceItems(id),
+    })
+    return el(
+      "section",
+      { class: "space" },
+      el("div", { class: "space__row" }, name, menu),
+      el("div", { class: "space__list", id: listId }),
+    )
+  }
+
+  #updateSpace(node, space) {
+    const [name] = node.querySelectorAll(".space__name")
+    const isOpen = !this.#folded.has(space.id)
+    name.setAttribute("aria-expanded", String(isOpen))
+    name.querySelector("bdi").textContent = space.name
+    node
+      .querySelector(".space__row > .icon-button")
+      .setAttribute("aria-label", t("space.menu", { name: space.name }))
+    const { store } = this.#parts
+    showBadge(name.querySelector(".badge"), store.unread(space.id, store.room?.conversationId))
+    const list = node.querySelector(".space__list")
+    list.hidden = !isOpen
+    const places = placesOf(store.conversations(space.id))
+    const rows = may(space.my_role, "new_conversation")
+      ? [...places, { id: "add", space_id: space.id }]
+      : places
+    reconcile(list, rows, {
+      key: (row) => `c-${row.id}`,
+      create: (row) => (row.id === "add" ? this.#addButton(space.id) : this.#createPlace(row)),
+      update: (row, place) => {
+        if (place.id !== "add") this.#updatePlace(row, place, space)
+      },
+    })
+  }
+
+  #addButton(spaceId) {
+    const click = () => askForConversation(this.#parts, spaceId)
+    return el(
+      "div",
+      { class: "place" },
+      el(
+        "button",
+        { class: "place__link place__add", type: "button", on: { click } },
+        icon("plus"),
+        t("conversation.new"),
+      ),
+    )
+  }
+
+  #createPlace({ id }) {
+    const link = el(
+      "a",
+      { class: "place__link", href: paths.conversation(id) },
+      icon("branch"),
+      el("bdi", { class: "truncate grow" }),
+      el("span", { class: "badge", hidden: true }),
+    )
+    const menu = menuButton({
+      label: "",
+      className: "icon-button icon-button--small icon-button--reveal",
+      items: () => this.#placeItems(id),
+    })
+    return el("div", { class: "place" }, link, menu)
+  }
+
+  #updatePlace(node, place, space) {
+    const isOpen = this.#parts.store.room?.conversationId === place.id
+    const unread = isOpen ? 0 : unreadIn(place)
+    node.classList.toggle("place--open", isOpen)
+    node.classList.toggle("place--unread", unread > 0)
+    const link = node.querySelector("a")
+    if (isOpen) link.setAttribute("aria-current", "page")
+    else link.removeAttribute("aria-current")
+    node.querySelector("bdi").textContent = placeName(place, space)
+    node.dataset.depth = place.depth
+    node.querySelector("a > .icon").toggleAttribute("hidden", place.kind === "root")
+    showBadge(node.querySelector(".badge"), unread)
+    const menu = node.querySelector(".icon-button")
+    menu.hidden = this.#placeItems(place.id).length === 0
+    menu.setAttribute("aria-label", t("conversation.menu_of", { name: placeName(place, space) }))
+  }
+
+  #spaceItems(id) {
+    const space = this.#parts.store.space(id)
+    const items = []
+    if (may(space.my_role, "new_conversation"))
+      items.push({
+        label: t("conversation.new"),
+        icon: "plus",
+        run: () => askForConversation(this.#parts, id),
+      })
+    if (may(space.my_role, "invite"))
+      items.push({ label: t("invite.people"), icon: "person", run: () => askPeopleIn(this.#parts, space) })
+    items.push({ label: t("space.settings"), icon: "gear", run: () => this.#openSettings(space) })
+    items.push(...spaceFileItems(this.#parts, space))
+    if (may(space.my_role, "delete_space"))
+      items.push({
+        label: t("space.delete"),
+        icon: "trash",
+        danger: true,
+        run: () => askToDeleteSpace(this.#parts, space),
+      })
+    return items
+  }
+
+  #placeItems(id) {
+    const { store } = this.#parts
+    const place = store.conversation(id)
+    const space = store.space(place?.space_id)
+    if (!place || !space) return []
+    const items = []
+    if (may(space.my_role, "rename_conversation"))
+      items.push({
+        label: t("conversation.rename"),
+        icon: "edit",
+        run: () => askForNewTitle(this.#parts, place),
+      })
+    // The first conversation of a space lives and ends with it.
+    if (may(space.my_role, "delete_conversation") && id !== space.root_conversation_id) {
+      items.push({
+        label: t("conversation.delete"),
+        icon: "trash",
+        danger: true,
+        run: () => askToDeleteConversation(this.#parts, place),
+      })
+    }
+    return items
+  }
+
+  #openSettings(space) {
+    const { store, router, shell, spaces } = this.#parts
+    if (store.openSpace?.id !== space.id) router.go(paths.conversation(spaces.firstOf(space.id)))
+    shell.openPanel("settings")
+  }
+
+  #fold(id) {
+    if (this.#folded.has(id)) this.#folded.delete(id)
+    else this.#folded.add(id)
+    this.#update()
+  }
+
+  #updateMe() {
+    const { user } = this.#parts.store
+    this.#updateTitle()
+    const button = el(
+      "button",
+      {
+        class: "rail__me",
+        type: "button",
+        "aria-haspopup": "menu",
+        "aria-label": t("me.menu", { name: user.display_name }),
+      },
+      avatar({ name: user.display_name, size: "small" }),
+      el("bdi", { class: "truncate grow" }, user.display_name),
+      icon("more"),
+    )
+    button.addEventListener("click", () => openMenu(button, this.#myItems()))
+    const keep = el("a", { class: "rail__keep", href: paths.settings("profile") }, t("guest.rail"))
+    replace(this.#me, user.is_guest && keep, button)
+  }
+
+  #myItems() {
+    const { router, store } = this.#parts
+    const items = [
+      { label: t("settings.profile"), icon: "person", run: () => router.go(paths.settings("profile")) },
+    ]
+    if (!store.user.is_guest)
+      items.push(
+        { label: t("settings.keys"), icon: "key", run: () => router.go(paths.settings("keys")) },
+        { label: t("chats.import_space"), icon: "up", run: () => askForSpaceFile(this.#parts) },
+      )
+    if (store.user.role === "admin")
+      items.push(
+        { label: t("provider.connect"), icon: "plug", run: () => connectModel(this.#parts) },
+        { label: t("admin.open"), icon: "gear", run: () => router.go(paths.admin("overview")) },
+      )
+    items.push({ label: t("sign_out"), icon: "leave", run: () => askToSignOut(this.#parts) })
+    return items
+  }
+}

@@ -1,0 +1,26 @@
+// The session has ended while the page was open: sign in again, and go on where one was.
+import { t } from "../../base/i18n.js"
+import { el } from "../../base/dom.js"
+import { openDialog } from "../components/dialog.js"
+import { signInForm } from "./sign_in_page.js"
+import { area, field } from "../components/form.js"
+
+// Resolves with the user who signed in. A guest has nothing to come back with: what they were
+// writing is shown, so that it can be taken along.
+export function askToSignIn({ session, store, drafts }) {
+  const isGuest = store.user.is_guest
+  const draft = isGuest && store.room ? drafts.read(store.room.conversationId) : ""
+  return openDialog({
+    title: isGuest ? t("session_ended.guest_title") : t("session_ended.title"),
+    dismissable: false,
+    content: (close) => [
+      el("p", { class: "dialog__lead" }, isGuest ? t("session_ended.guest_lead") : t("session_ended.lead")),
+      draft !== "" && draftField(draft),
+      signInForm(session, close, { username: isGuest ? "" : store.user.username }),
+    ],
+  })
+}
+
+function draftField(draft) {
+  return field({ label: t("session_ended.draft"), control: area({ value: draft, readonly: true }) }).node
+}

@@ -1,0 +1,188 @@
+// The pages before one is inside: set-up of the first account, and signing in.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { submitButton } from "../components/buttons.js"
+import { field, form, input } from "../components/form.js"
+import { languageSwitch } from "../components/language_switch.js"
+
+// The first account. Resolves when it exists.
+export function showSetUp(root, parts) {
+  return new Promise((resolve) => {
+    showEntrance(root, parts, () => ({
+      title: t("setup.title"),
+      lead: t("setup.lead"),
+      body: setUpForm(parts.session, resolve),
+    }))
+    root.querySelector("input").focus()
+  })
+}
+
+function setUpForm(session, onDone) {
+  const fields = accountFields()
+  const { display_name: name, username, password } = fields
+  const submit = async () => {
+    const account = { displayName: name.control.value.trim(), username: username.control.value.trim() }
+    await session.setUp({ ...account, password: password.control.value })
+    onDone()
+  }
+  const children = [name.node, username.node, password.node, wideSubmit(t("setup.submit"))]
+  return form({ fields, submit, children })
+}
+
+// What a new account takes, by the names of the server.
+export function accountFields() {
+  const name = input({ name: "display_name", autocomplete: "name", maxlength: "100", required: true })
+  const username = usernameInput({ maxlength: "32" })
+  suggestUsername(name, username)
+  const password = input({
+    name: "password",
+    type: "password",
+    autocomplete: "new-password",
+    maxlength: "256",
+  })
+  return {
+    display_name: field({ label: t("setup.name"), control: name }),
+    username: field({ label: t("setup.username"), hint: t("setup.username_hint"), control: username }),
+    password: field({ label: t("password"), hint: t("password.hint"), control: password }),
+  }
+}
+
+export function usernameInput(props = {}) {
+  return input({
+    name: "username",
+    autocomplete: "username",
+    autocapitalize: "none",
+    spellcheck: "false",
+    ...props,
+  })
+}
+
+// Resolves with the user.
+export function showSignIn(root, parts) {
+  return new Promise((resolve) => {
+    showEntrance(root, parts, () => ({
+      title: t("sign_in.title"),
+      lead: t("sign_in.lead"),
+      body: signInForm(parts.session, resolve),
+    }))
+    root.querySelector("input").focus()
+  })
+}
+
+// A wrong password leaves the name as it is and asks for the password again.
+export function signInForm(session, onSignedIn, { username: known = "" } = {}) {
+  const username = field({ label: t("setup.username"), control: usernameInput({ value: known }) })
+  const password = field({
+    label: t("password"),
+    control: input({
+      name: "password",
+      type: "password",
+      autocomplete: "current-password",
+      autofocus: known !== "",
+    }),
+  })
+  const retype = () => {
+    password.control.value = ""
+    password.control.focus()
+  }
+  return form({
+    fields: { username, password },
+    submit: async () =>
+      onSignedIn(
+        await session.signIn({ username: username.control.value.trim(), password: password.control.value }),
+      ),
+    onError: retype,
+    children: [username.node, password.node, wideSubmit(t("sign_in.submit"))],
+  })
+}
+
+// A page for what is not there.
+export function showNothing(root, { title, text, link }) {
+  replace(
+    root,
+    el(
+      "main",
+      { class: "entrance" },
+      el(
+        "div",
+        { class: "entrance__box" },
+        head(title, text),
+        el("a", { class: "button button--primary", href: link.href }, link.label),
+      ),
+    ),
+  )
+}
+
+export function showSplash(root) {
+  replace(
+    root,
+    el(
+      "main",
+      { class: "splash", "aria-busy": "true" },
+      el("img", { class: "splash__logo", src: "/favicon.svg", alt: t("app.name") }),
+    ),
+  )
+}
+
+// `page()` gives `{ title, lead, body }`, asked for again when somebody chooses another language.
+export function showEntrance(root, { language, toasts, store }, page) {
+  const choose = (tag) =>
+    store.user ? language.choose(tag) : language.chooseSignedOut(tag, () => redraw(root, draw))
+  const draw = () => {
+    const { title, lead, body } = page()
+    const card = el("div", { class: "entrance__card" }, body)
+    const box = el("div", { class: "entrance__box" }, head(title, lead), card)
+    replace(root, el("main", { class: "entrance" }, box, languageSwitch({ choose, toasts })))
+    document.title = t("app.name")
+  }
+  draw()
+}
+
+// What was typed stays, and so does the focus on the switch.
+function redraw(root, draw) {
+  const typed = [...root.querySelectorAll("input, textarea")].map(({ name, value }) => [name, value])
+  draw()
+  for (const [name, value] of typed) {
+    const control = root.querySelector(`[name="${name}"]`)
+    control.value = value
+    control.dispatchEvent(new Event("input"))
+  }
+  root.querySelector("[data-language][aria-pressed=true]").focus()
+}
+
+function head(title, lead) {
+  return el(
+    "header",
+    { class: "entrance__head" },
+    el("img", { class: "entrance__logo", src: "/favicon.svg", alt: "" }),
+    el("h1", { class: "entrance__title" }, title),
+    el("p", { class: "entrance__lead" }, lead),
+  )
+}
+
+export function wideSubmit(label) {
+  return submitButton(label, { look: "primary wide" })
+}
+
+// "Ann Lee" becomes "ann.lee", until one writes a name oneself.
+function suggestUsername(name, username) {
+  let isOwn = false
+  username.addEventListener("input", () => {
+    isOwn = username.value !== ""
+  })
+  name.addEventListener("input", () => {
+    if (!isOwn) username.value = usernameFrom(name.value)
+  })
+}
+
+function usernameFrom(name) {
+  const plain = name
+    .normalize("NFKD")
+    .replace(/[\u0300-\u036f]/g, "")
+    .toLowerCase()
+  return plain
+    .trim()
+    .replace(/\s+/g, ".")
+    .replace(/[^\p{L}\p{N}_.-]/gu, "")
+    .slice(0, 32)
+}

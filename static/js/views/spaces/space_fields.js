@@ -1,0 +1,152 @@
+// The fields of a space's settings, by the names of the columns, in the groups in which one looks
+// for them. Each knows how to say its value as the server takes it.
+import { el } from "../../base/dom.js"
+import { has, t } from "../../base/i18n.js"
+import { area, check, field, input, select } from "../components/form.js"
+
+const ORDERS = ["manual", "natural", "list", "pooled"]
+const REPLIES = ["one", "activated"]
+const POLICIES = ["reject", "queue", "restart"]
+const CARDS = ["swap", "append", "append_disabled"]
+const VERSIONS = ["single_message", "last_turn"]
+
+export function fieldsOf(space) {
+  return {
+    name: text(field({ label: t("space.name"), control: input({ value: space.name, maxlength: "100" }) })),
+    description: text(
+      field({ label: t("space.description"), control: area({ value: space.description ?? "" }) }),
+    ),
+    settings: text(
+      field({
+        label: t("space.scenario"),
+        hint: t("space.scenario_hint"),
+        control: area({ value: space.settings?.scenario_override ?? "", rows: "4" }),
+      }),
+    ),
+    card_handling_mode: choice(t("space.cards"), CARDS, {
+      value: space.card_handling_mode,
+      nameOf: (key) => t(`cards.${key}`),
+      hintOf: (key) => t(`cards.${key}_hint`),
+    }),
+    ...speakers(space),
+    user_turn_debounce_ms: seconds(t("space.debounce"), t("space.debounce_hint"), {
+      value: space.user_turn_debounce_ms,
+      most: 60,
+    }),
+    during_generation_user_input_policy: text(
+      field({
+        label: t("space.policy"),
+        control: select(
+          POLICIES.map((key) => [key, t(`policy.${key}`)]),
+          space.during_generation_user_input_policy,
+        ),
+      }),
+    ),
+    allow_self_responses: tick(t("space.self"), t("space.self_hint"), space.allow_self_responses),
+    auto_mode_enabled: tick(t("space.auto"), t("space.auto_hint"), space.auto_mode_enabled),
+    auto_mode_delay_ms: seconds(t("space.auto_delay"), t("space.auto_delay_hint"), {
+      value: space.auto_mode_delay_ms,
+      most: 600,
+    }),
+    auto_mode_max_turns: number(t("space.auto_turns"), t("space.auto_turns_hint"), {
+      value: space.auto_mode_max_turns,
+      least: 1,
+      most: 100,
+    }),
+    group_regenerate_mode: choice(t("space.again"), VERSIONS, {
+      value: space.group_regenerate_mode,
+      nameOf: (key) => t(`again.${key}`),
+      hintOf: (key) => t(`again.${key}_hint`),
+    }),
+  }
+}
+
+// The same fields as they stand on the page.
+export function groupsOf(fields) {
+  const { name, description, settings, card_handling_mode: cards, ...others } = fields
+  const {
+    auto_mode_enabled: auto,
+    auto_mode_delay_ms: delay,
+    auto_mode_max_turns: turns,
+    ...speaking
+  } = others
+  const { group_regenerate_mode: again, ...rest } = speaking
+  return [
+    group(t("space.part_about"), [name, description, settings, cards]),
+    group(t("space.part_speaking"), Object.values(rest)),
+    group(t("space.part_auto"), [auto, delay, turns]),
+    group(t("space.part_again"), [again]),
+  ]
+}
+
+function group(title, fields) {
+  return el(
+    "fieldset",
+    { class: "form__group" },
+    el("legend", { class: "form__legend" }, title),
+    fields.map((it) => it.node),
+  )
+}
+
+// Who answers and how many: the words of the order mean another thing in a round.
+function speakers(space) {
+  const replies = choice(t("space.replies"), REPLIES, {
+    value: space.replies_per_turn,
+    nameOf: (key) => t(`replies.${key}`),
+    hintOf: (key) => t(`replies.${key}_hint`),
+  })
+  const order = choice(t("space.order"), ORDERS, {
+    value: space.reply_order,
+    nameOf: (key) => t(`order.${key}`),
+    hintOf: (key) => {
+      const ofRound = `order.${key}_${replies.control.value}_hint`
+      return has(ofRound) ? t(ofRound) : t(`order.${key}_hint`)
+    },
+  })
+  replies.control.addEventListener("change", order.explain)
+  return { reply_order: order, replies_per_turn: replies }
+}
+
+// One of several words, which explains itself as it is chosen.
+function choice(label, keys, { value, nameOf, hintOf }) {
+  const control = select(
+    keys.map((key) => [key, nameOf(key)]),
+    value,
+  )
+  const it = text(field({ label, hint: hintOf(value), control }))
+  const explain = () => {
+    it.node.querySelector(".field__hint").textContent = hintOf(control.value)
+  }
+  control.addEventListener("change", explain)
+  return { ...it, explain }
+}
+
+function text(it) {
+  return { ...it, value: () => it.control.value.trim() }
+}
+
+function tick(label, hint, checked) {
+  const it = check({ label, hint, checked })
+  return { ...it, showError: () => {}, value: () => it.control.checked }
+}
+
+function seconds(label, hint, { value, most }) {
+  const control = numberInput({ value: value / 1000, least: 0, most, step: "0.1" })
+  return { ...field({ label, hint, control }), value: () => Math.round(Number(control.value) * 1000) }
+}
+
+function number(label, hint, { value, least, most }) {
+  const control = numberInput({ value, least, most, step: "1" })
+  return { ...field({ label, hint, control }), value: () => Number(control.value) }
+}
+
+function numberInput({ value, least, most, step }) {
+  return input({
+    type: "number",
+    min: String(least),
+    max: String(most),
+    step,
+    inputmode: "decimal",
+    value: String(value),
+  })
+}

@@ -1,0 +1,140 @@
+// Settings of the space: what it is, who answers, how far the characters go on by themselves.
+import { el, replace } from "../../base/dom.js"
+import { t } from "../../base/i18n.js"
+import { may } from "../../models/members/rights.js"
+import { button, submitButton } from "../components/buttons.js"
+import { form } from "../components/form.js"
+import { presetChoice } from "../presets/preset_choice.js"
+import { askToDeleteSpace } from "./space_dialogs.js"
+import { fieldsOf, groupsOf } from "./space_fields.js"
+import { toolsSection } from "./tools_section.js"
+
+export default class SpaceSettingsTab {
+  #root
+  #parts
+  #space = null
+  #isDirty = false
+  #stops = []
+
+  constructor(root, parts) {
+    this.#root = root
+    this.#parts = parts
+  }
+
+  // Lifecycle
+
+  mount() {
+    const { store } = this.#parts
+    // What another person changed is shown, unless I am in the middle of changing something.
+    this.#stops = [
+      store.on("spaces", () => {
+        if (!this.#isDirty && store.openSpace !== this.#space) this.#show()
+      }),
+    ]
+    this.#show()
+  }
+
+  unmount() {
+    for (const stop of this.#stops) stop()
+  }
+
+  // Private
+
+  #show() {
+    this.#space = this.#parts.store.openSpace
+    if (!this.#space) return
+    const isMine = may(this.#space.my_role, "settings")
+    const node = this.#form()
+    if (!isMine) {
+      for (const control of node.querySelectorAll("input, textarea, select")) control.disabled = true
+      node.querySelector(".form__actions").remove()
+    }
+    replace(
+      this.#root,
+      !isMine && el("p", { class: "field__hint" }, t("space.read_only")),
+      node,
+      this.#preset(isMine),
+      this.#tools(isMine),
+      may(this.#space.my_role, "delete_space") && this.#deletion(),
+    )
+  }
+
+  #form() {
+    const fields = fieldsOf(this.#space)
+    const save = el("div", { class: "form__actions form__actions--start" }, submitButton(t("save")))
+    const node = form({
+      fields,
+      submit: () => this.#save(fields),
+      onError: (error) => this.#onError(error),
+      children: [...groupsOf(fields), save],
+    })
+    node.addEventListener("input", () => {
+      this.#isDirty = true
+    })
+    return node
+  }
+
+  #preset(mayChange) {
+    const space = this.#space
+    const preset = space.settings?.preset ?? {}
+    const choice = presetChoice(this.#parts, {
+      label: t("preset.choose"),
+      hint: t("preset.choose_space_hint"),
+      value: preset.preset_id ?? null,
+      mayChange,
+      choose: (id) => this.#parts.presets.chooseForSpace(this.#parts.store.openSpace, id),
+      layers: () => ({ space: preset, spacePresetId: preset.preset_id ?? null }),
+    })
+    return el("section", { class: "panel__section" }, choice)
+  }
+
+  #tools(mayChange) {
+    const save = async (tools) => {
+      await this.#parts.spaces.changeTools(this.#parts.store.openSpace, tools)
+      this.#space = this.#parts.store.openSpace
+      // What is typed in the other fields stays.
+      if (section.isConnected) section.replaceWith(this.#tools(mayChange))
+    }
+    const { settings } = this.#space
+    const section = toolsSection(this.#parts, { settings, disabled: !mayChange, save })
+    return section
+  }
+
+  async #save(fields) {
+    const body = this.#changes(fields)
+    if (Object.keys(body).length > 0) await this.#parts.spaces.changeSpace(this.#space, body)
+    this.#isDirty = false
+    this.#space = this.#parts.store.openSpace
+    this.#parts.toasts.show(t("saved"))
+  }
+
+  // Only what is different is sent: two people who change two things do not undo each other. The
+  // scenario is the one of the settings that has a field.
+  #changes({ settings: scene, ...columns }) {
+    const space = this.#space
+    const changed = Object.entries(columns)
+      .map(([name, it]) => [name, it.value()])
+      .filter(([name, value]) => value !== (space[name] ?? ""))
+    const scenario = scene.value()
+    const { scenario_override: known = "", ...others } = space.settings ?? {}
+    if (scenario === (known ?? "")) return Object.fromEntries(changed)
+    const settings = scenario === "" ? others : { ...others, scenario_override: scenario }
+    return { ...Object.fromEntries(changed), settings, settings_version: space.settings_version }
+  }
+
+  // Somebody else was faster: what I typed stays in the fields, the next save is against their version.
+  #onError(error) {
+    if (error.code !== "stale_settings" || !error.current) return
+    this.#space = error.current
+    this.#parts.store.putSpace(error.current)
+  }
+
+  #deletion() {
+    const click = () => askToDeleteSpace(this.#parts, this.#space)
+    return el(
+      "section",
+      { class: "panel__section" },
+      button(t("space.delete"), { look: "danger small", click }),
+    )
+  }
+}
