@@ -73,7 +73,7 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
         .await;
 
     page.press(Key::Enter).await;
-    page.see("[name='world.scan_depth']").await;
+    page.see("[name='lorebook_settings.scan_depth']").await;
     page.press(Key::Tab).await;
     page.press(Key::Control + "a").await;
     page.press("7").await;
@@ -92,12 +92,12 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
     );
     page.truth("it stays open", "document.querySelector('.world').open")
         .await;
-    page.rewrite("[name='world.scan_depth']", "5000").await;
+    page.rewrite("[name='lorebook_settings.scan_depth']", "5000").await;
     page.press(Key::Enter).await;
     page.see_text(".world .field__error", "1000").await;
     page.truth(
         "the focus is where the trouble is",
-        "document.activeElement.name === 'world.scan_depth'",
+        "document.activeElement.name === 'lorebook_settings.scan_depth'",
     )
     .await;
     // What somebody else changes is seen at once.
@@ -105,7 +105,7 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
     expect(200, room.ann.patch(&space, theirs).await);
     page.truth(
         "the other rules are shown",
-        "document.querySelector('[name=\"world.scan_depth\"]').value === '9'",
+        "document.querySelector('[name=\"lorebook_settings.scan_depth\"]').value === '9'",
     )
     .await;
 }
@@ -125,7 +125,7 @@ async fn the_rules_by_which_lore_is_found_fit_on_a_phone_and_in_chinese() {
         page.run("document.querySelector('.world').scrollIntoView()")
             .await;
 
-        page.see("[name='world.min_activations']").await;
+        page.see("[name='lorebook_settings.min_activations']").await;
         assert_eq!(page.value(TOO_WIDE).await, serde_json::json!([]));
         assert_eq!(page.value(TOO_SMALL).await, serde_json::json!([]));
         keep_picture(&page, &format!("world-phone-{locale}")).await;

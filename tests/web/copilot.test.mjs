@@ -96,7 +96,7 @@ test("the composer is locked while the AI speaks for me here, and only then", ()
 })
 
 test("the reason of a copilot's run is known again", () => {
-  assert.deepEqual(readReason("copilot, steps left: 2"), { key: "because.copilot", values: { n: 2 } })
+  assert.deepEqual(readReason("copilot, steps left: 2"), { key: "speaker_reason.copilot", values: { n: 2 } })
 })
 
 test("a guest is not offered suggestions", () => {

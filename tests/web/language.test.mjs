@@ -65,12 +65,12 @@ test("what a table lacks is said in English", async (context) => {
 })
 
 test("one and many are different words", () => {
-  assert.equal(t("rail.unread", { n: 1 }), "1 unread message")
-  assert.equal(t("rail.unread", { n: 2 }), "2 unread messages")
+  assert.equal(t("sidebar.unread", { n: 1 }), "1 unread message")
+  assert.equal(t("sidebar.unread", { n: 2 }), "2 unread messages")
 })
 
 test("numbers are written as the language writes them", () => {
-  assert.equal(t("rail.unread", { n: 12345 }), "12,345 unread messages")
+  assert.equal(t("sidebar.unread", { n: 12345 }), "12,345 unread messages")
   assert.equal(seconds(1234), "1.2")
 })
 
@@ -94,18 +94,18 @@ test("lists are written as the language writes them", async (context) => {
 })
 
 test("a right-to-left name does not turn the sentence around it", () => {
-  assert.equal(t("queue.speak", { name: "שרה" }), "Let \u2068שרה\u2069 speak")
-  assert.equal(t("queue.speak", { name: "Mina" }), "Let Mina speak")
+  assert.equal(t("queue.trigger", { name: "שרה" }), "Let \u2068שרה\u2069 speak")
+  assert.equal(t("queue.trigger", { name: "Mina" }), "Let Mina speak")
 })
 
 test("Chinese is parted from Latin by a blank, and from Chinese by none", async (context) => {
   await speaking(context, "zh-CN")
 
-  assert.equal(t("queue.speak", { name: "Mina" }), "让 Mina 发言")
-  assert.equal(t("queue.speak", { name: "米娜" }), "让米娜发言")
-  assert.equal(t("rail.unread", { n: 3 }), "3 条未读消息")
-  assert.equal(t("cast.moved", { name: "小 A", n: 2 }), "小 A 现在排在第 2 位。")
-  assert.equal(t("because.mentioned", { name: "Mina" }), "提到了“Mina”")
+  assert.equal(t("queue.trigger", { name: "Mina" }), "让 Mina 发言")
+  assert.equal(t("queue.trigger", { name: "米娜" }), "让米娜发言")
+  assert.equal(t("sidebar.unread", { n: 3 }), "3 条未读消息")
+  assert.equal(t("member.moved", { name: "小 A", n: 2 }), "小 A 现在排在第 2 位。")
+  assert.equal(t("speaker_reason.mentioned", { name: "Mina" }), "提到了“Mina”")
 })
 
 test("an error is explained by its field, else by its code, else in the server's words", () => {

@@ -56,8 +56,8 @@ test("a search finds an entry by its name, its keys and what it says", () => {
 })
 
 test("a reason of the server is a sentence here, whatever it is about", () => {
-  assert.deepEqual(readLoreReason("key: a: b"), { key: "lore_because.key", values: { detail: "a: b" } })
-  assert.deepEqual(readLoreReason("no_key"), { key: "lore_because.no_key", values: { detail: "" } })
+  assert.deepEqual(readLoreReason("key: a: b"), { key: "lorebook_reason.key", values: { detail: "a: b" } })
+  assert.deepEqual(readLoreReason("no_key"), { key: "lorebook_reason.no_key", values: { detail: "" } })
   assert.equal(readLoreReason("sung"), null)
   for (const key of Object.keys(english).filter((it) => it.startsWith("lore_because.")))
     assert.ok(readLoreReason(key.slice("lore_because.".length)), key)

@@ -297,11 +297,11 @@ test("auto mode counts what is left, and has all of it before anybody said so", 
 
 test("every reason of the server is known again", () => {
   assert.deepEqual(readReason("drew 0.31 ≤ 0.50"), {
-    key: "because.drew",
+    key: "speaker_reason.drew",
     values: { draw: "0.31", most: "0.50" },
   })
   assert.equal(readReason('mentioned "Bob"').values.name, "Bob")
-  assert.equal(readReason("forced by Ann").key, "because.forced")
+  assert.equal(readReason("forced by Ann").key, "speaker_reason.forced")
   assert.equal(readReason("of its own accord"), null)
 })
 

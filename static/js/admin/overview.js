@@ -27,9 +27,9 @@ export default class Overview {
   // Lifecycle
 
   mount(root) {
-    const spans = SPANS.map((n) => [String(n), t("spent.last", { n })])
-    const days = field({ label: t("spent.days"), control: select(spans, "30") })
-    const space = field({ label: t("spent.space"), control: select([[ALL, t("spent.all")]], ALL) })
+    const spans = SPANS.map((n) => [String(n), t("token_use.last", { n })])
+    const days = field({ label: t("token_use.days"), control: select(spans, "30") })
+    const space = field({ label: t("token_use.space"), control: select([[ALL, t("token_use.all")]], ALL) })
     this.#days = days.control
     this.#space = space.control
     this.#days.addEventListener("change", () => this.#load())
@@ -37,8 +37,8 @@ export default class Overview {
     root.append(
       card(t("admin.figures"), this.#figures),
       card(
-        t("spent.title"),
-        el("p", { class: "soft" }, t("spent.note")),
+        t("token_use.title"),
+        el("p", { class: "soft" }, t("token_use.note")),
         el("div", { class: "filters" }, days.node, space.node),
         this.#bySpace,
         this.#byDay,
@@ -67,14 +67,14 @@ export default class Overview {
     this.#use = stats.token_use
     replace(this.#figures, figuresOf(stats).map(figure))
     const spaces = bySpace(this.#use)
-    replace(this.#bySpace, el("h3", { class: "settings__part" }, t("spent.by_space")), spaceTable(spaces))
+    replace(this.#bySpace, el("h3", { class: "settings__part" }, t("token_use.by_space")), spaceTable(spaces))
     this.#fillSpaces(spaces)
     this.#showDays()
   }
 
   #fillSpaces(spaces) {
     const chosen = spaces.some(({ key }) => key === this.#space.value) ? this.#space.value : ALL
-    const options = [[ALL, t("spent.all")], ...spaces.map((space) => [space.key, nameOf(space)])]
+    const options = [[ALL, t("token_use.all")], ...spaces.map((space) => [space.key, nameOf(space)])]
     replace(
       this.#space,
       options.map(([value, label]) => el("option", { value, selected: value === chosen }, label)),
@@ -86,8 +86,8 @@ export default class Overview {
     const days = byDay(this.#use, this.#space.value)
     replace(
       this.#byDay,
-      el("h3", { class: "settings__part" }, t("spent.by_day")),
-      table(t("spent.day"), days, (line) => el("time", { datetime: line.day }, utcDay(line.day))),
+      el("h3", { class: "settings__part" }, t("token_use.by_day")),
+      table(t("token_use.day"), days, (line) => el("time", { datetime: line.day }, utcDay(line.day))),
     )
   }
 }
@@ -120,18 +120,18 @@ function figure([name, value, note = null]) {
 }
 
 function spaceTable(spaces) {
-  if (spaces.length === 0) return el("p", { class: "panel__empty" }, t("spent.empty"))
-  return table(t("spent.space"), spaces, (line) => bdi(nameOf(line)))
+  if (spaces.length === 0) return el("p", { class: "panel__empty" }, t("token_use.empty"))
+  return table(t("token_use.space"), spaces, (line) => bdi(nameOf(line)))
 }
 
 // Those that the server tells together, or one that was deleted since, have no name.
 function nameOf({ name }) {
-  return name ?? t("spent.rest")
+  return name ?? t("token_use.other_spaces")
 }
 
 // One row for each line, with a bar below what it is about.
 function table(about, lines, nameCell) {
-  const titles = COLUMNS.map((name) => el("th", { scope: "col", class: "table__n" }, t(`spent.${name}`)))
+  const titles = COLUMNS.map((name) => el("th", { scope: "col", class: "table__n" }, t(`token_use.${name}`)))
   const row = (line) =>
     el(
       "tr",

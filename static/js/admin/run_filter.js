@@ -16,10 +16,10 @@ export default class RunFilter {
   constructor(onChange) {
     this.#onChange = onChange
     this.#controls = {
-      status: choice(t("ledger.status"), STATUSES, (it) => t(`run_status.${it}`)),
-      kind: choice(t("ledger.kind"), KINDS, (it) => t(`run_kind.${it}`)),
+      status: choice(t("run_history.status"), STATUSES, (it) => t(`run_status.${it}`)),
+      kind: choice(t("run_history.kind"), KINDS, (it) => t(`run_kind.${it}`)),
       // The words of the log and of the API.
-      error: choice(t("ledger.error"), ERRORS, (it) => it),
+      error: choice(t("run_history.error"), ERRORS, (it) => it),
     }
     for (const { control } of Object.values(this.#controls)) control.addEventListener("change", onChange)
     const fields = Object.values(this.#controls).map(({ node }) => node)
@@ -57,7 +57,7 @@ export default class RunFilter {
           "span",
           { class: "tag chip" },
           bdi(name, "truncate"),
-          iconButton("close", t("ledger.widen", { name }), {
+          iconButton("close", t("run_history.clear_filter", { name }), {
             look: "small",
             click: () => this.narrow(what, null),
           }),
@@ -68,5 +68,5 @@ export default class RunFilter {
 }
 
 function choice(label, words, say) {
-  return field({ label, control: select([["", t("ledger.any")], ...words.map((it) => [it, say(it)])], "") })
+  return field({ label, control: select([["", t("run_history.any")], ...words.map((it) => [it, say(it)])], "") })
 }

@@ -17,7 +17,7 @@ export default class Runs {
   #ledger = new RunLedger()
   #filter = new RunFilter(() => this.#askAnew())
   #list = el("div", {})
-  #more = button(t("ledger.older"), { click: () => this.#older() })
+  #more = button(t("run_history.older"), { click: () => this.#older() })
   #report = el("div", { role: "status" })
   #timer = null
   #turn = 0
@@ -30,7 +30,7 @@ export default class Runs {
 
   mount(root) {
     this.#more.hidden = true
-    const reap = button(t("ledger.reap"), { click: (event) => this.#reap(event.currentTarget) })
+    const reap = button(t("run_history.recover"), { click: (event) => this.#reap(event.currentTarget) })
     root.append(
       card(
         t("admin.runs"),
@@ -92,7 +92,7 @@ export default class Runs {
   #show() {
     const { runs, hasMore } = this.#ledger
     this.#more.hidden = !hasMore
-    if (runs.length === 0) return replace(this.#list, el("p", { class: "panel__empty" }, t("ledger.empty")))
+    if (runs.length === 0) return replace(this.#list, el("p", { class: "panel__empty" }, t("run_history.empty")))
     this.#list.querySelector(".panel__empty")?.remove()
     return reconcile(this.#list, runs, {
       key: (run) => run.id,
@@ -142,15 +142,15 @@ export default class Runs {
     return el(
       "div",
       { class: "member__buttons" },
-      isGoing && small("cancel", t("ledger.cancel"), () => this.#cancel(run)),
-      small("space", t("ledger.only_space"), () =>
+      isGoing && small("cancel", t("run_history.cancel"), () => this.#cancel(run)),
+      small("space", t("run_history.only_space"), () =>
         this.#filter.narrow("space", { id: run.space_id, name: run.space_name }),
       ),
-      small("conversation", t("ledger.only_conversation"), () => this.#filter.narrow("conversation", place)),
+      small("conversation", t("run_history.only_conversation"), () => this.#filter.narrow("conversation", place)),
       el(
         "a",
         { class: "button button--small", "data-act": "open", href: paths.conversation(run.conversation_id) },
-        t("ledger.open"),
+        t("run_history.open"),
       ),
     )
   }
@@ -182,26 +182,26 @@ function placeOf({ space_name: space, conversation_title: title }) {
 
 function stateOf(run) {
   const state = t(`run_status.${run.status}`)
-  return run.live ? `${state} · ${t("ledger.chars", { n: run.live.chars })}` : state
+  return run.live ? `${state} · ${t("run_history.chars", { n: run.live.chars })}` : state
 }
 
 // What only those who run the server want to know.
 function inside(run) {
   const due = Date.parse(run.run_after ?? run.created_at)
-  const facts = [[t("ledger.kind"), t(`run_kind.${run.kind}`)]]
+  const facts = [[t("run_history.kind"), t(`run_kind.${run.kind}`)]]
   if (run.started_at)
     facts.push([
-      t("ledger.waited"),
+      t("run_history.waited"),
       t("runs.seconds", { n: seconds(Math.max(0, Date.parse(run.started_at) - due)) }),
     ])
-  if (run.prompt) facts.push([t("ledger.model"), `${run.prompt.provider} · ${run.prompt.model}`])
-  if (run.worker_id) facts.push([t("ledger.node"), run.worker_id])
+  if (run.prompt) facts.push([t("run_history.model"), `${run.prompt.provider} · ${run.prompt.model}`])
+  if (run.worker_id) facts.push([t("run_history.node"), run.worker_id])
   if (run.heartbeat_age_ms !== null)
-    facts.push([t("ledger.heartbeat"), t("ledger.ago", { time: duration(run.heartbeat_age_ms) })])
+    facts.push([t("run_history.heartbeat"), t("run_history.ago", { time: duration(run.heartbeat_age_ms) })])
   return facts
 }
 
 function reportOf({ failed, requeued, rounds_closed: closed }) {
-  if (failed + closed === 0) return t("ledger.reaped_none")
-  return t("ledger.reaped", { failed, requeued, closed })
+  if (failed + closed === 0) return t("run_history.recovered_none")
+  return t("run_history.recovered", { failed, requeued, closed })
 }

@@ -99,7 +99,7 @@ export default class People {
 
   #tags(person) {
     const words = [
-      this.#isMe(person) && t("cast.you"),
+      this.#isMe(person) && t("member.you"),
       person.role === "admin" && t("people.admin"),
       person.is_guest && t("role.guest"),
       person.status === "disabled" && t("people.status_disabled"),

@@ -31,7 +31,7 @@ export default class Page {
       on: { input: this.#show },
     })
     this.#count = el("p", { class: "docs__count", role: "status" })
-    this.#nav = el("nav", { class: "docs__nav", "aria-label": t("docs.rooms") })
+    this.#nav = el("nav", { class: "docs__nav", "aria-label": t("docs.sections") })
     this.#rooms = el("main", { class: "docs__rooms" })
     replace(this.#root, this.#head(), el("div", { class: "docs__columns" }, this.#nav, this.#rooms))
     document.addEventListener("keydown", this.#onKey)

@@ -33,7 +33,7 @@ function fields({ fields: all, isClosed }, reference) {
       { class: "schema__fields" },
       all.map((field) => el("li", { class: "schema__field" }, fieldRow(field, reference))),
     ),
-    isClosed && el("p", { class: "schema__note" }, t("docs.closed")),
+    isClosed && el("p", { class: "schema__note" }, t("docs.no_other_fields")),
   ]
 }
 
@@ -90,7 +90,7 @@ function facts({ words, bounds }) {
     rangeText(bounds),
     lengthText(bounds),
     bounds.mostItems && t("docs.most_items", { n: bounds.mostItems }),
-    bounds.usual !== null && t("docs.usual", { value: String(bounds.usual) }),
+    bounds.usual !== null && t("docs.default", { value: String(bounds.usual) }),
   ]
   const codes = [bounds.format, bounds.pattern, ...words].filter(Boolean)
   return [

@@ -29,5 +29,5 @@ const WORDS = new Set([
 // Answers `{ key, values }`, or null for a word that is new here.
 export function readLoreReason(text) {
   const [, word, detail = ""] = /^([a-z_]+)(?:: ([^]*))?$/.exec(text) ?? []
-  return WORDS.has(word) ? { key: `lore_because.${word}`, values: { detail } } : null
+  return WORDS.has(word) ? { key: `lorebook_reason.${word}`, values: { detail } } : null
 }

@@ -1,6 +1,6 @@
 // Character cards: bringing them in, editing them, taking them along.
 export default {
-  "card.sheet": "A card",
+  "card.preview": "A card",
   "card.refused": "This file was not taken",
   "card.by": "by {name}",
   "card.version": "version {version}",
@@ -10,10 +10,10 @@ export default {
   "card.world": "It is linked to the world “{name}”.",
   "card.duplicate": "This very card is on your shelf already.",
   "card.warnings": "What had to be put right",
-  "card.kept": "{name} is on your shelf.",
-  "card.seated": "{name} came into {space}.",
-  "card.keep": "Keep on my shelf",
-  "card.seat": "Add to {name}",
+  "card.added_to_library": "{name} is on your shelf.",
+  "card.added_to_space": "{name} came into {space}.",
+  "card.add_to_library": "Keep on my shelf",
+  "card.add_to_space": "Add to {name}",
   "card.choose": "Choose a file",
   "card.choose_hint": "PNG, JSON, CharX or Backyard. You can also drop it anywhere on the page.",
   "card.edit": "Edit the card",

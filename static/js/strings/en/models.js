@@ -3,9 +3,9 @@ export default {
   "provider.kind": "Kind",
   "provider.compatible": "OpenAI-compatible server",
   "provider.url_hint_usual": "Leave it empty for the usual address: {url}",
-  "provider.looking": "Looking for models on this machine…",
-  "provider.none_here": "No server of models was found on this machine. Enter the address of one.",
-  "provider.here": {
+  "provider.searching": "Looking for models on this machine…",
+  "provider.no_local_servers": "No server of models was found on this machine. Enter the address of one.",
+  "provider.local_server": {
     one: "{name}, {n} model",
     other: "{name}, {n} models",
   },
@@ -17,13 +17,13 @@ export default {
   "effort.medium": "Some",
   "effort.high": "Much",
 
-  "cast.model": "Speaks with",
-  "cast.model_usual": "The default model",
-  "cast.model_of": "{name}: {model}",
-  "cast.model_hint": "The models that are connected are in the settings.",
-  "cast.model_own": "Another model of it",
-  "cast.model_own_hint": "Leave it empty for the model named above.",
-  "cast.speaks_with": "speaks with {model}",
+  "member.model": "Speaks with",
+  "member.model_usual": "The default model",
+  "member.model_of": "{name}: {model}",
+  "member.model_hint": "The models that are connected are in the settings.",
+  "member.model_own": "Another model of it",
+  "member.model_own_hint": "Leave it empty for the model named above.",
+  "member.speaks_with": "speaks with {model}",
   "runs.model": "Model",
 
   "message.reasoning": "Reasoning",

@@ -3,12 +3,12 @@ export default {
   "settings.presets": "Presets",
   "preset.lead":
     "A preset holds the order of a prompt, the words around it, and how a model chooses its words. A space or a single character can go by one.",
-  "preset.shelf": "My presets",
+  "preset.library": "My presets",
   "preset.none_yet": "None yet. Make one, or import a file from SillyTavern.",
   "preset.new": "New preset",
   "preset.new_name": "New preset",
   "preset.import": "Import a file…",
-  "preset.brought": "“{name}” is on your shelf.",
+  "preset.imported": "“{name}” is on your shelf.",
   "preset.warnings": "It works. This is worth knowing:",
   "preset.edit": "Edit",
   "preset.name": "Name",
@@ -104,7 +104,7 @@ export default {
 
   "preset.choose": "Preset",
   "preset.choose_space_hint": "For every character here that goes by none of their own.",
-  "preset.choose_seat_hint": "For this character alone. It comes before that of the space.",
+  "preset.choose_member_hint": "For this character alone. It comes before that of the space.",
   "preset.none": "None",
   "preset.unknown": "A preset that is gone",
   "preset.applies": "What applies",
@@ -112,7 +112,7 @@ export default {
   "preset.rest": "Everything else is as usual, or as the model’s own settings say.",
   "preset.from": "from {name}",
   "preset.from_over": "from {name}, before {over}",
-  "preset.from_seat": "the seat’s own settings",
+  "preset.from_member": "the seat’s own settings",
   "preset.from_space": "the space’s own settings",
   "preset.n_entries": { one: "{n} prompt", other: "{n} prompts" },
 }

@@ -19,7 +19,7 @@ export default {
   "provider.list": "List",
   "provider.test": "Test",
   "provider.use": "Use this model",
-  "provider.asking": "Asking the server for its models…",
+  "provider.loading_models": "Asking the server for its models…",
   "provider.found": {
     one: "The server answers and offers {n} model.",
     other: "The server answers and offers {n} models.",

@@ -23,9 +23,9 @@ export default {
     other: "{host} is the host. {n} are there, people and characters.",
   },
   "join.members": { one: "{n} is there so far.", other: "{n} are there, people and characters." },
-  "join.as_guest": "You come as a guest.",
-  "join.as_member": "You come as a member.",
-  "join.as_moderator": "You come as a moderator.",
+  "join.role_guest": "You come as a guest.",
+  "join.role_member": "You come as a member.",
+  "join.role_moderator": "You come as a moderator.",
   "join.ways": "How to come in",
   "join.way_guest": "As a guest",
   "join.way_sign_in": "Sign in",
@@ -47,7 +47,7 @@ export default {
   "guest.keep_lead":
     "As a guest you live in this browser alone. With a user name and a password you can come back from anywhere.",
   "guest.kept": "Your account is yours to keep.",
-  "guest.rail": "You are a guest. Keep this account",
+  "guest.sidebar": "You are a guest. Keep this account",
   "guest.leave": "Sign out all the same",
   "guest.leave_title": "You would not find back",
   "guest.leave_text":

@@ -2,9 +2,9 @@
 export default {
   "tools.title": "Tools",
   "tools.hint": "What characters may call on the way to an answer, if their model can.",
-  "tools.questions": "Questions of characters",
-  "tools.wants": "{name} wants to use a tool: {tool}",
-  "tools.waits": "A moderator decides.",
+  "tools.approvals": "Questions of characters",
+  "tools.requested": "{name} wants to use a tool: {tool}",
+  "tools.awaiting_moderator": "A moderator decides.",
   "tools.allow": "Allow once",
   "tools.refuse": "Refuse",
   "tools.used": "Tools used: {names}",

@@ -1,6 +1,6 @@
 // 角色卡：导入、编辑、导出。
 export default {
-  "card.sheet": "角色卡",
+  "card.preview": "角色卡",
   "card.refused": "未能导入此文件",
   "card.by": "作者：{name}",
   "card.version": "版本{version}",
@@ -10,10 +10,10 @@ export default {
   "card.world": "它关联了世界书“{name}”。",
   "card.duplicate": "你的角色库里已有这张卡。",
   "card.warnings": "已修正或略去的内容",
-  "card.kept": "{name}已放入你的角色库。",
-  "card.seated": "{name}加入了{space}。",
-  "card.keep": "只放入角色库",
-  "card.seat": "加入{name}",
+  "card.added_to_library": "{name}已放入你的角色库。",
+  "card.added_to_space": "{name}加入了{space}。",
+  "card.add_to_library": "只放入角色库",
+  "card.add_to_space": "加入{name}",
   "card.choose": "选择文件",
   "card.choose_hint": "PNG、JSON、CharX 或 Backyard。也可以直接拖到页面任意处。",
   "card.edit": "编辑角色卡",

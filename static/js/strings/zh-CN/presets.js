@@ -2,12 +2,12 @@
 export default {
   "settings.presets": "预设",
   "preset.lead": "预设包含提示词的顺序、它周围的文字，以及模型如何选词。空间或单个角色都可以采用一个预设。",
-  "preset.shelf": "我的预设",
+  "preset.library": "我的预设",
   "preset.none_yet": "还没有预设。新建一个，或从 SillyTavern 导入文件。",
   "preset.new": "新建预设",
   "preset.new_name": "新预设",
   "preset.import": "导入文件…",
-  "preset.brought": "“{name}”已放入你的预设。",
+  "preset.imported": "“{name}”已放入你的预设。",
   "preset.warnings": "可以使用。以下几点值得了解：",
   "preset.edit": "编辑",
   "preset.name": "名称",
@@ -103,7 +103,7 @@ export default {
 
   "preset.choose": "预设",
   "preset.choose_space_hint": "用于这里所有没有自己预设的角色。",
-  "preset.choose_seat_hint": "只用于这个角色，优先于空间的预设。",
+  "preset.choose_member_hint": "只用于这个角色，优先于空间的预设。",
   "preset.none": "无",
   "preset.unknown": "一个已不存在的预设",
   "preset.applies": "实际生效",
@@ -111,7 +111,7 @@ export default {
   "preset.rest": "其余一切照常，或按模型自己的设置。",
   "preset.from": "来自{name}",
   "preset.from_over": "来自{name}，优先于{over}",
-  "preset.from_seat": "座位自己的设置",
+  "preset.from_member": "座位自己的设置",
   "preset.from_space": "空间自己的设置",
   "preset.n_entries": { other: "{n}条提示词" },
 }

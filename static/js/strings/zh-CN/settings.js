@@ -18,7 +18,7 @@ export default {
   "provider.list": "列出模型",
   "provider.test": "测试",
   "provider.use": "使用这个模型",
-  "provider.asking": "正在获取模型列表…",
+  "provider.loading_models": "正在获取模型列表…",
   "provider.found": { other: "连接成功，共有{n}个模型可选。" },
   "provider.testing": "正在请模型说句话…",
   "provider.works": "测试成功，模型在{seconds}秒内作出了回应。",

@@ -2,9 +2,9 @@
 export default {
   "tools.title": "工具",
   "tools.hint": "角色在回答过程中可以调用的工具（前提是其模型支持）。",
-  "tools.questions": "角色的请求",
-  "tools.wants": "{name}想使用工具：{tool}",
-  "tools.waits": "由协管员决定。",
+  "tools.approvals": "角色的请求",
+  "tools.requested": "{name}想使用工具：{tool}",
+  "tools.awaiting_moderator": "由协管员决定。",
   "tools.allow": "允许一次",
   "tools.refuse": "拒绝",
   "tools.used": "使用的工具：{names}",

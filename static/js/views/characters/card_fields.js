@@ -162,7 +162,7 @@ function talkativeness(value, isReadOnly) {
     show()
   })
   states.control.addEventListener("change", show)
-  const made = field({ label: t("card.talkativeness"), hint: t("cast.talkativeness_hint"), control: range })
+  const made = field({ label: t("card.talkativeness"), hint: t("member.talkativeness_hint"), control: range })
   made.node.prepend(states.node)
   made.node.append(said)
   show()

@@ -26,7 +26,7 @@ async function openCardSheet(parts, file) {
   } catch (error) {
     return refuse(error, file)
   }
-  await openDialog({ title: t("card.sheet"), content: (close) => sheet(parts, file, found, close) })
+  await openDialog({ title: t("card.preview"), content: (close) => sheet(parts, file, found, close) })
 }
 
 // Nothing is stored, and the reason stays until it was read.
@@ -123,17 +123,17 @@ function actions(parts, file, close, problem) {
   }
   const keep = act(async () => {
     const { character } = await parts.library.bring(file)
-    parts.toasts.show(t("card.kept", { name: character.name }))
+    parts.toasts.show(t("card.added_to_library", { name: character.name }))
   })
   const seat = act(async () => {
     const { character } = await parts.library.bring(file)
     await parts.cast.seat(space.id, character.id)
-    parts.toasts.show(t("card.seated", { name: character.name, space: space.name }))
+    parts.toasts.show(t("card.added_to_space", { name: character.name, space: space.name }))
   })
   return [
-    button(t("card.keep"), { look: maySeat ? "quiet" : "primary", "data-act": "keep", click: keep }),
+    button(t("card.add_to_library"), { look: maySeat ? "quiet" : "primary", "data-act": "keep", click: keep }),
     maySeat &&
-      button(t("card.seat", { name: space.name }), {
+      button(t("card.add_to_space", { name: space.name }), {
         look: "primary",
         "data-act": "seat",
         autofocus: true,

@@ -14,7 +14,7 @@ const WAYS = { write: writeForm, paste: pasteForm, library: libraryList }
 export function askForCharacter(parts, spaceId) {
   let typed
   return openDialog({
-    title: t("cast.add"),
+    title: t("member.add"),
     isUnsaved: () => typed.isUnsaved(),
     content: (close) => {
       const body = el("div", {})
@@ -157,7 +157,7 @@ function libraryItem(parts, spaceId, character, close) {
       look: "small",
       click: () => openCardEditor(parts, character.id),
     }),
-    button(t("add"), { look: "small", "aria-label": t("character.seat", { name: character.name }), click }),
+    button(t("add"), { look: "small", "aria-label": t("character.add_named", { name: character.name }), click }),
   )
 }
 

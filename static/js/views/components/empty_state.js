@@ -19,5 +19,5 @@ export function hollow({ title, text, action, openRail }) {
 
 // Opens the left drawer where the rail is one.
 export function railButton(click) {
-  return iconButton("menu", t("rail.open"), { class: "for-rail-drawer", click })
+  return iconButton("menu", t("sidebar.open"), { class: "for-rail-drawer", click })
 }

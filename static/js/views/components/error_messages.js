@@ -26,7 +26,7 @@ export function explainCancel({ canceled_because: reason }) {
 // A suggestion that does not come, as short as it would be.
 export function explainSuggestion({ code }) {
   if (code === "network") return t("error.network")
-  const key = [`helper.${code}`, `run_error.${code}`].find(has) ?? "helper.failed"
+  const key = [`copilot_panel.${code}`, `run_error.${code}`].find(has) ?? "copilot_panel.failed"
   return t(key)
 }
 

@@ -98,7 +98,7 @@ export default class Composer {
     })
     this.#counter = el("p", { class: "composer__count", id: "composer-count", role: "status", hidden: true })
     this.#tray = new HelperTray(this.#parts, { onChoose: (text) => this.#fill(text) })
-    this.#help = iconButton("spark", t("helper.open"), {
+    this.#help = iconButton("spark", t("copilot_panel.open"), {
       class: "composer__help",
       "aria-expanded": "false",
       "aria-controls": this.#tray.node.id,
@@ -192,7 +192,7 @@ export default class Composer {
     const { mySeat, openSpace, openRoster } = this.#parts.store
     if (!openSpace || openRoster.active.length === 0) return null
     if (openSpace.status === "archived") return t("composer.archived")
-    if (!mySeat) return t("composer.no_seat")
+    if (!mySeat) return t("composer.not_a_member")
     return mySeat.participation === "observer" ? t("composer.observer") : null
   }
 
@@ -203,7 +203,7 @@ export default class Composer {
     this.#counter.classList.toggle("composer__count--over", isOver)
     const text = isOver
       ? t("composer.too_long", { n: bytes - LONGEST_BYTES })
-      : t("composer.left", { n: LONGEST_BYTES - bytes })
+      : t("composer.remaining", { n: LONGEST_BYTES - bytes })
     if (this.#counter.textContent !== text) this.#counter.textContent = text
   }
 

@@ -41,7 +41,7 @@ export default class ConversationView {
     const body = el("div", { class: "stage__body" })
     const whisper = el("div", { class: "whisper", "aria-live": "off" })
     const queue = el("section", { class: "queue", "aria-label": t("queue.label") })
-    const approvals = el("section", { class: "approvals", "aria-label": t("tools.questions"), "aria-live": "polite" })
+    const approvals = el("section", { class: "approvals", "aria-label": t("tools.approvals"), "aria-live": "polite" })
     const form = el("form", { class: "composer", "aria-label": t("composer.label") })
     stage.append(this.#head, body, whisper, approvals, queue, form)
     const timeline = new TimelineView(body, this.#parts)

@@ -66,14 +66,14 @@ export default class Beginning {
       el(
         "p",
         { class: "beginning__text" },
-        isAlone ? t("beginning.alone") : description || t("beginning.with", { names: list(names) }),
+        isAlone ? t("intro.no_characters") : description || t("intro.characters", { names: list(names) }),
       ),
       isAlone &&
         mayCast &&
         el(
           "div",
           { class: "beginning__actions" },
-          button(t("cast.add"), { look: "primary", icon: "plus", click }),
+          button(t("member.add"), { look: "primary", icon: "plus", click }),
         ),
     )
   }

@@ -18,14 +18,14 @@ export function copilotLock(parts, { status, left }, name) {
       "p",
       { class: "copilot-lock__text", role: "status" },
       t("copilot.speaks", { name, n: left }),
-      status === "held" && ` ${t("copilot.held")}`,
-      status === "resting" && ` ${t("copilot.resting")}`,
+      status === "held" && ` ${t("copilot.blocked")}`,
+      status === "resting" && ` ${t("copilot.waiting")}`,
     ),
     el(
       "div",
       { class: "copilot-lock__acts" },
       status === "resting" &&
-        button(t("copilot.go_on"), { icon: "play", look: "quiet", click: act(() => parts.copilot.goOn()) }),
+        button(t("copilot.resume"), { icon: "play", look: "quiet", click: act(() => parts.copilot.goOn()) }),
       button(t("copilot.take_over"), {
         icon: "edit",
         look: "primary",

@@ -14,7 +14,7 @@ const USUAL_STEPS = 3
 const LONGEST_INSTRUCTION = 2000
 
 export default class HelperTray {
-  node = el("section", { class: "helper", id: "composer-helper", "aria-label": t("helper.label"), hidden: true })
+  node = el("section", { class: "helper", id: "composer-helper", "aria-label": t("copilot_panel.label"), hidden: true })
   #parts
   #onChoose
   #wish = null
@@ -62,7 +62,7 @@ export default class HelperTray {
   // Private
 
   #build() {
-    this.#list = el("ul", { class: "helper__list", "aria-label": t("helper.suggestions"), "aria-live": "polite", hidden: true })
+    this.#list = el("ul", { class: "helper__list", "aria-label": t("copilot_panel.suggestions"), "aria-live": "polite", hidden: true })
     this.#elsewhere = el("p", { class: "helper__note", hidden: true }, t("copilot.elsewhere"))
     const maySuggest = may(this.#parts.store.openSpace?.my_role, "suggest")
     replace(this.node, maySuggest && this.#asking(), this.#list, this.#copilot())
@@ -71,18 +71,18 @@ export default class HelperTray {
   #asking() {
     this.#wish = input({
       maxlength: LONGEST_INSTRUCTION,
-      placeholder: t("helper.instruction_hint"),
+      placeholder: t("copilot_panel.instruction_hint"),
       autocomplete: "off",
       enterkeyhint: "go",
       on: { keydown: (event) => this.#onKey(event) },
     })
     this.#count = select(numbers(MOST_SUGGESTIONS), String(USUAL_SUGGESTIONS))
-    this.#suggest = button(t("helper.suggest"), { icon: "spark", click: () => this.#ask() })
+    this.#suggest = button(t("copilot_panel.suggest"), { icon: "spark", click: () => this.#ask() })
     return el(
       "div",
       { class: "helper__row" },
-      field({ label: t("helper.instruction"), control: this.#wish }).node,
-      field({ label: t("helper.count"), control: this.#count }).node,
+      field({ label: t("copilot_panel.instruction"), control: this.#wish }).node,
+      field({ label: t("copilot_panel.count"), control: this.#count }).node,
       this.#suggest,
     )
   }
@@ -102,13 +102,13 @@ export default class HelperTray {
   #suggestion({ text, error }, at) {
     if (text !== null) {
       const click = () => this.#onChoose(text)
-      const label = t("helper.use", { n: at + 1, text })
+      const label = t("copilot_panel.use", { n: at + 1, text })
       const choose = el("button", { class: "suggestion", type: "button", "aria-label": label, on: { click } }, text)
       return el("li", {}, choose)
     }
     const why = error && explainSuggestion(error)
     const look = error ? "suggestion suggestion--failed" : "suggestion suggestion--waiting"
-    return el("li", { class: look }, why ?? t("helper.waiting"))
+    return el("li", { class: look }, why ?? t("copilot_panel.waiting"))
   }
 
   // Enter here asks, and sends no message.

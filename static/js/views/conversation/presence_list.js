@@ -50,7 +50,7 @@ export default class Present {
     const signature = JSON.stringify(here)
     if (signature === this.#signature) return
     this.#signature = signature
-    const label = t("present.label", { names: here.map(nameOf).join(", ") })
+    const label = t("presence_list.label", { names: here.map(nameOf).join(", ") })
     this.#node.hidden = here.length === 0
     this.#node.setAttribute("aria-label", label)
     this.#node.title = label
@@ -64,5 +64,5 @@ export default class Present {
 }
 
 function nameOf({ name, presence }) {
-  return presence === "away" ? t("present.away", { name }) : name
+  return presence === "away" ? t("presence_list.away", { name }) : name
 }

@@ -50,8 +50,8 @@ export default class Whisper {
       .map((id) => roster.nameOf(id))
       .filter(Boolean)
     if (people.length === 0) return ""
-    if (people.length === 1) return t("whisper.typing", { name: people[0] })
-    if (people.length > 3) return t("whisper.typing_several")
-    return t("whisper.typing_some", { names: list(people) })
+    if (people.length === 1) return t("typing.one", { name: people[0] })
+    if (people.length > 3) return t("typing.several")
+    return t("typing.some", { names: list(people) })
   }
 }

@@ -92,7 +92,7 @@ class ChatSheet {
 
   async #look() {
     const { files } = this.#parts
-    replace(this.node, el("p", { class: "import__words" }, t("chats.looking", { name: this.#file.name })))
+    replace(this.node, el("p", { class: "import__words" }, t("chats.reading", { name: this.#file.name })))
     try {
       const [seen, roster] = await Promise.all([preview(this.#file), files.roster(this.#spaceId)])
       this.#show(seen, roster, files.mySeatIn(roster))
@@ -112,8 +112,8 @@ class ChatSheet {
     const fields = shown.map(({ name, isUser, n: times }, index) =>
       field({
         label: t(isUser ? "chats.person" : "chats.character", { name }),
-        hint: t("chats.times", { n: times }),
-        control: select([...seats, ["new", t("chats.new_seat")]], String(defaults[index])),
+        hint: t("chats.message_count", { n: times }),
+        control: select([...seats, ["new", t("chats.new_member")]], String(defaults[index])),
       }),
     )
     const changed = () => {
@@ -124,7 +124,7 @@ class ChatSheet {
     replace(
       this.node,
       el("p", { class: "import__words" }, t("chats.found", { n, name: this.#file.name })),
-      el("p", { class: "import__note" }, t("chats.whose")),
+      el("p", { class: "import__note" }, t("chats.map_names")),
       el("div", { class: "import__names" }, fields.map(({ node }) => node)),
       names.length > SHOWN_NAMES &&
         el("p", { class: "import__note" }, t("chats.more_names", { n: names.length - SHOWN_NAMES })),
@@ -132,7 +132,7 @@ class ChatSheet {
         "div",
         { class: "form__actions" },
         button(t("cancel"), { look: "quiet", click: () => this.#close() }),
-        button(t("chats.bring_in"), { look: "primary", autofocus: true, click: () => this.#bringIn(changed()) }),
+        button(t("chats.start_import"), { look: "primary", autofocus: true, click: () => this.#bringIn(changed()) }),
       ),
     )
     this.node.querySelector("[autofocus]").focus()
@@ -149,6 +149,6 @@ class ChatSheet {
 }
 
 function seatName({ display_name: name, status, kind }) {
-  if (status === "removed") return t("chats.seat_left", { name })
-  return t(kind === "human" ? "chats.seat_person" : "chats.seat_character", { name })
+  if (status === "removed") return t("chats.member_removed", { name })
+  return t(kind === "human" ? "chats.member_person" : "chats.member_character", { name })
 }

@@ -75,7 +75,7 @@ export default class JobList {
     if (job.status !== "succeeded" || !jobs.canCancel(job)) return
     const open = () => router.go(paths.conversation(job.conversation_id))
     if (isFollowed && store.openConversation?.space_id === job.space_id) open()
-    else if (entry) toasts.show(t("jobs.whole"), { action: { label: t("jobs.open"), run: open } })
+    else if (entry) toasts.show(t("jobs.branch_ready"), { action: { label: t("jobs.open"), run: open } })
   }
 }
 

@@ -11,17 +11,17 @@ import { loreTester } from "./lorebook_tester.js"
 // Asks for the name of a new book; undefined when there is to be none.
 export function nameBook() {
   return openDialog({
-    title: t("lore.new"),
+    title: t("lorebook.new"),
     content: (close) => {
       const name = field({
-        label: t("lore.name"),
+        label: t("lorebook.name"),
         control: input({ name: "name", maxlength: "100", autofocus: true, autocomplete: "off" }),
       })
       const submit = async () => {
         if (name.control.value.trim() === "") name.showError(t("field.needed"))
         else close(name.control.value.trim())
       }
-      const actions = el("div", { class: "form__actions" }, submitButton(t("lore.make")))
+      const actions = el("div", { class: "form__actions" }, submitButton(t("lorebook.create")))
       return form({ fields: { name }, submit, children: [name.node, actions] })
     },
   })
@@ -50,7 +50,7 @@ class BookEditor {
   #parts
   #book
   #close
-  #search = input({ type: "search", placeholder: t("lore.search"), "aria-label": t("lore.search") })
+  #search = input({ type: "search", placeholder: t("lorebook.search"), "aria-label": t("lorebook.search") })
   #list = el("ul", { class: "lore-entries" })
   #count = el("p", { class: "member__note", role: "status" })
   #opened = el("div", { class: "lore-opened" })
@@ -64,9 +64,9 @@ class BookEditor {
     this.#close = close
     this.#search.addEventListener("input", () => this.#showList())
     this.nodes = [
-      fold(t("lore.part_book"), this.#rules()),
+      fold(t("lorebook.part_book"), this.#rules()),
       fold(
-        t("lore.part_try"),
+        t("lorebook.part_test"),
         loreTester(parts, book.id, (id) => this.#openEntry(id, true)),
         true,
       ),
@@ -80,7 +80,7 @@ class BookEditor {
             "div",
             { class: "field__row" },
             this.#search,
-            button(t("lore.new_entry"), { icon: "plus", click: () => this.#create() }),
+            button(t("lorebook.new_entry"), { icon: "plus", click: () => this.#create() }),
           ),
           this.#count,
           this.#list,
@@ -102,21 +102,21 @@ class BookEditor {
   #rules() {
     const book = this.#book
     const fields = {
-      name: field({ label: t("lore.name"), control: input({ value: book.name, maxlength: "100" }) }),
+      name: field({ label: t("lorebook.name"), control: input({ value: book.name, maxlength: "100" }) }),
       scan_depth: field({
-        label: t("lore.scan_depth"),
-        hint: t("lore.scan_depth_hint"),
+        label: t("lorebook.scan_depth"),
+        hint: t("lorebook.scan_depth_hint"),
         control: input({ type: "number", min: "0", max: "1000", value: book.scan_depth ?? "" }),
       }),
       token_budget: field({
-        label: t("lore.token_budget"),
-        hint: t("lore.token_budget_hint"),
+        label: t("lorebook.token_budget"),
+        hint: t("lorebook.token_budget_hint"),
         control: input({ type: "number", min: "0", value: book.token_budget ?? "" }),
       }),
       recursive_scanning: field({
-        label: t("lore.recursive"),
+        label: t("lorebook.recursive"),
         control: select(
-          ["", "yes", "no"].map((key) => [key, t(`lore_inherited.${key || "usual"}`)]),
+          ["", "yes", "no"].map((key) => [key, t(`lorebook_inherited.${key || "usual"}`)]),
           { true: "yes", false: "no" }[book.recursive_scanning] ?? "",
         ),
       }),
@@ -133,14 +133,14 @@ class BookEditor {
       this.#typed.keep()
       this.#parts.toasts.show(t("saved"))
     }
-    const remove = button(t("lore.delete"), { look: "danger quiet", click: () => this.#removeBook() })
+    const remove = button(t("lorebook.delete"), { look: "danger quiet", click: () => this.#removeBook() })
     const actions = el("div", { class: "form__actions" }, remove, submitButton(t("save")))
     return form({ fields, submit, children: [...Object.values(fields).map((it) => it.node), actions] })
   }
 
   #showList() {
     const shown = matching(this.#book.entries, this.#search.value)
-    this.#count.textContent = t("lore.n_entries", { n: shown.length })
+    this.#count.textContent = t("lorebook.n_entries", { n: shown.length })
     replace(
       this.#list,
       shown.map((entry) => this.#row(entry)),
@@ -153,7 +153,7 @@ class BookEditor {
       type: "checkbox",
       class: "lore-entry__switch",
       checked: entry.enabled,
-      "aria-label": t("lore.entry_on", { name }),
+      "aria-label": t("lorebook.entry_on", { name }),
       on: { change: (event) => this.#switch(entry, event.currentTarget) },
     })
     return el(
@@ -175,7 +175,7 @@ class BookEditor {
           el("span", { class: "member__note truncate" }, summary(entry)),
         ),
       ),
-      iconButton("trash", t("lore.delete_entry", { name }), { click: () => this.#removeEntry(entry) }),
+      iconButton("trash", t("lorebook.delete_entry", { name }), { click: () => this.#removeEntry(entry) }),
     )
   }
 
@@ -191,7 +191,7 @@ class BookEditor {
     const save = async (changes) => this.#put(await this.#parts.lore.changeEntry(entry, changes))
     replace(
       this.#opened,
-      entry ? entryForm(entry, save) : el("p", { class: "panel__empty" }, t("lore.choose_entry")),
+      entry ? entryForm(entry, save) : el("p", { class: "panel__empty" }, t("lorebook.choose_entry")),
     )
   }
 
@@ -223,8 +223,8 @@ class BookEditor {
   async #removeEntry(entry) {
     const name = nameOf(entry)
     const words = {
-      title: t("lore.delete_entry", { name }),
-      text: t("lore.delete_entry_text"),
+      title: t("lorebook.delete_entry", { name }),
+      text: t("lorebook.delete_entry_text"),
       action: t("delete"),
     }
     if (!(await confirm(words))) return
@@ -238,8 +238,8 @@ class BookEditor {
 
   async #removeBook() {
     const words = {
-      title: t("lore.delete_title", { name: this.#book.name }),
-      text: t("lore.delete_text"),
+      title: t("lorebook.delete_title", { name: this.#book.name }),
+      text: t("lorebook.delete_text"),
       action: t("delete"),
     }
     if (!(await confirm(words))) return
@@ -259,11 +259,11 @@ class BookEditor {
 }
 
 function nameOf(entry) {
-  return entry.name || entry.keys[0] || t("lore.unnamed")
+  return entry.name || entry.keys[0] || t("lorebook.unnamed")
 }
 
 function summary(entry) {
-  return entry.constant ? t("lore.constant") : entry.keys.join(", ") || t("lore.no_keys")
+  return entry.constant ? t("lorebook.constant") : entry.keys.join(", ") || t("lorebook.no_keys")
 }
 
 function fold(title, content, open = false) {

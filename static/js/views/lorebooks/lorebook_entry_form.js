@@ -36,11 +36,11 @@ class EntryForm {
       { class: "form lore-form", novalidate: true },
       this.#error,
       this.#front(),
-      this.#fold(t("lore.part_place"), this.#place()),
-      this.#fold(t("lore.part_matching"), this.#matching()),
-      this.#fold(t("lore.part_chance"), this.#chance()),
-      this.#fold(t("lore.part_recursion"), this.#recursion()),
-      this.#fold(t("lore.part_for"), this.#audience()),
+      this.#fold(t("lorebook.part_position"), this.#place()),
+      this.#fold(t("lorebook.part_matching"), this.#matching()),
+      this.#fold(t("lorebook.part_probability"), this.#chance()),
+      this.#fold(t("lorebook.part_recursion"), this.#recursion()),
+      this.#fold(t("lorebook.part_filter"), this.#audience()),
     )
     this.node.addEventListener("submit", (event) => event.preventDefault())
     this.node.addEventListener("change", () => this.#store())
@@ -79,7 +79,7 @@ class EntryForm {
       this.#number("scan_depth", { min: "0", max: "1000" }),
       this.#inherited("case_sensitive"),
       this.#inherited("match_whole_words"),
-      el("p", { class: "field__hint" }, t("lore.also_look")),
+      el("p", { class: "field__hint" }, t("lorebook.additional_sources")),
       MATCHES.map((name) => this.#tick(name)),
     ]
   }
@@ -111,7 +111,7 @@ class EntryForm {
       this.#text("filter_names"),
       this.#text("filter_tags"),
       this.#tick("filter_is_exclude"),
-      el("p", { class: "field__hint" }, t("lore.triggers_hint")),
+      el("p", { class: "field__hint" }, t("lorebook.triggers_hint")),
       TRIGGERS.map((word) => this.#trigger(word)),
     ]
   }
@@ -153,20 +153,20 @@ class EntryForm {
 
   #choice(name, keys) {
     const control = select(
-      keys.map((key) => [key, t(`lore_choice.${name}_${key}`)]),
+      keys.map((key) => [key, t(`lorebook_choice.${name}_${key}`)]),
       this.#values[name],
     )
     return this.#put(name, field({ ...words(name), control }))
   }
 
   #inherited(name) {
-    const options = ["", "yes", "no"].map((key) => [key, t(`lore_inherited.${key || "usual"}`)])
+    const options = ["", "yes", "no"].map((key) => [key, t(`lorebook_inherited.${key || "usual"}`)])
     return this.#put(name, field({ ...words(name), control: select(options, this.#values[name]) }))
   }
 
   #trigger(word) {
     const made = check({
-      label: t(`lore_trigger.${word}`),
+      label: t(`lorebook_trigger.${word}`),
       checked: this.#values.triggers.includes(word),
       name: "triggers",
     })
@@ -208,6 +208,6 @@ class EntryForm {
 }
 
 function words(name) {
-  const about = `lore_field.${name}_hint`
-  return { label: t(`lore_field.${name}`), hint: has(about) ? t(about) : null }
+  const about = `lorebook_field.${name}_hint`
+  return { label: t(`lorebook_field.${name}`), hint: has(about) ? t(about) : null }
 }

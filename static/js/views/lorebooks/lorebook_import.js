@@ -19,18 +19,18 @@ export function takeDroppedBooks(parts) {
 
 async function askForBook(parts, file, json) {
   const brought = await openDialog({
-    title: t("lore.bring"),
+    title: t("lorebook.import"),
     content: (close) => sheet(parts, { file, ...previewOf(json, file.name) }, close),
   })
   if (!brought) return
-  parts.toasts.show(t("lore.brought", { name: brought.lorebook.name }))
+  parts.toasts.show(t("lorebook.imported", { name: brought.lorebook.name }))
   parts.lore.wasBrought()
   if (brought.warnings.length > 0) await tellWarnings(brought)
 }
 
 function sheet(parts, { file, name, n }, close) {
   const { openSpace: space } = parts.store
-  const here = check({ label: t("lore.use_here", { space: space?.name ?? "" }), checked: true })
+  const here = check({ label: t("lorebook.use_here", { space: space?.name ?? "" }), checked: true })
   const mayLink = space && may(space.my_role, "settings")
   const submit = async () => {
     const brought = await parts.lore.bring(file)
@@ -43,9 +43,9 @@ function sheet(parts, { file, name, n }, close) {
     submit,
     children: [
       el("p", {}, bdi(name, "member__name")),
-      el("p", { class: "field__hint" }, t("lore.n_entries", { n })),
+      el("p", { class: "field__hint" }, t("lorebook.n_entries", { n })),
       mayLink && here.node,
-      el("div", { class: "form__actions" }, submitButton(t("lore.bring_it"))),
+      el("div", { class: "form__actions" }, submitButton(t("lorebook.import_submit"))),
     ],
   })
 }
@@ -54,7 +54,7 @@ function tellWarnings(brought) {
   return openDialog({
     title: brought.lorebook.name,
     content: () => [
-      el("p", { class: "dialog__lead" }, t("lore.warnings")),
+      el("p", { class: "dialog__lead" }, t("lorebook.warnings")),
       el(
         "ul",
         { class: "lore-warnings" },

@@ -74,7 +74,7 @@ export default class LoreLinks {
     const focused = this.#list.contains(document.activeElement) && document.activeElement.closest("[data-book-id]")
     replace(
       this.#list,
-      this.#books.length === 0 && el("li", { class: "member__note" }, t("lore.none_here")),
+      this.#books.length === 0 && el("li", { class: "member__note" }, t("lorebook.none_linked")),
       this.#books.map((book) => this.#row(book)),
     )
     const linked = new Set(this.#books.map((book) => book.id))
@@ -89,7 +89,7 @@ export default class LoreLinks {
       "span",
       { class: "member__names" },
       bdi(book.name, "member__name truncate"),
-      el("span", { class: "member__note" }, t("lore.n_entries", { n: book.n_entries })),
+      el("span", { class: "member__note" }, t("lorebook.n_entries", { n: book.n_entries })),
     )
     return el(
       "li",
@@ -100,7 +100,7 @@ export default class LoreLinks {
       },
       isOnShelf ? this.#opener(book, words) : el("div", { class: "member__button" }, words),
       this.#isChangeable &&
-        iconButton("close", t("lore.unlink", { name: book.name }), {
+        iconButton("close", t("lorebook.unlink", { name: book.name }), {
           click: () => this.#put(this.#books.filter((it) => it.id !== book.id)),
         }),
       this.#isChangeable && this.#books.length > 1 && grip(),
@@ -122,14 +122,14 @@ export default class LoreLinks {
   }
 
   #adder(others) {
-    const label = t("lore.choose_for", { place: this.#place.title })
+    const label = t("lorebook.choose_for", { place: this.#place.title })
     const choice = el(
       "select",
       { class: "input", "aria-label": label },
       others.map((book) => el("option", { value: String(book.id) }, book.name)),
     )
     const click = () => this.#put([...this.#books, { id: Number(choice.value) }])
-    return [choice, button(t("add"), { click, "aria-label": t("lore.add_to", { place: this.#place.title }) })]
+    return [choice, button(t("add"), { click, "aria-label": t("lorebook.add_to", { place: this.#place.title }) })]
   }
 
   // Order
@@ -146,7 +146,7 @@ export default class LoreLinks {
     const others = this.#books.filter((it) => it.id !== id)
     if (!book || index < 0 || index > others.length) return
     await this.#put(others.toSpliced(index, 0, book))
-    const text = t("lore.moved", { name: book.name, n: index + 1 })
+    const text = t("lorebook.moved", { name: book.name, n: index + 1 })
     this.#parts.announcer.append(el("p", {}, text))
     this.#list.querySelector(`[data-book-id="${id}"] button`)?.focus()
   }
@@ -172,5 +172,5 @@ export default class LoreLinks {
 
 // For a pointer alone: the keyboard moves a row with Alt and the arrows.
 function grip() {
-  return el("span", { class: "member__grip", title: t("cast.drag"), "aria-hidden": "true" }, icon("grip"))
+  return el("span", { class: "member__grip", title: t("member.drag"), "aria-hidden": "true" }, icon("grip"))
 }

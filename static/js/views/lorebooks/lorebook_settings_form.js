@@ -21,7 +21,7 @@ export function worldForm({ toasts }, { settings, disabled = false, save }) {
   const world = worldOf(settings)
   const controls = Object.fromEntries([...FIRST, ...MORE].map((name) => [name, control(name, world[name])]))
   const nodesOf = (names) => names.map((name) => controls[name].node)
-  const more = el("details", { class: "note__more" }, el("summary", {}, t("world.more")), nodesOf(MORE))
+  const more = el("details", { class: "note__more" }, el("summary", {}, t("lorebook_settings.more")), nodesOf(MORE))
   const submit = async () => {
     await save(Object.fromEntries([...FIRST, ...MORE].map((name) => [name, controls[name].value()])))
     toasts.show(t("saved"))
@@ -46,19 +46,19 @@ export function worldForm({ toasts }, { settings, disabled = false, save }) {
 }
 
 function control(name, value) {
-  const words = { label: t(`world.${name}`) }
+  const words = { label: t(`lorebook_settings.${name}`) }
   if (name in FLAGS) {
-    const hint = name === "ascii_words" ? t("world.ascii_words_hint") : null
-    const it = check({ ...words, hint, checked: value, name: `world.${name}` })
+    const hint = name === "ascii_words" ? t("lorebook_settings.ascii_words_hint") : null
+    const it = check({ ...words, hint, checked: value, name: `lorebook_settings.${name}` })
     return { ...it, value: () => it.control.checked }
   }
   if (name in NUMBERS) {
     const props = { type: "number", min: "0", max: String(NUMBERS[name].most), step: "1", inputmode: "numeric" }
-    const shown = input({ ...props, name: `world.${name}`, value: String(value) })
-    const it = field({ ...words, hint: t(`world.${name}_hint`), control: shown })
+    const shown = input({ ...props, name: `lorebook_settings.${name}`, value: String(value) })
+    const it = field({ ...words, hint: t(`lorebook_settings.${name}_hint`), control: shown })
     return { ...it, value: () => numberOf(name, shown.value) }
   }
-  const options = STRATEGIES.map((key) => [key, t(`world.${key}`)])
-  const it = field({ ...words, hint: t(`world.${name}_hint`), control: select(options, value) })
+  const options = STRATEGIES.map((key) => [key, t(`lorebook_settings.${key}`)])
+  const it = field({ ...words, hint: t(`lorebook_settings.${name}_hint`), control: select(options, value) })
   return { ...it, value: () => it.control.value }
 }

@@ -44,8 +44,8 @@ export default class WorldSection {
       disabled: !may(space.my_role, "settings"),
       save: (world) => this.#save(world),
     })
-    const summary = el("summary", { class: "world__summary" }, el("h2", {}, t("world.title")))
-    const hint = el("p", { class: "field__hint" }, t("world.hint"))
+    const summary = el("summary", { class: "world__summary" }, el("h2", {}, t("lorebook_settings.title")))
+    const hint = el("p", { class: "field__hint" }, t("lorebook_settings.hint"))
     replace(this.#root, el("details", { class: "world note__more", open: isOpen }, summary, hint, rules))
     controls()[place]?.focus()
   }

@@ -67,14 +67,14 @@ export default class LoreTab {
     if (!space || !room) return
     const mine = may(space.my_role, "settings")
     const places = [
-      { kind: "conversations", id: room.conversationId, title: t("lore.of_conversation"), isMine: mine },
-      { kind: "spaces", id: space.id, title: t("lore.of_space"), isMine: mine },
+      { kind: "conversations", id: room.conversationId, title: t("lorebook.of_conversation"), isMine: mine },
+      { kind: "spaces", id: space.id, title: t("lorebook.of_space"), isMine: mine },
       ...roster.characters
         .filter((member) => member.character_id && member.status === "active")
         .map((member) => ({
           kind: "characters",
           id: member.character_id,
-          title: t("lore.of_character", { name: member.display_name }),
+          title: t("lorebook.of_character", { name: member.display_name }),
           isMine: null,
         })),
     ]
@@ -93,13 +93,13 @@ export default class LoreTab {
     return el(
       "section",
       { class: "panel__section", "data-lore": "shelf" },
-      el("div", { class: "panel__title" }, el("h2", {}, t("lore.shelf"))),
+      el("div", { class: "panel__title" }, el("h2", {}, t("lorebook.library"))),
       this.#shelf,
       el(
         "div",
         { class: "member__buttons" },
-        button(t("lore.new"), { look: "small", icon: "plus", click: () => this.#create() }),
-        button(t("lore.bring"), {
+        button(t("lorebook.new"), { look: "small", icon: "plus", click: () => this.#create() }),
+        button(t("lorebook.import"), {
           look: "small quiet",
           click: () => this.#parts.drop.choose({ accept: ".json,application/json" }),
         }),
@@ -111,7 +111,7 @@ export default class LoreTab {
     const focused = this.#shelf.contains(document.activeElement) ? document.activeElement.dataset.bookId : null
     replace(
       this.#shelf,
-      this.#books.length === 0 && el("li", { class: "panel__empty" }, t("lore.shelf_empty")),
+      this.#books.length === 0 && el("li", { class: "panel__empty" }, t("lorebook.library_empty")),
       this.#books.map((book) =>
         el(
           "li",
@@ -128,7 +128,7 @@ export default class LoreTab {
               "span",
               { class: "member__names" },
               bdi(book.name, "member__name truncate"),
-              el("span", { class: "member__note" }, t("lore.n_entries", { n: book.n_entries })),
+              el("span", { class: "member__note" }, t("lorebook.n_entries", { n: book.n_entries })),
             ),
           ),
           exportLink(book),
@@ -162,7 +162,7 @@ export default class LoreTab {
 }
 
 function exportLink({ id, name }) {
-  const label = t("lore.export", { name })
+  const label = t("lorebook.export", { name })
   const props = { class: "icon-button", href: `/api/lorebooks/${id}/export`, download: "" }
   return el("a", { ...props, "aria-label": label, title: label }, icon("down"))
 }

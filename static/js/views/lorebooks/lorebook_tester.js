@@ -8,21 +8,21 @@ import { area, field, form } from "../components/form.js"
 
 // `openEntry(id)` shows an entry; the book may change between two tries.
 export function loreTester(parts, bookId, openEntry) {
-  const text = field({ label: t("lore.try_text"), control: area({ rows: "2", name: "text" }) })
+  const text = field({ label: t("lorebook.test_text"), control: area({ rows: "2", name: "text" }) })
   const outcome = el("div", { class: "lore-outcome", role: "status" })
   const submit = async () => {
     const tried = await parts.lore.tryOn(bookId, text.control.value)
     replace(
       outcome,
       sentencesOf(tried).map((it) => el("p", { class: "outcome outcome--bad" }, icon("alert"), el("span", {}, it))),
-      list(t("lore.fired", { n: tried.fired.length }), tried.fired, "good", openEntry),
-      list(t("lore.not_fired", { n: tried.not_fired.length }), tried.not_fired, "quiet", openEntry),
+      list(t("lorebook.activated", { n: tried.fired.length }), tried.fired, "good", openEntry),
+      list(t("lorebook.not_activated", { n: tried.not_fired.length }), tried.not_fired, "quiet", openEntry),
     )
   }
   const node = form({
     fields: { text },
     submit,
-    children: [text.node, el("div", { class: "form__actions form__actions--start" }, submitButton(t("lore.try")))],
+    children: [text.node, el("div", { class: "form__actions form__actions--start" }, submitButton(t("lorebook.test")))],
   })
   return el("div", { class: "lore-tester" }, node, outcome)
 }

@@ -33,7 +33,7 @@ export function otherNameField() {
 
 function lead({ role, invited_by_name: name, expires_at: until }) {
   const by = name ? t("invitation.by", { name }) : null
-  const as = t(`join.as_${role}`)
+  const as = t(`join.role_${role}`)
   return el(
     "p",
     { class: "dialog__lead" },

@@ -32,7 +32,7 @@ class InviteDialog {
   constructor(parts, spaceId) {
     this.#parts = parts
     this.#spaceId = spaceId
-    replace(this.#living, el("h3", { class: "field__label" }, t("invite.living")), this.#list)
+    replace(this.#living, el("h3", { class: "field__label" }, t("invite.active")), this.#list)
     replace(this.#asked, el("h3", { class: "field__label" }, t("invitation.pending")), this.#askedList)
     this.#reload()
     this.#reloadAsked()
@@ -47,7 +47,7 @@ class InviteDialog {
   #form() {
     const role = roleField()
     const hours = field({
-      label: t("invite.lives"),
+      label: t("invite.expires_in"),
       control: select(
         HOURS.map((it) => [String(it), t(`invite.hours_${it}`)]),
         "168",
@@ -67,7 +67,7 @@ class InviteDialog {
       this.#reload()
     }
     const pair = el("div", { class: "invite__pair" }, hours.node, uses.node)
-    const actions = el("div", { class: "form__actions" }, submitButton(t("invite.make")))
+    const actions = el("div", { class: "form__actions" }, submitButton(t("invite.create")))
     return form({
       fields: { role, expires_in_hours: hours, max_uses: uses },
       submit,
@@ -207,9 +207,9 @@ function roleField() {
     ROLES.map((role) => [role, t(`role.${role}`)]),
     "guest",
   )
-  const it = field({ label: t("invite.as"), hint: t("invite.as_guest"), control })
+  const it = field({ label: t("invite.role"), hint: t("invite.role_guest"), control })
   control.addEventListener("change", () => {
-    it.node.querySelector(".field__hint").textContent = t(`invite.as_${control.value}`)
+    it.node.querySelector(".field__hint").textContent = t(`invite.role_${control.value}`)
   })
   return it
 }

@@ -42,7 +42,7 @@ export default class MemberDetails {
   #ofCharacter(member, role) {
     const name = member.display_name
     const isMuted = member.participation === "muted"
-    const mute = isMuted ? t("cast.unmute") : t("cast.mute")
+    const mute = isMuted ? t("member.unmute") : t("member.mute")
     return [
       this.#talkativeness(member),
       this.#preset(member, role),
@@ -51,13 +51,13 @@ export default class MemberDetails {
       el(
         "div",
         { class: "member__buttons" },
-        this.#iconButton("up", t("cast.up", { name }), () => this.#move(member, -1)),
-        this.#iconButton("down", t("cast.down", { name }), () => this.#move(member, 1)),
+        this.#iconButton("up", t("member.up", { name }), () => this.#move(member, -1)),
+        this.#iconButton("down", t("member.down", { name }), () => this.#move(member, 1)),
         this.#participation(member, "muted", isMuted ? "sound" : "mute", mute),
         this.#participation(member, "observer", "eye", t("participation.observer")),
         member.character_id !== null &&
           this.#button("edit", t("card.edit"), () => openCardEditor(this.#parts, member.character_id)),
-        this.#button("trash", t("cast.remove"), () => this.#remove(member)),
+        this.#button("trash", t("member.remove"), () => this.#remove(member)),
       ),
     ]
   }
@@ -69,8 +69,8 @@ export default class MemberDetails {
         "div",
         { class: "member__buttons" },
         this.#participation(member, "observer", "eye", t("participation.observer")),
-        may(role, "hand_over") && this.#button("key", t("cast.hand_over"), () => this.#handOver(member)),
-        this.#button("trash", t("cast.remove"), () => this.#remove(member)),
+        may(role, "hand_over") && this.#button("key", t("member.hand_over"), () => this.#handOver(member)),
+        this.#button("trash", t("member.remove"), () => this.#remove(member)),
       ),
     ]
   }
@@ -81,10 +81,10 @@ export default class MemberDetails {
       el(
         "div",
         { class: "member__buttons" },
-        this.#button("edit", t("seat.edit"), () => askForWords(this.#parts, member)),
-        !isOwner && this.#button("leave", t("seat.leave"), () => this.#leave(member)),
+        this.#button("edit", t("member.edit"), () => askForWords(this.#parts, member)),
+        !isOwner && this.#button("leave", t("member.leave"), () => this.#leave(member)),
       ),
-      isOwner && el("p", { class: "field__hint" }, t("seat.owner_stays")),
+      isOwner && el("p", { class: "field__hint" }, t("member.owner_stays")),
     ]
   }
 
@@ -95,7 +95,7 @@ export default class MemberDetails {
     const said = el(
       "output",
       { class: "field__value", for: id },
-      own === null ? t("cast.talkativeness_card") : percent(own),
+      own === null ? t("member.talkativeness_card") : percent(own),
     )
     const input = ({ currentTarget }) => {
       said.textContent = percent(Number(currentTarget.value))
@@ -121,11 +121,11 @@ export default class MemberDetails {
       el(
         "div",
         { class: "field__row" },
-        el("label", { class: "field__label grow", for: id }, t("cast.talkativeness")),
+        el("label", { class: "field__label grow", for: id }, t("member.talkativeness")),
         said,
       ),
       range,
-      el("p", { class: "field__hint" }, t("cast.talkativeness_hint")),
+      el("p", { class: "field__hint" }, t("member.talkativeness_hint")),
     )
   }
 
@@ -133,19 +133,19 @@ export default class MemberDetails {
   #note(member) {
     const form = noteForm(this.#parts, {
       settings: member.settings,
-      label: t("note.of_member", { name: member.display_name }),
-      hint: t("note.of_member_hint"),
+      label: t("author_note.of_member", { name: member.display_name }),
+      hint: t("author_note.of_member_hint"),
       beside: true,
       save: (note) => this.#parts.notes.ofMember(member, note),
     })
-    return el("details", { class: "note" }, el("summary", {}, t("note.title")), form)
+    return el("details", { class: "note" }, el("summary", {}, t("author_note.title")), form)
   }
 
   #preset(member, role) {
     const space = this.#parts.store.openSpace?.settings?.preset ?? {}
     return presetChoice(this.#parts, {
       label: t("preset.choose"),
-      hint: t("preset.choose_seat_hint"),
+      hint: t("preset.choose_member_hint"),
       value: member.preset_id,
       mayChange: may(role, "settings"),
       choose: (id) => this.#parts.presets.chooseForSeat(member, id),
@@ -175,7 +175,7 @@ export default class MemberDetails {
     return el(
       "div",
       { class: "field" },
-      el("label", { class: "field__label", for: id }, t("cast.role")),
+      el("label", { class: "field__label", for: id }, t("member.role")),
       control,
       el("p", { class: "field__hint" }, t(`role.${member.role}_hint`)),
     )
@@ -204,9 +204,9 @@ export default class MemberDetails {
   async #remove(member) {
     const name = member.display_name
     const isSure = await confirm({
-      title: t("cast.remove_title", { name }),
-      text: t("cast.remove_text", { name }),
-      action: t("cast.remove"),
+      title: t("member.remove_title", { name }),
+      text: t("member.remove_text", { name }),
+      action: t("member.remove"),
     })
     if (isSure) await this.#parts.cast.remove(member)
   }
@@ -214,9 +214,9 @@ export default class MemberDetails {
   async #handOver(member) {
     const values = { name: member.display_name, space: this.#parts.store.openSpace.name }
     const isSure = await confirm({
-      title: t("cast.hand_over_title", values),
-      text: t("cast.hand_over_text", values),
-      action: t("cast.hand_over"),
+      title: t("member.hand_over_title", values),
+      text: t("member.hand_over_text", values),
+      action: t("member.hand_over"),
     })
     if (isSure) await this.#parts.cast.setRole(member, "owner")
   }
@@ -224,9 +224,9 @@ export default class MemberDetails {
   async #leave(member) {
     const { name } = this.#parts.store.openSpace
     const isSure = await confirm({
-      title: t("seat.leave_title", { name }),
-      text: t("seat.leave_text"),
-      action: t("seat.leave"),
+      title: t("member.leave_title", { name }),
+      text: t("member.leave_text"),
+      action: t("member.leave"),
     })
     if (isSure) await this.#parts.cast.leave(member)
   }

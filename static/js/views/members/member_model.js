@@ -15,13 +15,13 @@ export function memberModel(parts, member, act) {
 function providerField(parts, member, providers, own, act) {
   const options = providers
     .filter((it) => !it.disabled || it.id === own?.id)
-    .map((it) => [String(it.id), t("cast.model_of", { name: it.name, model: it.model })])
-  const control = select([["", t("cast.model_usual")], ...options], own ? String(own.id) : "")
+    .map((it) => [String(it.id), t("member.model_of", { name: it.name, model: it.model })])
+  const control = select([["", t("member.model_usual")], ...options], own ? String(own.id) : "")
   control.dataset.act = "provider"
   control.addEventListener("change", () =>
     act(() => parts.cast.setProvider(member, control.value === "" ? null : Number(control.value))),
   )
-  return field({ label: t("cast.model"), hint: t("cast.model_hint"), control }).node
+  return field({ label: t("member.model"), hint: t("member.model_hint"), control }).node
 }
 
 function modelField(parts, member, own, act) {
@@ -45,7 +45,7 @@ function modelField(parts, member, own, act) {
     )
   }
   if (parts.store.user?.role === "admin") control.addEventListener("focus", offer, { once: true })
-  const shown = field({ label: t("cast.model_own"), hint: t("cast.model_own_hint"), control })
+  const shown = field({ label: t("member.model_own"), hint: t("member.model_own_hint"), control })
   shown.node.append(list)
   return shown.node
 }

@@ -42,7 +42,7 @@ export default class CastTab {
   mount() {
     const { store } = this.#parts
     const add = () => askForCharacter(this.#parts, store.openSpace.id)
-    this.#add = iconButton("plus", t("cast.add"), { look: "small", click: add })
+    this.#add = iconButton("plus", t("member.add"), { look: "small", click: add })
     this.#invite = button(t("invite.people"), {
       look: "small quiet",
       icon: "plus",
@@ -50,13 +50,13 @@ export default class CastTab {
     })
     replace(
       this.#empty,
-      el("p", {}, t("cast.empty")),
-      button(t("cast.add"), { look: "small", icon: "plus", click: add }),
+      el("p", {}, t("member.empty")),
+      button(t("member.add"), { look: "small", icon: "plus", click: add }),
     )
     replace(
       this.#root,
-      panelSection([t("cast.characters"), this.#add], this.#empty, this.#characters),
-      panelSection([t("cast.people"), this.#invite], this.#people),
+      panelSection([t("member.characters"), this.#add], this.#empty, this.#characters),
+      panelSection([t("member.people"), this.#invite], this.#people),
     )
     this.#stops = [
       store.on("cast", () => this.#update()),
@@ -153,7 +153,7 @@ export default class CastTab {
       isCharacter &&
       may(role, "generate") &&
       member.participation !== "observer" &&
-      iconButton("speak", t("queue.speak", { name }), {
+      iconButton("speak", t("queue.trigger", { name }), {
         look: "small",
         "data-act": "speak",
         click: () => this.#try(() => this.#parts.room.generate(member.id)),
@@ -183,24 +183,24 @@ export default class CastTab {
   }
 
   #persona(text) {
-    return el("span", { class: "member__persona truncate", title: text }, t("cast.plays", { text }))
+    return el("span", { class: "member__persona truncate", title: text }, t("member.played_persona", { text }))
   }
 
   #note(member, presence) {
     const said = []
     if (member.participation !== "active") said.push(t(`participation.${member.participation}`))
     if (member.kind === "human") {
-      if (this.#isOwn(member)) said.push(t("cast.you"))
+      if (this.#isOwn(member)) said.push(t("member.you"))
       said.push(t(`role.${member.role}`), this.#whereabouts(member, presence))
-    } else if (said.length === 0) said.push(t("cast.character"))
+    } else if (said.length === 0) said.push(t("member.character"))
     const voice = voiceOf(member, this.#parts.store.providers)
-    if (voice) said.push(t("cast.speaks_with", { model: voice.model }))
+    if (voice) said.push(t("member.speaks_with", { model: voice.model }))
     return said.join(" · ")
   }
 
   #whereabouts(member, presence) {
     const goneAt = this.#parts.store.room?.goneAt(member.id)
-    return goneAt ? t("presence.gone", { at: timeOfDay(goneAt) }) : t(`presence.${presence}`)
+    return goneAt ? t("presence.last_seen", { at: timeOfDay(goneAt) }) : t(`presence.${presence}`)
   }
 
   #toggle(id) {
@@ -223,7 +223,7 @@ export default class CastTab {
   async #moveTo(member, index) {
     const { cast, announcer } = this.#parts
     if (!(await cast.moveTo(member, index))) return
-    announcer.append(el("p", {}, t("cast.moved", { name: member.display_name, n: index + 1 })))
+    announcer.append(el("p", {}, t("member.moved", { name: member.display_name, n: index + 1 })))
   }
 
   #focus(id, act) {
@@ -254,7 +254,7 @@ export default class CastTab {
 
 // For a pointer alone: the keyboard moves a row with Alt and the arrows.
 function grip() {
-  return el("span", { class: "member__grip", title: t("cast.drag"), "aria-hidden": "true" }, icon("grip"))
+  return el("span", { class: "member__grip", title: t("member.drag"), "aria-hidden": "true" }, icon("grip"))
 }
 
 function panelSection([title, action = null], ...children) {

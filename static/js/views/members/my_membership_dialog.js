@@ -8,8 +8,8 @@ import { area, field, form, input, watched } from "../components/form.js"
 
 export function personaField(props = {}) {
   return field({
-    label: t("seat.persona"),
-    hint: t("seat.persona_hint"),
+    label: t("member.persona"),
+    hint: t("member.persona_hint"),
     control: area({ name: "persona", maxlength: "20000", ...props }),
   })
 }
@@ -17,18 +17,18 @@ export function personaField(props = {}) {
 export function askForWords({ cast, toasts }, member) {
   let typed
   return openDialog({
-    title: t("seat.edit"),
+    title: t("member.edit"),
     isUnsaved: () => typed.isUnsaved(),
     content: (close) => {
       const persona = personaField({ value: member.persona ?? "", autofocus: true })
       const aliases = field({
-        label: t("seat.aliases"),
-        hint: t("seat.aliases_hint"),
+        label: t("member.aliases"),
+        hint: t("member.aliases_hint"),
         control: input({ name: "aliases", value: member.aliases.join(", "), autocomplete: "off" }),
       })
       const name = field({
         label: t("invitation.name"),
-        hint: t("seat.name_hint"),
+        hint: t("member.name_hint"),
         control: input({ name: "display_name", value: member.display_name, maxlength: "100", autocomplete: "off" }),
       })
       typed = watched({ name, persona, aliases })

@@ -85,7 +85,7 @@ export default class MessageView {
     const name =
       message?.author_name ??
       member?.display_name ??
-      (isOwn ? this.#context.userName() : t("message.someone"))
+      (isOwn ? this.#context.userName() : t("message.unknown_author"))
     return { name, url: member?.avatar_url ?? null, isOwn, isRemoved: member?.status === "removed" }
   }
 

@@ -89,10 +89,10 @@ export default class RunCard {
     const isOvertaken = run.canceled_because === "superseded_by_message" && run.kind === "regenerate"
     if (run.status === "skipped" || isOvertaken) return t("skipped.regenerate", { name })
     const reason = explainCancel(run)
-    return reason ? t("canceled.because", { name, reason }) : t("canceled.text", { name })
+    return reason ? t("canceled.with_reason", { name, reason }) : t("canceled.text", { name })
   }
 
   #nameOf(run) {
-    return this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.someone")
+    return this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.unknown_author")
   }
 }

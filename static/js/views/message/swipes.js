@@ -32,11 +32,11 @@ export default class Versions {
   bar(message) {
     if (this.signature(message) === null) return null
     const { count, active } = message.swipes
-    const place = t("versions.place", { n: active + 1, count })
+    const place = t("swipe.place", { n: active + 1, count })
     return el(
       "span",
-      { class: "versions", role: "group", "aria-label": t("versions.label") },
-      this.#arrow("left", t("versions.previous"), message, -1),
+      { class: "versions", role: "group", "aria-label": t("swipe.label") },
+      this.#arrow("left", t("swipe.previous"), message, -1),
       el("span", { class: "versions__place" }, place),
       this.#arrow("chevron", this.#nextLabel(message), message, 1),
     )
@@ -120,7 +120,7 @@ export default class Versions {
   }
 
   #nextLabel(message) {
-    return stepTo(message, 1) === "new" ? t("versions.new") : t("versions.next")
+    return stepTo(message, 1) === "new" ? t("swipe.new") : t("swipe.next")
   }
 
   #arrow(name, label, message, delta) {

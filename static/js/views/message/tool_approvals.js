@@ -47,16 +47,16 @@ export default class ToolApprovals {
   }
 
   #card(approval, mayDecide) {
-    const name = this.#parts.store.openRoster.nameOf(approval.membership_id) ?? t("message.someone")
+    const name = this.#parts.store.openRoster.nameOf(approval.membership_id) ?? t("message.unknown_author")
     return el(
       "article",
       { class: "card approval", "data-approval": approval.id },
       el(
         "div",
         { class: "card__main" },
-        el("h3", { class: "card__title" }, t("tools.wants", { name, tool: toolName(approval.tool) })),
+        el("h3", { class: "card__title" }, t("tools.requested", { name, tool: toolName(approval.tool) })),
         el("pre", { class: "tool-calls__text", dir: "auto", tabindex: "0" }, bdi(approval.arguments)),
-        mayDecide ? this.#actions(approval) : el("p", { class: "card__text" }, t("tools.waits")),
+        mayDecide ? this.#actions(approval) : el("p", { class: "card__text" }, t("tools.awaiting_moderator")),
       ),
     )
   }

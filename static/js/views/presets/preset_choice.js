@@ -44,7 +44,7 @@ export function presetChoice(parts, { label, hint, value, mayChange, choose, lay
   )
   const it = field({ label, hint, control })
   const looks = "button button--small button--quiet"
-  const shelf = el("a", { class: looks, href: paths.settings("presets") }, t("preset.shelf"))
+  const shelf = el("a", { class: looks, href: paths.settings("presets") }, t("preset.library"))
   it.node.append(el("div", { class: "member__buttons" }, edit, shelf), whatApplies(parts, layers))
   fill().catch(fail)
   return it.node
@@ -81,7 +81,7 @@ async function tell({ presets }, { seat = null, seatPresetId = null, space, spac
     spacePreset: ofSpace?.document ?? null,
   })
   const names = {
-    seat: t("preset.from_seat"),
+    seat: t("preset.from_member"),
     seat_preset: ofSeat?.name ?? "",
     space: t("preset.from_space"),
     space_preset: ofSpace?.name ?? "",

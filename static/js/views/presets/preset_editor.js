@@ -35,11 +35,11 @@ export async function bringPreset(parts, file) {
   const brought = await parts.presets.bring(file)
   const { preset, warnings } = brought
   if (warnings.length === 0) {
-    parts.toasts.show(t("preset.brought", { name: preset.name }))
+    parts.toasts.show(t("preset.imported", { name: preset.name }))
     return preset
   }
   await openDialog({
-    title: t("preset.brought", { name: preset.name }),
+    title: t("preset.imported", { name: preset.name }),
     content: (close) => [
       el("p", { class: "dialog__lead" }, t("preset.warnings")),
       el(

@@ -106,9 +106,9 @@ export default class PresetEntries {
           el("span", { class: "member__note truncate" }),
         ),
       ),
-      iconButton("up", t("cast.up", { name }), { look: "small", "data-act": "up", click: move(-1) }),
-      iconButton("down", t("cast.down", { name }), { look: "small", "data-act": "down", click: move(1) }),
-      el("span", { class: "member__grip", title: t("cast.drag"), "aria-hidden": "true" }, icon("grip")),
+      iconButton("up", t("member.up", { name }), { look: "small", "data-act": "up", click: move(-1) }),
+      iconButton("down", t("member.down", { name }), { look: "small", "data-act": "down", click: move(1) }),
+      el("span", { class: "member__grip", title: t("member.drag"), "aria-hidden": "true" }, icon("grip")),
     )
     return el("li", { class: "member" }, row)
   }

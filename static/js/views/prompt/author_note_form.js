@@ -9,12 +9,12 @@ import { area, field, form, input, select } from "../components/form.js"
 export function noteForm({ toasts }, { settings, label, hint, beside = false, disabled = false, save }) {
   const note = noteOf(settings)
   const text = field({ label, hint, control: area({ value: note.text, rows: "4", maxlength: "20000" }) })
-  const position = choice(t("note.position"), POSITIONS, note.position, (it) => t(`note.position_${it}`))
-  const depth = count(t("note.depth"), t("note.depth_hint"), note.depth)
-  const role = choice(t("note.role"), ROLES, note.role, (it) => t(`note.role_${it}`))
-  const interval = count(t("note.interval"), t("note.interval_hint"), note.interval)
+  const position = choice(t("author_note.position"), POSITIONS, note.position, (it) => t(`author_note.position_${it}`))
+  const depth = count(t("author_note.depth"), t("author_note.depth_hint"), note.depth)
+  const role = choice(t("author_note.role"), ROLES, note.role, (it) => t(`author_note.role_${it}`))
+  const interval = count(t("author_note.interval"), t("author_note.interval_hint"), note.interval)
   const combine =
-    beside && choice(t("note.combine"), COMBINES, note.combine, (it) => t(`note.combine_${it}`))
+    beside && choice(t("author_note.combine"), COMBINES, note.combine, (it) => t(`author_note.combine_${it}`))
   const settle = () => {
     depth.node.hidden = position.control.value !== "in_chat"
   }
@@ -23,7 +23,7 @@ export function noteForm({ toasts }, { settings, label, hint, beside = false, di
   const fold = el(
     "details",
     { class: "note__more" },
-    el("summary", {}, t("note.more")),
+    el("summary", {}, t("author_note.more")),
     [combine, position, depth, role, interval].filter(Boolean).map((it) => it.node),
   )
   const submit = async () => {

@@ -41,22 +41,22 @@ export default class NoteSection {
     const place = focusPlace(this.#root)
     const ofConversation = noteForm(this.#parts, {
       settings: conversation.settings,
-      label: t("note.of_conversation"),
-      hint: t("note.of_conversation_hint"),
+      label: t("author_note.of_conversation"),
+      hint: t("author_note.of_conversation_hint"),
       disabled: !may(space.my_role, "prompt"),
       save: (note) => this.#saved(notes.ofConversation(this.#parts.store.openConversation, note), 0),
     })
     const ofSpace = noteForm(this.#parts, {
       settings: space.settings,
-      label: t("note.of_space"),
-      hint: t("note.of_space_hint"),
+      label: t("author_note.of_space"),
+      hint: t("author_note.of_space_hint"),
       disabled: !may(space.my_role, "settings"),
       save: (note) => this.#saved(notes.ofSpace(this.#parts.store.openSpace, note), 1),
     })
     replace(
       this.#root,
-      el("div", { class: "panel__title" }, el("h2", {}, t("note.title"))),
-      el("p", { class: "field__hint" }, t("note.hint")),
+      el("div", { class: "panel__title" }, el("h2", {}, t("author_note.title"))),
+      el("p", { class: "field__hint" }, t("author_note.hint")),
       ofConversation,
       ofSpace,
     )

@@ -100,7 +100,7 @@ function entries(title, all) {
 function reason(because) {
   const [kind, ...rest] = because.split(": ")
   const key = rest.join(": ")
-  return has(`prompt.because_${kind}`) ? t(`prompt.because_${kind}`, { key }) : because
+  return has(`prompt.reason_${kind}`) ? t(`prompt.reason_${kind}`, { key }) : because
 }
 
 // These are many, and each has a name of its own.

@@ -7,18 +7,18 @@ import { explainCancel, explainChoice, explainRun } from "../components/error_me
 export function factsOf(run) {
   const reason = has(`run_reason.${run.reason}`) ? t(`run_reason.${run.reason}`) : run.reason
   const facts = [[t("runs.reason"), reason]]
-  if (run.chosen_because) facts.push([t("runs.because"), explainChoice(run.chosen_because)])
+  if (run.chosen_because) facts.push([t("runs.speaker_reason"), explainChoice(run.chosen_because)])
   if (run.started_at && run.finished_at)
     facts.push([
       t("runs.took"),
       t("runs.seconds", { n: seconds(Date.parse(run.finished_at) - Date.parse(run.started_at)) }),
     ])
   if (run.usage) facts.push([t("runs.tokens"), usageOf(run.usage)])
-  if (run.prompt) facts.push([t("runs.model"), t("cast.model_of", modelOf(run.prompt))])
+  if (run.prompt) facts.push([t("runs.model"), t("member.model_of", modelOf(run.prompt))])
   if (run.attempt > 1) facts.push([t("runs.attempt"), String(run.attempt)])
   if (run.error) facts.push([t("runs.error"), `${explainRun(run)} ${run.error.message ?? ""}`.trim()])
   const canceled = explainCancel(run)
-  if (canceled) facts.push([t("runs.canceled_because"), canceled])
+  if (canceled) facts.push([t("runs.cancel_reason"), canceled])
   return facts
 }
 

@@ -138,7 +138,7 @@ export default class RunsTab {
   }
 
   #fill(node, run) {
-    const name = this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.someone")
+    const name = this.#parts.store.openRoster.nameOf(run.speaker_space_membership_id) ?? t("message.unknown_author")
     const signature = JSON.stringify([name, run])
     if (node.dataset.signature === signature) return
     node.dataset.signature = signature

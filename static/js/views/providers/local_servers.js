@@ -10,7 +10,7 @@ export default class HereView {
 
   // `onTake(server)` is given the one that was chosen.
   constructor(parts, onTake) {
-    this.#say(t("provider.looking"))
+    this.#say(t("provider.searching"))
     parts.models.discover().then(
       (found) => this.#show(found, onTake),
       // A server that may not look says nothing of it: an address can still be entered.
@@ -33,7 +33,7 @@ export default class HereView {
 
   #show(found, onTake) {
     this.found = found
-    if (found.length === 0) return this.#say(t("provider.none_here"))
+    if (found.length === 0) return this.#say(t("provider.no_local_servers"))
     this.#choices = el(
       "div",
       { class: "choices", role: "group", "aria-label": t("provider.presets") },
@@ -53,6 +53,6 @@ function choice(server, onTake) {
   return el(
     "button",
     { class: "choice", type: "button", "data-kind": kind, "data-url": url, on: { click: () => onTake(server) } },
-    t("provider.here", { name, n: models.length }),
+    t("provider.local_server", { name, n: models.length }),
   )
 }

@@ -219,7 +219,7 @@ class ProviderForm {
 
   async #loadModels() {
     if (!(await this.#save())) return
-    this.#say("wait", t("provider.asking"))
+    this.#say("wait", t("provider.loading_models"))
     this.#offer(await this.#parts.models.models(this.#id))
   }
 

@@ -128,7 +128,7 @@ export default class QueueBar {
     if (speakers.length === 0) return null
     return el(
       "div",
-      { class: "queue__choice", role: "group", "aria-label": t("queue.let_speak") },
+      { class: "queue__choice", role: "group", "aria-label": t("queue.trigger_reply") },
       el(
         "div",
         { class: "queue__speakers" },
@@ -146,7 +146,7 @@ export default class QueueBar {
   }
 
   #speaker({ id, name, url, isMuted }) {
-    const label = isMuted ? t("queue.speak_muted", { name }) : t("queue.speak", { name })
+    const label = isMuted ? t("queue.trigger_muted", { name }) : t("queue.trigger", { name })
     const click = (event) => this.#act(event, () => this.#parts.room.generate(id))
     return el(
       "button",

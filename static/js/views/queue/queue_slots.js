@@ -13,7 +13,7 @@ export function slotStrip(slots, members) {
     { class: "queue__slots", "aria-label": t("round.label") },
     slots.map((slot) => {
       const member = members.find(({ id }) => id === slot.membershipId)
-      const name = member?.name ?? t("message.someone")
+      const name = member?.name ?? t("message.unknown_author")
       const text = t("slot.label", { name, text: slotNote(slot) })
       return el(
         "li",

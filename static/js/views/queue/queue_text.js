@@ -24,7 +24,7 @@ export default class QueueWords {
   // Private
 
   #name(id) {
-    return this.#parts.store.openRoster.nameOf(id) ?? t("message.someone")
+    return this.#parts.store.openRoster.nameOf(id) ?? t("message.unknown_author")
   }
 
   // Nobody is due
@@ -39,7 +39,7 @@ export default class QueueWords {
   #whoseTurn({ members, tailKind, role, order, auto }) {
     const mayChoose = may(role, "generate")
     if (!members.some((member) => member.isSpeaker)) return t("queue.no_characters")
-    if (tailKind === "human") return mayChoose ? t("queue.nobody_due") : t("queue.nobody_due_yet")
+    if (tailKind === "human") return mayChoose ? t("queue.no_reply_queued") : t("queue.no_reply_queued_yet")
     if (auto.status === "ready") return null
     return order === "manual" && mayChoose ? t("queue.your_turn_manual") : t("queue.your_turn")
   }
@@ -47,7 +47,7 @@ export default class QueueWords {
   #autoRests({ status, most }) {
     if (status === "ready") return t("auto.ready")
     if (status === "manual") return t("auto.manual")
-    return status === "spent" ? t("auto.spent", { n: most }) : null
+    return status === "spent" ? t("auto.used_up", { n: most }) : null
   }
 
   // Somebody is
@@ -103,10 +103,10 @@ export default class QueueWords {
         type: "button",
         "data-act": "because",
         title: text,
-        "aria-label": t("queue.because", { text }),
-        on: { click: () => this.#parts.toasts.show(t("queue.because", { text })) },
+        "aria-label": t("queue.reason", { text }),
+        on: { click: () => this.#parts.toasts.show(t("queue.reason", { text })) },
       },
-      t("queue.why"),
+      t("queue.show_reason"),
     )
   }
 }

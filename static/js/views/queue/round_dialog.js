@@ -117,7 +117,7 @@ class RoundEditor {
     })
     if (focused?.isConnected) focused.focus()
     this.#empty.hidden = entries.length > 0
-    this.#empty.textContent = this.#draft.isOver ? t("round.over") : t("round.nobody")
+    this.#empty.textContent = this.#draft.isOver ? t("round.over") : t("round.none_left")
     replace(this.#add, mayChange && this.#speakers().map((member) => this.#addButton(member)))
     this.#showActions(mayChange)
   }
@@ -156,12 +156,12 @@ class RoundEditor {
   #create({ key, membershipId }, mayChange) {
     const name = this.#nameOf(membershipId)
     const controls = [
-      iconButton("up", t("cast.up", { name }), {
+      iconButton("up", t("member.up", { name }), {
         look: "small",
         "data-act": "up",
         click: () => this.#moveBy(key, -1),
       }),
-      iconButton("down", t("cast.down", { name }), {
+      iconButton("down", t("member.down", { name }), {
         look: "small",
         "data-act": "down",
         click: () => this.#moveBy(key, 1),
@@ -172,7 +172,7 @@ class RoundEditor {
         "aria-keyshortcuts": MOVES.join(" "),
         click: () => this.#remove(key),
       }),
-      el("span", { class: "member__grip", title: t("cast.drag"), "aria-hidden": "true" }, icon("grip")),
+      el("span", { class: "member__grip", title: t("member.drag"), "aria-hidden": "true" }, icon("grip")),
     ]
     return el(
       "li",
@@ -226,7 +226,7 @@ class RoundEditor {
   }
 
   #nameOf(id) {
-    return this.#parts.store.openRoster.nameOf(id) ?? t("message.someone")
+    return this.#parts.store.openRoster.nameOf(id) ?? t("message.unknown_author")
   }
 
   // Changing
@@ -242,7 +242,7 @@ class RoundEditor {
   #moveTo(key, index) {
     const entry = this.#draft.entries[this.#indexOf(key)]
     if (!entry || !this.#draft.move(key, index)) return
-    this.#say(t("cast.moved", { name: this.#nameOf(entry.membershipId), n: index + 1 }))
+    this.#say(t("member.moved", { name: this.#nameOf(entry.membershipId), n: index + 1 }))
     this.#show()
   }
 

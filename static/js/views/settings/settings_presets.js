@@ -7,7 +7,7 @@ import { card } from "./settings_profile.js"
 
 export function presetsCard(parts) {
   const { presets, toasts } = parts
-  const list = el("ul", { "aria-label": t("preset.shelf") })
+  const list = el("ul", { "aria-label": t("preset.library") })
   const act = (run) => run().catch((error) => toasts.error(error))
   const open = async (id) => {
     if (await editPreset(parts, id)) await show()

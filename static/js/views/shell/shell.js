@@ -41,7 +41,7 @@ export default class Shell {
   // Lifecycle
 
   mount() {
-    this.#rail = el("nav", { class: "shell__rail rail", id: "rail", "aria-label": t("rail.label") })
+    this.#rail = el("nav", { class: "shell__rail rail", id: "rail", "aria-label": t("sidebar.label") })
     this.#stage = el("main", { class: "shell__stage", id: "stage" })
     this.#panel = el("aside", { class: "shell__panel panel", id: "panel", "aria-label": t("panel.label") })
     const veil = el("div", { class: "shell__veil", on: { click: () => this.closeDrawer() } })

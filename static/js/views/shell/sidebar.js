@@ -58,7 +58,7 @@ export default class Rail {
   // Private
 
   #head() {
-    const close = iconButton("close", t("rail.close"), {
+    const close = iconButton("close", t("sidebar.close"), {
       class: "for-rail-drawer",
       click: () => this.#parts.shell.closeDrawer(),
     })
@@ -80,7 +80,7 @@ export default class Rail {
       const name = el("bdi", { class: "truncate grow" }, invitation.space.name)
       return el("div", { class: "place" }, el("button", props, icon("person"), name))
     })
-    const title = el("div", { class: "rail__label" }, el("h2", {}, t("rail.invitations")))
+    const title = el("div", { class: "rail__label" }, el("h2", {}, t("sidebar.invitations")))
     replace(this.#invitations, rows.length > 0 && [title, rows])
   }
 
@@ -88,7 +88,7 @@ export default class Rail {
   #updateTitle() {
     const isGuest = this.#parts.store.user.is_guest
     const add = iconButton("plus", t("space.new"), { look: "small", click: () => askForSpace(this.#parts) })
-    replace(this.#title, el("h2", {}, t("rail.spaces")), !isGuest && add)
+    replace(this.#title, el("h2", {}, t("sidebar.spaces")), !isGuest && add)
   }
 
   #update() {
@@ -104,7 +104,7 @@ export default class Rail {
   }
 
   #emptyText() {
-    return this.#parts.store.user.is_guest ? t("rail.empty_guest") : t("rail.empty")
+    return this.#parts.store.user.is_guest ? t("sidebar.empty_guest") : t("sidebar.empty")
   }
 
   #createSpace({ id }) {
@@ -269,14 +269,14 @@ export default class Rail {
         class: "rail__me",
         type: "button",
         "aria-haspopup": "menu",
-        "aria-label": t("me.menu", { name: user.display_name }),
+        "aria-label": t("account.menu", { name: user.display_name }),
       },
       avatar({ name: user.display_name, size: "small" }),
       el("bdi", { class: "truncate grow" }, user.display_name),
       icon("more"),
     )
     button.addEventListener("click", () => openMenu(button, this.#myItems()))
-    const keep = el("a", { class: "rail__keep", href: paths.settings("profile") }, t("guest.rail"))
+    const keep = el("a", { class: "rail__keep", href: paths.settings("profile") }, t("guest.sidebar"))
     replace(this.#me, user.is_guest && keep, button)
   }
 

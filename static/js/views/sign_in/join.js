@@ -68,7 +68,7 @@ export default class JoinPage {
     const ends = until && !isIn ? t("join.until", { at: shortTime(Date.parse(until)) }) : null
     return {
       title: isIn ? t("join.title_again", { space: space.name }) : t("join.title", { space: space.name }),
-      lead: isIn ? lead : [lead, el("br"), t(`join.as_${role}`)],
+      lead: isIn ? lead : [lead, el("br"), t(`join.role_${role}`)],
       body: el("div", { class: "join" }, this.#choices(), this.#form(), ends && el("p", { class: "join__until" }, ends)),
     }
   }

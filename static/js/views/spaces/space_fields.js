@@ -53,10 +53,10 @@ export function fieldsOf(space) {
       least: 1,
       most: 100,
     }),
-    group_regenerate_mode: choice(t("space.again"), VERSIONS, {
+    group_regenerate_mode: choice(t("space.regenerate_mode"), VERSIONS, {
       value: space.group_regenerate_mode,
-      nameOf: (key) => t(`again.${key}`),
-      hintOf: (key) => t(`again.${key}_hint`),
+      nameOf: (key) => t(`regenerate_mode.${key}`),
+      hintOf: (key) => t(`regenerate_mode.${key}_hint`),
     }),
   }
 }
@@ -73,9 +73,9 @@ export function groupsOf(fields) {
   const { group_regenerate_mode: again, ...rest } = speaking
   return [
     group(t("space.part_about"), [name, description, settings, cards]),
-    group(t("space.part_speaking"), Object.values(rest)),
+    group(t("space.part_replies"), Object.values(rest)),
     group(t("space.part_auto"), [auto, delay, turns]),
-    group(t("space.part_again"), [again]),
+    group(t("space.part_regenerate"), [again]),
   ]
 }
 
