@@ -23,9 +23,9 @@ async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
     page.write("[name=display_name]", "Cleo").await;
     page.click("button[type=submit]").await;
     page.see(FIELD).await;
-    page.gone("#rail [aria-label='New space']").await;
+    page.gone("#sidebar [aria-label='New space']").await;
 
-    page.click(".rail__me").await;
+    page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Sign out").await;
     page.see_text("dialog", "nobody can come back").await;
     page.click_text("dialog button", "Keep this account").await;
@@ -36,9 +36,9 @@ async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
         .await;
 
     page.see_text(".settings", "Where you are signed in").await;
-    page.gone(".rail__keep").await;
-    page.see("#rail [aria-label='New space']").await;
-    page.click_text("#rail a", "Main").await;
+    page.gone(".sidebar__keep").await;
+    page.see("#sidebar [aria-label='New space']").await;
+    page.click_text("#sidebar a", "Main").await;
     page.say("Still me").await;
     page.see_text(".message[data-state=final]", "Still me")
         .await;
@@ -64,7 +64,7 @@ async fn a_guest_that_leaves_after_the_warning_is_deleted() {
     page.click("button[type=submit]").await;
     ann.see_text(".member", "Cleo").await;
 
-    page.click(".rail__me").await;
+    page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Sign out").await;
     page.click_text("dialog button", "Sign out all the same")
         .await;
@@ -114,20 +114,20 @@ async fn back_and_reload_keep_the_conversation_and_two_windows_agree() {
     let side = company.conversation("Side stage").await;
     let first = company.bobs_page().await;
     let second = page_of(&company.bob, &format!("/c/{side}")).await;
-    second.see_text(".stage__title", "Side stage").await;
+    second.see_text(".main__title", "Side stage").await;
 
-    first.click_text("#rail a", "Side stage").await;
-    first.see_text(".stage__title", "Side stage").await;
+    first.click_text("#sidebar a", "Side stage").await;
+    first.see_text(".main__title", "Side stage").await;
     first.run("history.back()").await;
-    first.see_text(".stage__title", "Main").await;
+    first.see_text(".main__title", "Main").await;
     first.run("history.forward()").await;
-    first.see_text(".stage__title", "Side stage").await;
+    first.see_text(".main__title", "Side stage").await;
     first.reload().await;
-    first.see_text(".stage__title", "Side stage").await;
+    first.see_text(".main__title", "Side stage").await;
 
     first.say("Said in one window").await;
     second.see_text(".message--own", "Said in one window").await;
-    first.click(".rail__me").await;
+    first.click(".sidebar__me").await;
     first.click_text(".menu__item", "Profile").await;
     first
         .rewrite(".settings [name=display_name]", "Robert")
@@ -135,21 +135,21 @@ async fn back_and_reload_keep_the_conversation_and_two_windows_agree() {
     first
         .click_text(".settings button[type=submit]", "Save")
         .await;
-    second.see_text(".rail__me", "Robert").await;
+    second.see_text(".sidebar__me", "Robert").await;
 }
 
 #[tokio::test]
 async fn another_person_in_the_same_browser_starts_without_old_state() {
     let company = SeveralUsers::with("member").await;
     let page = company.bobs_page().await;
-    page.see_text(".rail__me", "bob").await;
+    page.see_text(".sidebar__me", "bob").await;
 
     page.set_cookie(company.room.ann.cookie()).await;
     page.offline(true).await;
     page.see(".banner").await;
     page.offline(false).await;
 
-    page.see_text(".rail__me", "ann").await;
+    page.see_text(".sidebar__me", "ann").await;
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn a_changed_password_ends_the_other_sessions_and_the_page_goes_on() {
 
     page.see_text(".toast", "Password changed").await;
     elsewhere.see_text("dialog", "Please sign in again").await;
-    page.click_text("#rail a", "Main").await;
+    page.click_text("#sidebar a", "Main").await;
     page.say("Still here").await;
     page.see_text(".message[data-state=final]", "Still here")
         .await;

@@ -23,7 +23,7 @@ async fn an_admin_opens_the_statistics_and_disables_a_user() {
     let bobs = company.bobs_page().await;
     let page = company.room.page().await;
 
-    page.click(".rail__me").await;
+    page.click(".sidebar__me").await;
     page.click_text("[role=menuitem]", "Look after the server")
         .await;
     page.see_text("[data-figure=users]", "2").await;
@@ -113,7 +113,7 @@ async fn other_users_cannot_open_the_admin_pages() {
     let company = SeveralUsers::with("member").await;
     let page = company.bobs_page().await;
 
-    page.click(".rail__me").await;
+    page.click(".sidebar__me").await;
     page.see_text("[role=menuitem]", "Sign out").await;
     assert!(
         !page

@@ -25,7 +25,7 @@ async fn with_a_book(house: &TestServer) -> (SpaceFixture, Page) {
     expect(201, room.ann.post("/api/lorebooks", book).await);
     let page = room.page().await;
     page.click("#panel-tab-lore").await;
-    page.click("[data-lore=shelf] [data-book-id]").await;
+    page.click("[data-lore=library] [data-book-id]").await;
     page.see("dialog .lore-book").await;
     at_layer(&page, 1).await;
     (room, page)
@@ -41,10 +41,10 @@ async fn back_closes_the_topmost_dialog_and_then_goes_on_from_the_page() {
     let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    page.click(".rail__me").await;
+    page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Profile").await;
     page.see(".settings").await;
-    page.click_text("#rail a", "Main").await;
+    page.click_text("#sidebar a", "Main").await;
     page.see(".composer__field").await;
 
     page.click("[aria-label='Add a character']").await;
@@ -70,10 +70,10 @@ async fn a_dialog_that_was_closed_by_its_own_button_costs_back_nothing() {
     let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    page.click(".rail__me").await;
+    page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Profile").await;
     page.see(".settings").await;
-    page.click_text("#rail a", "Main").await;
+    page.click_text("#sidebar a", "Main").await;
     page.see(".composer__field").await;
 
     page.click("[aria-label='Add a character']").await;
@@ -152,11 +152,12 @@ async fn a_page_that_a_dialog_led_to_has_the_page_before_it_behind_it() {
     let page = room.page().await;
     let before = page.value("location.pathname").await;
 
-    page.click("#rail [aria-label='New space']").await;
+    page.click("#sidebar [aria-label='New space']").await;
     page.write("dialog input", "The cellar").await;
     page.click("dialog button[type=submit]").await;
     page.gone("dialog").await;
-    page.see_text(".rail__space, #rail", "The cellar").await;
+    page.see_text(".sidebar__space, #sidebar", "The cellar")
+        .await;
     page.truth(
         "one is elsewhere",
         &format!("location.pathname !== {before}"),

@@ -57,15 +57,16 @@ async fn a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
 
     page.drop_file("mina.png", &picture_with(&card().to_string()))
         .await;
-    page.see_text("dialog .sheet__name", "Mina Vale").await;
+    page.see_text("dialog .card-preview__name", "Mina Vale")
+        .await;
     page.see_text(
-        "dialog .sheet__greeting",
+        "dialog .card-preview__greeting",
         "Mind the step, ann. Mina Vale is up here.",
     )
     .await;
-    page.see_text("dialog .sheet__facts", "4 lore entries")
+    page.see_text("dialog .card-preview__facts", "4 lore entries")
         .await;
-    page.see_text("dialog .sheet__facts", "Harbor Lights Atlas")
+    page.see_text("dialog .card-preview__facts", "Harbor Lights Atlas")
         .await;
     page.truth(
         "the picture is shown",
@@ -73,7 +74,7 @@ async fn a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
     )
     .await;
     assert_eq!(n_on_shelf(&room).await, before, "nothing is stored yet");
-    page.click("dialog [data-act=seat]").await;
+    page.click("dialog [data-act=add_to_space]").await;
 
     page.gone("dialog").await;
     page.see_text(".member__name", "Mina Vale").await;
@@ -84,7 +85,7 @@ async fn a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
         "['.member', '.message'].every((it) => document.querySelector(`${it} .avatar__image`)?.naturalWidth > 0)",
     )
     .await;
-    page.see_text(".versions", "1/2").await;
+    page.see_text(".swipes", "1/2").await;
 }
 
 #[tokio::test]

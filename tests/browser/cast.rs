@@ -159,7 +159,7 @@ async fn an_observer_reads_and_has_no_composer() {
     bob.see_text(".composer__closed", "You are an observer")
         .await;
     bob.gone(".queue [aria-label='Let Mina speak']").await;
-    bob.gone(".place__add").await;
+    bob.gone(".sidebar-item__add").await;
     ann.click_text(".member__details button[aria-pressed=true]", "Observer")
         .await;
     bob.see(".composer__field").await;

@@ -41,7 +41,7 @@ async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
     page.write(FIELD, "Hm").await;
 
     page.click(HELP).await;
-    page.write(".helper input", "Say yes").await;
+    page.write(".copilot-panel input", "Say yes").await;
     page.press(Key::Enter).await;
     page.see_text("button.suggestion", "two lumps").await;
     page.truth(
@@ -62,7 +62,7 @@ async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
     page.write(FIELD, Key::Enter).await;
     page.see_text(".message--own[data-state=final]", "two lumps")
         .await;
-    page.gone(".helper").await;
+    page.gone(".copilot-panel").await;
 }
 
 #[tokio::test]
@@ -73,7 +73,8 @@ async fn a_suggestion_that_does_not_come_says_why() {
     house.upstream.always(ResponseScript::status(400));
 
     page.click(HELP).await;
-    page.click_text(".helper button", "Suggest replies").await;
+    page.click_text(".copilot-panel button", "Suggest replies")
+        .await;
 
     page.see_text(".suggestion--failed", "The model answered with an error.")
         .await;
@@ -91,12 +92,12 @@ async fn the_help_is_opened_and_closed_by_keys_and_gives_the_focus_back() {
     page.press(Key::Enter).await;
     page.truth(
         "the wish has the focus",
-        "document.activeElement.matches('.helper input')",
+        "document.activeElement.matches('.copilot-panel input')",
     )
     .await;
     page.press(Key::Escape).await;
 
-    page.gone(".helper").await;
+    page.gone(".copilot-panel").await;
     page.truth(
         "the field has the focus",
         &format!("document.activeElement.matches('{FIELD}')"),
@@ -112,17 +113,18 @@ async fn while_the_ai_speaks_for_a_person_the_composer_is_locked_until_they_take
     let page = room.page().await;
 
     page.click(HELP).await;
-    page.click_text(".helper button", "Speak for me").await;
+    page.click_text(".copilot-panel button", "Speak for me")
+        .await;
     page.see_text(
-        ".copilot-lock",
+        ".copilot-notice",
         "The AI speaks for you, as ann. 3 texts left.",
     )
     .await;
     page.gone(FIELD).await;
     keep_picture(&page, "copilot-1280").await;
-    page.click_text(".copilot-lock button", "Take over").await;
+    page.click_text(".copilot-notice button", "Take over").await;
 
-    page.gone(".copilot-lock").await;
+    page.gone(".copilot-notice").await;
     gate.open();
     page.say("It is me.").await;
     page.answered_by("Mina").await;
@@ -136,16 +138,19 @@ async fn the_copilot_writes_its_steps_and_then_unlocks_the_composer() {
     let page = room.page().await;
 
     page.click(HELP).await;
-    page.run("const it = document.querySelector('.helper__row--copilot select'); it.value = '2'")
+    page.run(
+        "const it = document.querySelector('.copilot-panel__row--copilot select'); it.value = '2'",
+    )
+    .await;
+    page.click_text(".copilot-panel button", "Speak for me")
         .await;
-    page.click_text(".helper button", "Speak for me").await;
 
     page.truth(
         "two texts of one's own and their answers are there",
         "[...document.querySelectorAll('.message[data-state=final]')].map((it) => it.classList.contains('message--own')).join() === 'true,false,true,false'",
     )
     .await;
-    page.gone(".copilot-lock").await;
+    page.gone(".copilot-notice").await;
     page.see(FIELD).await;
 }
 
@@ -157,12 +162,13 @@ async fn a_stopped_copilot_can_be_resumed() {
     house.upstream.next(ResponseScript::status(400));
 
     page.click(HELP).await;
-    page.click_text(".helper button", "Speak for me").await;
-    page.see_text(".copilot-lock", "It rests until you let it go on.")
+    page.click_text(".copilot-panel button", "Speak for me")
         .await;
-    page.click_text(".copilot-lock button", "Go on").await;
+    page.see_text(".copilot-notice", "It rests until you let it go on.")
+        .await;
+    page.click_text(".copilot-notice button", "Go on").await;
 
-    page.gone(".copilot-lock").await;
+    page.gone(".copilot-notice").await;
     // The answer to its last text comes after it is off.
     page.truth(
         "three texts and their answers are there",
@@ -183,14 +189,16 @@ async fn a_phone_shows_the_help_and_the_lock_whole() {
     let width = "document.documentElement.scrollWidth";
 
     page.click(HELP).await;
-    page.click_text(".helper button", "Suggest replies").await;
+    page.click_text(".copilot-panel button", "Suggest replies")
+        .await;
     page.see("button.suggestion").await;
     assert_eq!(page.value(width).await, json!(390));
     assert_eq!(page.value(&small_targets()).await, json!([]));
     keep_picture(&page, "suggestions-390").await;
     let gate = house.upstream.gate();
-    page.click_text(".helper button", "Speak for me").await;
-    page.see(".copilot-lock").await;
+    page.click_text(".copilot-panel button", "Speak for me")
+        .await;
+    page.see(".copilot-notice").await;
 
     assert_eq!(page.value(width).await, json!(390));
     assert_eq!(page.value(&small_targets()).await, json!([]));

@@ -23,10 +23,10 @@ async fn a_phone_shows_all_without_scrolling_sideways() {
     assert_eq!(page.value(SMALL_TARGETS).await, json!([]));
     page.click("[aria-label='Open the list of conversations']")
         .await;
-    page.see_text("#rail", "Harbor Lights").await;
+    page.see_text("#sidebar", "Harbor Lights").await;
     assert_eq!(page.value(SMALL_TARGETS).await, json!([]));
     page.press(Key::Escape).await;
-    page.gone("#rail").await;
+    page.gone("#sidebar").await;
     page.click("[aria-label='Cast, prompt and settings']").await;
     page.see_text("#panel", "Mina").await;
     assert_eq!(
@@ -71,10 +71,10 @@ async fn every_menu_in_the_list_names_its_item() {
     let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    page.see_text("#rail .space__name", "Harbor Lights").await;
+    page.see_text("#sidebar .space__name", "Harbor Lights")
+        .await;
 
-    let names =
-        "[...document.querySelectorAll('#rail .space [aria-haspopup]')].map((it) => it.ariaLabel)";
+    let names = "[...document.querySelectorAll('#sidebar .space [aria-haspopup]')].map((it) => it.ariaLabel)";
     let names = page.value(names).await.to_string();
 
     assert!(names.contains("Space menu: Harbor Lights"), "{names}");
@@ -165,12 +165,12 @@ async fn escape_closes_the_top_layer_and_restores_the_focus() {
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
 
-    page.click("#rail [aria-label='New space']").await;
+    page.click("#sidebar [aria-label='New space']").await;
     page.see("dialog").await;
     page.press(Key::Escape).await;
     page.gone("dialog").await;
     assert_eq!(page.focus().await, "New space");
-    page.click(".stage__head [aria-label='Conversation menu']")
+    page.click(".main__head [aria-label='Conversation menu']")
         .await;
     page.see("[role=menu]").await;
     page.press(Key::Escape).await;

@@ -184,15 +184,15 @@ async fn a_space_is_three_interactions_away() {
     let room = house.room(manual(), &[]).await;
     let page = room.page().await;
 
-    page.click("#rail [aria-label='New space']").await;
+    page.click("#sidebar [aria-label='New space']").await;
     page.press("The Lantern Inn").await;
     page.press(thirtyfour::Key::Enter).await;
 
-    page.see_text(".stage__space", "The Lantern Inn").await;
+    page.see_text(".main__space", "The Lantern Inn").await;
     page.truth(
         "one can write at once",
         &format!("document.activeElement.matches('{FIELD}')"),
     )
     .await;
-    page.see_text(".beginning", "Nobody is on stage yet").await;
+    page.see_text(".intro", "Nobody is on stage yet").await;
 }

@@ -72,14 +72,14 @@ async fn the_inspector_shows_the_prompt_of_each_swipe() {
     page.click(".message__tools [aria-label='Write another version']")
         .await;
     page.see_text(TAIL, "Good day to you.").await;
-    page.see_text(".versions__place", "2/2").await;
+    page.see_text(".swipes__position", "2/2").await;
 
     inspect(&page, TAIL).await;
     assert!(is_told(&page, "Keeps the ferry.").await);
     assert!(!is_told(&page, "Keeps the lighthouse.").await);
     close(&page).await;
-    page.click("[data-id='version--1']").await;
-    page.see_text(".versions__place", "1/2").await;
+    page.click("[data-id='swipe--1']").await;
+    page.see_text(".swipes__position", "1/2").await;
     inspect(&page, TAIL).await;
 
     assert!(is_told(&page, "Keeps the lighthouse.").await);
@@ -92,10 +92,11 @@ async fn the_inspector_shows_the_prompt_of_a_copilot_text() {
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page().await;
     page.click("[aria-label='Help me write']").await;
-    page.run("document.querySelector('.helper__row--copilot select').value = '1'")
+    page.run("document.querySelector('.copilot-panel__row--copilot select').value = '1'")
         .await;
-    page.click_text(".helper button", "Speak for me").await;
-    page.gone(".copilot-lock").await;
+    page.click_text(".copilot-panel button", "Speak for me")
+        .await;
+    page.gone(".copilot-notice").await;
     page.answered_by("Mina").await;
 
     inspect(&page, ".message--own .message__body").await;

@@ -43,7 +43,7 @@ async fn an_invited_guest_enters_a_name_and_joins() {
     let page = open(&room, &link, Viewport::Desktop).await;
     page.see_text("h1", "You are invited to Harbor Lights")
         .await;
-    page.see_text(".entrance__lead", "ann is the host. 2 are there")
+    page.see_text(".sign-in__lead", "ann is the host. 2 are there")
         .await;
     page.truth("the token has left the address", TOKEN_IS_GONE)
         .await;
@@ -127,14 +127,14 @@ async fn invalid_invite_links_explain_why() {
     let page = open(&room, &spent, Viewport::Desktop).await;
     page.see_text("[data-closed=expired] h1", "This invitation has run out")
         .await;
-    page.see_text(".entrance", "Ask whoever sent it").await;
+    page.see_text(".sign-in", "Ask whoever sent it").await;
     page.go(&path_of(&room, &revoked)).await;
     page.see_text("[data-closed=unknown] h1", "This invitation leads nowhere")
         .await;
     page.go("/join").await;
     page.see_text("[data-closed=unknown] h1", "leads nowhere")
         .await;
-    page.click_text(".entrance a", "Sign in").await;
+    page.click_text(".sign-in a", "Sign in").await;
 
     page.see("[name=username]").await;
 }
@@ -146,7 +146,7 @@ async fn an_invited_member_registers_and_joins() {
     let link = invite(&room, json!({"role": "member"})).await;
 
     let page = open(&room, &link, Viewport::Desktop).await;
-    page.see_text(".entrance__lead", "You come as a member")
+    page.see_text(".sign-in__lead", "You come as a member")
         .await;
     assert_eq!(page.n("[data-way=guest]").await, 0);
     page.write("[name=display_name]", "Dora Vale").await;
@@ -188,12 +188,12 @@ async fn a_user_with_an_account_signs_in_and_joins() {
         .await;
     elsewhere.click("button[type=submit]").await;
 
-    elsewhere.see_text(".stage__space", "The Old Mill").await;
+    elsewhere.see_text(".main__space", "The Old Mill").await;
     elsewhere.see_text("#panel", "You · Moderator").await;
     page.go(&path_of(&room, &second)).await;
     page.see_text("h1", "You are in The Old Mill already").await;
     page.click("button[type=submit]").await;
-    page.see_text(".stage__space", "The Old Mill").await;
+    page.see_text(".main__space", "The Old Mill").await;
 }
 
 #[tokio::test]
@@ -210,7 +210,7 @@ async fn a_signed_in_user_joins_with_one_click() {
     page.go(&path_of(&room, &link)).await;
     page.click_text("button", "Join as dora").await;
 
-    page.see_text(".stage__space", "The Old Mill").await;
+    page.see_text(".main__space", "The Old Mill").await;
     page.see_text("#panel", "You · Guest").await;
 }
 
@@ -285,7 +285,7 @@ async fn uses_are_counted_where_the_links_are_listed() {
     register(&room, &link, "dora").await;
     let page = room.page().await;
 
-    page.click(".stage__head [aria-label='Conversation menu']")
+    page.click(".main__head [aria-label='Conversation menu']")
         .await;
     page.click_text(".menu__item", "Invite people").await;
 

@@ -88,7 +88,7 @@ async fn a_language_change_applies_at_once_and_loses_nothing() {
     page.see_text(".divider", "Today").await;
     page.write(FIELD, "half a thou").await;
 
-    page.click(".rail__me").await;
+    page.click(".sidebar__me").await;
     page.click_text("[role=menuitem]", "Profile").await;
     page.click(CHINESE).await;
     page.see_text(".settings__title", "语言").await;
@@ -225,8 +225,8 @@ async fn no_text_is_left_in_english() {
     page.see_text("#panel", "由谁回应").await;
     is_all_chinese(&page, "the settings of the space").await;
     for (opener, place) in [
-        ("#rail .icon-button[aria-label='新建空间']", "新建空间"),
-        ("#rail .place__add", "新建对话"),
+        ("#sidebar .icon-button[aria-label='新建空间']", "新建空间"),
+        ("#sidebar .sidebar-item__add", "新建对话"),
     ] {
         page.click(opener).await;
         page.see_text("dialog h2", place).await;
@@ -241,14 +241,14 @@ async fn no_text_is_left_in_english() {
         is_all_chinese(&page, way).await;
     }
     page.press(Key::Escape).await;
-    page.click(".stage__head [aria-haspopup=menu]").await;
+    page.click(".main__head [aria-haspopup=menu]").await;
     page.see("[role=menu]").await;
     is_all_chinese(&page, "the menu").await;
     page.press(Key::Escape).await;
     for part in ["profile", "keys", "models"] {
         page.go(&format!("/settings/{part}")).await;
         page.see(".settings__card").await;
-        page.see("#rail .rail__me").await;
+        page.see("#sidebar .sidebar__me").await;
         is_all_chinese(&page, part).await;
     }
     page.click_text(".settings button", "连接模型").await;
@@ -264,7 +264,7 @@ async fn chinese_fits_on_a_phone() {
     page.see_text(".queue", "轮到你了").await;
 
     fits(&page, "the room").await;
-    page.click(".stage__head [aria-controls=panel]").await;
+    page.click(".main__head [aria-controls=panel]").await;
     for tab in ["runs", "settings", "cast"] {
         page.click(&format!("#panel-tab-{tab}")).await;
         fits(&page, tab).await;

@@ -23,7 +23,7 @@ async fn testing_a_text_shows_which_entries_activate_and_why_others_do_not() {
     page.click("#panel-tab-lore").await;
     page.see_text("[data-lore=spaces]", "The coast").await;
 
-    page.click("[data-lore=shelf] [data-book-id]").await;
+    page.click("[data-lore=library] [data-book-id]").await;
     page.write(".lore-tester textarea", "A GULL on the quay")
         .await;
     page.click(".lore-tester button[type=submit]").await;
@@ -69,7 +69,7 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
     let page = room.page_on(Viewport::Desktop).await;
     page.click("#panel-tab-lore").await;
     page.see(".world").await;
-    page.run("document.querySelector('.world__summary').focus()")
+    page.run("document.querySelector('.lorebook-settings__summary').focus()")
         .await;
 
     page.press(Key::Enter).await;
@@ -92,7 +92,8 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
     );
     page.truth("it stays open", "document.querySelector('.world').open")
         .await;
-    page.rewrite("[name='lorebook_settings.scan_depth']", "5000").await;
+    page.rewrite("[name='lorebook_settings.scan_depth']", "5000")
+        .await;
     page.press(Key::Enter).await;
     page.see_text(".world .field__error", "1000").await;
     page.truth(
@@ -120,7 +121,7 @@ async fn the_rules_by_which_lore_is_found_fit_on_a_phone_and_in_chinese() {
         let page = room.page_on(Viewport::Phone).await;
         page.click("[data-id=panel]").await;
         page.click("#panel-tab-lore").await;
-        page.click_text(".world__summary", title).await;
+        page.click_text(".lorebook-settings__summary", title).await;
         page.click(".world details > summary").await;
         page.run("document.querySelector('.world').scrollIntoView()")
             .await;
@@ -149,11 +150,11 @@ async fn saving_or_closing_keeps_the_focus() {
     let at_save = "document.activeElement.matches('#panel form:first-of-type [type=submit]')";
     page.truth("one is at the button that saved", at_save).await;
 
-    page.click("[data-lore=shelf] [data-book-id]").await;
+    page.click("[data-lore=library] [data-book-id]").await;
     page.see("dialog .lore-book").await;
     page.press(Key::Escape).await;
     page.gone("dialog").await;
-    let at_book = "document.activeElement.matches('[data-lore=shelf] [data-book-id]')";
+    let at_book = "document.activeElement.matches('[data-lore=library] [data-book-id]')";
     page.truth("one is at the book that was open", at_book)
         .await;
 }

@@ -64,7 +64,7 @@ impl Nodes {
         let page = Page::open(base, Viewport::Desktop).await;
         page.set_cookie(person.cookie()).await;
         page.go(&self.company.room.path()).await;
-        page.see("#rail").await;
+        page.see("#sidebar").await;
         page.see(FIELD).await;
         page
     }
@@ -151,16 +151,16 @@ async fn typing_presence_and_removal_are_visible_on_the_other_node() {
     let ann = nodes.company.room.page().await;
     let bob = nodes.page(&second.url(), &nodes.company.bob).await;
 
-    ann.see(".present[aria-label='Here now: bob']").await;
-    bob.see(".present[aria-label='Here now: ann']").await;
+    ann.see(".presence-list[aria-label='Here now: bob']").await;
+    bob.see(".presence-list[aria-label='Here now: ann']").await;
     bob.write(FIELD, "I was about to say").await;
-    ann.see_text(".whisper", "bob is typing").await;
+    ann.see_text(".typing-indicator", "bob is typing").await;
     let seat = format!("/api/memberships/{}", nodes.company.seat);
     expect(204, nodes.company.room.ann.delete(&seat).await);
 
     bob.see_text("h1", "You were removed from Harbor Lights")
         .await;
-    ann.gone(".present").await;
+    ann.gone(".presence-list").await;
 }
 
 #[tokio::test]

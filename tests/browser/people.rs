@@ -11,12 +11,12 @@ async fn a_member_that_becomes_a_guest_loses_the_buttons_at_once() {
     let company = SeveralUsers::with("member").await;
     let page = company.bobs_page().await;
     page.see(".queue [aria-label='Let Mina speak']").await;
-    page.see_text("#rail", "New conversation").await;
+    page.see_text("#sidebar", "New conversation").await;
 
     company.change_bob(json!({"role": "guest"})).await;
 
     page.gone(".queue [aria-label='Let Mina speak']").await;
-    page.gone(".place__add").await;
+    page.gone(".sidebar-item__add").await;
     assert_eq!(page.value(FORBIDDEN_TO_GUESTS).await, json!([]));
     page.click_text("[role=tab]", "Prompt").await;
     page.see_text("#panel", "Runs").await;
@@ -64,7 +64,7 @@ async fn a_removed_member_sees_a_notice_and_a_way_to_continue() {
     let company = SeveralUsers::with("member").await;
     company.bob.create_space("Bob's Barn", manual()).await;
     let page = company.bobs_page().await;
-    page.see_text("#rail", "Harbor Lights").await;
+    page.see_text("#sidebar", "Harbor Lights").await;
 
     let path = format!("/api/memberships/{}", company.seat);
     expect(204, company.room.ann.delete(&path).await);
@@ -74,13 +74,14 @@ async fn a_removed_member_sees_a_notice_and_a_way_to_continue() {
     page.gone(".composer").await;
     page.truth(
         "the space has left the rail",
-        "!document.querySelector('#rail').innerText.includes('Harbor Lights')",
+        "!document.querySelector('#sidebar').innerText.includes('Harbor Lights')",
     )
     .await;
     let space = format!("/api/spaces/{}", company.space);
     assert_eq!(company.bob.get(&space).await.0, 404);
-    page.click_text(".hollow a", "Go to my conversations").await;
-    page.see_text(".stage__space", "Bob's Barn").await;
+    page.click_text(".empty-state a", "Go to my conversations")
+        .await;
+    page.see_text(".main__space", "Bob's Barn").await;
     page.go(&company.room.path()).await;
     page.see_text("h1", "not here").await;
 }
@@ -92,9 +93,10 @@ async fn a_removed_member_without_another_space_sees_the_start_page() {
 
     let path = format!("/api/memberships/{}", company.seat);
     expect(204, company.room.ann.delete(&path).await);
-    page.click_text(".hollow a", "Go to my conversations").await;
+    page.click_text(".empty-state a", "Go to my conversations")
+        .await;
 
-    page.click_text(".hollow button", "New space").await;
+    page.click_text(".empty-state button", "New space").await;
     page.see("dialog").await;
 }
 
@@ -121,8 +123,8 @@ async fn a_deleted_conversation_leaves_the_sidebar_of_others_and_its_page_says_s
     let side = company.conversation("Side stage").await;
     let there = page_of(&company.bob, &format!("/c/{side}")).await;
     let elsewhere = company.bobs_page().await;
-    elsewhere.see_text("#rail", "Side stage").await;
-    there.see_text(".stage__title", "Side stage").await;
+    elsewhere.see_text("#sidebar", "Side stage").await;
+    there.see_text(".main__title", "Side stage").await;
 
     let path = format!("/api/conversations/{side}");
     expect(204, company.room.ann.delete(&path).await);
@@ -131,11 +133,13 @@ async fn a_deleted_conversation_leaves_the_sidebar_of_others_and_its_page_says_s
     elsewhere
         .truth(
             "it has left the rail",
-            "!document.querySelector('#rail').innerText.includes('Side stage')",
+            "!document.querySelector('#sidebar').innerText.includes('Side stage')",
         )
         .await;
-    there.click_text(".hollow a", "Back to the space").await;
-    there.see_text(".stage__title", "Main").await;
+    there
+        .click_text(".empty-state a", "Back to the space")
+        .await;
+    there.see_text(".main__title", "Main").await;
 }
 
 #[tokio::test]
@@ -143,7 +147,7 @@ async fn a_deleted_space_leaves_the_sidebar_of_others_and_its_page_says_so() {
     let company = SeveralUsers::with("member").await;
     company.bob.create_space("Bob's Barn", manual()).await;
     let page = company.bobs_page().await;
-    page.see_text("#rail", "Harbor Lights").await;
+    page.see_text("#sidebar", "Harbor Lights").await;
 
     let path = format!("/api/spaces/{}", company.space);
     expect(204, company.room.ann.delete(&path).await);
@@ -151,7 +155,7 @@ async fn a_deleted_space_leaves_the_sidebar_of_others_and_its_page_says_so() {
     page.see_text("h1", "Harbor Lights was deleted").await;
     page.truth(
         "it has left the rail",
-        "!document.querySelector('#rail').innerText.includes('Harbor Lights')",
+        "!document.querySelector('#sidebar').innerText.includes('Harbor Lights')",
     )
     .await;
 }

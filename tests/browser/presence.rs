@@ -14,25 +14,25 @@ async fn the_typing_indicator_appears_and_disappears() {
     let company = SeveralUsers::with("member").await;
     let ann = company.room.page().await;
     let bob = company.bobs_page().await;
-    ann.see(".present").await;
+    ann.see(".presence-list").await;
 
     bob.write(FIELD, "I was just about to").await;
-    ann.see_text(".whisper", "bob is typing").await;
+    ann.see_text(".typing-indicator", "bob is typing").await;
     let since = Instant::now();
     ann.truth(
         "the line is gone",
-        "document.querySelector('.whisper').innerText === ''",
+        "document.querySelector('.typing-indicator').innerText === ''",
     )
     .await;
     assert!(since.elapsed() < Duration::from_secs(7), "{since:?}");
     bob.write(FIELD, " say").await;
-    ann.see_text(".whisper", "bob is typing").await;
+    ann.see_text(".typing-indicator", "bob is typing").await;
     bob.press(Key::Enter).await;
 
     ann.see_text(".message", "about to say").await;
     ann.truth(
         "who has spoken types no more",
-        "document.querySelector('.whisper').innerText === ''",
+        "document.querySelector('.typing-indicator').innerText === ''",
     )
     .await;
 }
@@ -52,12 +52,13 @@ async fn the_typing_indicator_summarizes_several_users() {
     for ear in &ears[..2] {
         ear.call(typing.clone()).await;
     }
-    ann.see_text(".whisper", "bob and cleo are typing").await;
+    ann.see_text(".typing-indicator", "bob and cleo are typing")
+        .await;
     for ear in &ears[2..] {
         ear.call(typing.clone()).await;
     }
 
-    ann.see_text(".whisper", "Several people").await;
+    ann.see_text(".typing-indicator", "Several people").await;
 }
 
 #[tokio::test]
@@ -88,21 +89,21 @@ async fn unread_messages_are_marked_until_seen_in_every_window() {
     company.room.post("Before").await;
     let first = company.bobs_page().await;
     first.see_text(".message", "Before").await;
-    first.click_text("#rail a", "Side stage").await;
-    first.see_text(".stage__title", "Side stage").await;
+    first.click_text("#sidebar a", "Side stage").await;
+    first.see_text(".main__title", "Side stage").await;
     let second = page_of(&company.bob, &format!("/c/{side}")).await;
-    second.see_text(".stage__title", "Side stage").await;
+    second.see_text(".main__title", "Side stage").await;
 
     for text in ["one", "two"] {
         company.room.post(text).await;
     }
     for page in [&first, &second] {
-        page.see_text(".place--unread .badge", "2").await;
+        page.see_text(".sidebar-item--unread .badge", "2").await;
         page.see_text(".space__name .badge", "2").await;
         page.truth("the title says it", "document.title.startsWith('(2) ')")
             .await;
     }
-    first.click_text("#rail a", "Main").await;
+    first.click_text("#sidebar a", "Main").await;
 
     first.see_text(".divider--unread", "New").await;
     let after = "document.querySelector('.divider--unread').nextElementSibling.innerText";
@@ -156,7 +157,7 @@ async fn a_hidden_tab_is_away_and_a_closed_one_offline() {
     drop(bob);
 
     ann.see_text(&row, "here until").await;
-    ann.gone(".present").await;
+    ann.gone(".presence-list").await;
 }
 
 /// Shows or hides the tab, as the page can tell it.

@@ -73,7 +73,7 @@ pub async fn page_of(person: &HttpClient, path: &str) -> Page {
     let page = Page::open(person.base(), Viewport::Desktop).await;
     page.set_cookie(person.cookie()).await;
     page.go(path).await;
-    page.see("#rail").await;
+    page.see("#sidebar").await;
     page
 }
 

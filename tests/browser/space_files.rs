@@ -65,9 +65,9 @@ async fn an_exported_space_is_the_same_on_an_empty_installation() {
     let page = new.visitor().await;
     page.set_cookie(ann.cookie()).await;
     page.go("/").await;
-    page.see(".rail__me").await;
+    page.see(".sidebar__me").await;
     give_files(&page, "harbor.troupe.zip", &packed).await;
-    page.click(".rail__me").await;
+    page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Import a space").await;
     page.see_text("dialog", "3 messages are here.").await;
     page.click_text("dialog button", "Open").await;

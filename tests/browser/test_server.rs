@@ -112,7 +112,7 @@ impl SpaceFixture {
         page.see(".composer__field").await;
         page.truth(
             "the conversation is there",
-            "document.querySelector('.beginning') !== null || document.querySelector('.message') !== null",
+            "document.querySelector('.intro') !== null || document.querySelector('.message') !== null",
         )
         .await;
         page

@@ -52,26 +52,25 @@ async fn the_newest_message_gets_a_swipe_and_every_user_sees_the_selection() {
     let n_messages = page.n(".message").await;
     gate.open();
     tail_says(&page, "Good day to you.").await;
-    page.see_text(".versions__place", "2/2").await;
+    page.see_text(".swipes__position", "2/2").await;
     tail_says(&other, "Good day to you.").await;
 
     assert_eq!(n_messages, 2, "it is written in the message's place");
-    page.click(".versions [aria-label='Previous version']")
-        .await;
+    page.click(".swipes [aria-label='Previous version']").await;
     tail_says(&page, "Hello.").await;
     tail_says(&other, "Hello.").await;
-    other.see_text(".versions__place", "1/2").await;
+    other.see_text(".swipes__position", "1/2").await;
     assert_eq!(
         page.focus().await,
         "Next version",
         "the focus stays at the arrows"
     );
-    page.click(".versions [aria-label='Next version']").await;
+    page.click(".swipes [aria-label='Next version']").await;
     tail_says(&other, "Good day to you.").await;
     house.upstream.next(ResponseScript::say("And a third."));
-    page.click(".versions [aria-label='Another version']").await;
+    page.click(".swipes [aria-label='Another version']").await;
     tail_says(&other, "And a third.").await;
-    page.see_text(".versions__place", "3/3").await;
+    page.see_text(".swipes__position", "3/3").await;
     assert_eq!(room.texts().await, ["Good evening.", "And a third."]);
 }
 
@@ -83,11 +82,11 @@ async fn a_touch_gesture_moves_between_swipes() {
 
     draw(&page, -160).await;
     tail_says(&page, "Good day to you.").await;
-    page.see_text(".versions__place", "2/2").await;
+    page.see_text(".swipes__position", "2/2").await;
     draw(&page, 160).await;
 
     tail_says(&page, "Hello.").await;
-    page.see_text(".versions__place", "1/2").await;
+    page.see_text(".swipes__position", "1/2").await;
     assert_eq!(page.n(".message__tools").await, 0, "it was no tap");
 }
 
@@ -158,7 +157,7 @@ async fn an_earlier_message_is_regenerated_in_a_branch() {
     page.click_text("dialog button", "Create branch").await;
 
     tail_says(&page, "Good day to you.").await;
-    page.see_text(".stage__title", "Branch").await;
+    page.see_text(".main__title", "Branch").await;
     assert_eq!(page.n(".message").await, 2);
     assert_eq!(room.texts().await, ["Good evening.", "Hello.", "And then?"]);
 }
@@ -178,16 +177,15 @@ async fn the_greetings_of_a_character_rotate_without_generating() {
     let page = room.page().await;
     tail_says(&page, "Welcome.").await;
 
-    page.see_text(".versions__place", "1/3").await;
-    page.click(".versions [aria-label='Previous version']")
-        .await;
+    page.see_text(".swipes__position", "1/3").await;
+    page.click(".swipes [aria-label='Previous version']").await;
     tail_says(&page, "Who is there?").await;
-    page.click(".versions [aria-label='Next version']").await;
+    page.click(".swipes [aria-label='Next version']").await;
     tail_says(&page, "Welcome.").await;
-    page.click(".versions [aria-label='Next version']").await;
+    page.click(".swipes [aria-label='Next version']").await;
 
     tail_says(&page, "Come in.").await;
-    page.see_text(".versions__place", "2/3").await;
+    page.see_text(".swipes__position", "2/3").await;
     assert_eq!(house.upstream.n_requests(), 0);
 }
 
@@ -197,15 +195,16 @@ async fn a_branch_has_the_same_beginning_and_a_way_back() {
     let (room, page) = answered(&house, Viewport::Desktop).await;
 
     press_tool(&page, TAIL, "Branch from here").await;
-    page.see_text(".stage__title", "Branch").await;
-    page.see_text(".stage__parent", "Main").await;
+    page.see_text(".main__title", "Branch").await;
+    page.see_text(".main__parent", "Main").await;
     tail_says(&page, "Hello.").await;
     page.say("Only here.").await;
     tail_says(&page, "Only here.").await;
-    page.see_text(".place[data-depth='1']", "Branch").await;
-    page.click(".stage__parent").await;
+    page.see_text(".sidebar-item[data-depth='1']", "Branch")
+        .await;
+    page.click(".main__parent").await;
 
-    page.see_text(".stage__title", "Main").await;
+    page.see_text(".main__title", "Main").await;
     tail_says(&page, "Hello.").await;
     assert_eq!(room.texts().await, ["Good evening.", "Hello."]);
     press_tool(&page, TAIL, "Edit").await;

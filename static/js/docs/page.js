@@ -32,7 +32,7 @@ export default class Page {
     })
     this.#count = el("p", { class: "docs__count", role: "status" })
     this.#nav = el("nav", { class: "docs__nav", "aria-label": t("docs.sections") })
-    this.#rooms = el("main", { class: "docs__rooms" })
+    this.#rooms = el("main", { class: "docs__sections" })
     replace(this.#root, this.#head(), el("div", { class: "docs__columns" }, this.#nav, this.#rooms))
     document.addEventListener("keydown", this.#onKey)
     window.addEventListener("hashchange", this.#follow)
@@ -86,9 +86,9 @@ export default class Page {
   #room({ name, about, operations }) {
     return el(
       "section",
-      { class: "docs__room", "aria-labelledby": `room-${name}` },
+      { class: "docs__section", "aria-labelledby": `room-${name}` },
       el("h2", { class: "docs__name", id: `room-${name}`, tabindex: "-1" }, name),
-      el("p", { class: "docs__says", lang: "en" }, about),
+      el("p", { class: "docs__description", lang: "en" }, about),
       operations.map((operation) => operationView(operation, this.#reference)),
     )
   }

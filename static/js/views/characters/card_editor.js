@@ -135,7 +135,7 @@ class CardEditor {
 
   #showFace() {
     const { name, avatar_url: url } = this.#character
-    replace(this.#face, avatar({ name, url, size: "sheet" }))
+    replace(this.#face, avatar({ name, url, size: "preview" }))
     if (!this.#removal) return
     if (!url && document.activeElement === this.#removal) this.#removal.previousElementSibling.focus()
     this.#removal.hidden = !url

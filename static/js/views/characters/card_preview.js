@@ -51,7 +51,7 @@ function sheet(parts, file, found, close) {
   return [
     head(found),
     greeting(found),
-    el("ul", { class: "sheet__facts" }, facts(found)),
+    el("ul", { class: "card-preview__facts" }, facts(found)),
     found.warnings.length > 0 && warnings(sentencesOf(found)),
     problem,
     el("div", { class: "form__actions" }, actions(parts, file, close, problem)),
@@ -63,12 +63,12 @@ function head({ name, avatar: url, card, spec_version: version }) {
   const by = typeof creator === "string" && creator.trim() !== "" ? t("card.by", { name: creator.trim() }) : null
   return el(
     "header",
-    { class: "sheet__head" },
-    avatar({ name, url, size: "sheet" }),
+    { class: "card-preview__head" },
+    avatar({ name, url, size: "preview" }),
     el(
       "div",
       { class: "grow" },
-      el("h3", { class: "sheet__name" }, bdi(name)),
+      el("h3", { class: "card-preview__name" }, bdi(name)),
       el("p", { class: "soft small" }, [by, t("card.version", { version })].filter(Boolean).join(" · ")),
     ),
   )
@@ -78,7 +78,7 @@ function greeting({ greeting: text }) {
   if (!text) return el("p", { class: "soft" }, t("character.no_greeting"))
   return el(
     "blockquote",
-    { class: "sheet__greeting", tabindex: "0", "aria-label": t("card.greeting") },
+    { class: "card-preview__greeting", tabindex: "0", "aria-label": t("card.greeting") },
     text.split("\n").map((line) => el("p", {}, line)),
   )
 }
@@ -90,13 +90,13 @@ function facts({ greetings, lore_entries: n, linked_world: world, duplicate_of: 
     world && ["branch", t("card.world", { name: world })],
     duplicate && ["check", t("card.duplicate")],
   ]
-  return said.filter(Boolean).map(([name, text]) => el("li", { class: "sheet__fact" }, icon(name), text))
+  return said.filter(Boolean).map(([name, text]) => el("li", { class: "card-preview__fact" }, icon(name), text))
 }
 
 function warnings(list) {
   return el(
     "section",
-    { class: "sheet__warnings", "aria-label": t("card.warnings") },
+    { class: "card-preview__warnings", "aria-label": t("card.warnings") },
     el("h4", {}, t("card.warnings")),
     el(
       "ul",
@@ -131,11 +131,11 @@ function actions(parts, file, close, problem) {
     parts.toasts.show(t("card.added_to_space", { name: character.name, space: space.name }))
   })
   return [
-    button(t("card.add_to_library"), { look: maySeat ? "quiet" : "primary", "data-act": "keep", click: keep }),
+    button(t("card.add_to_library"), { look: maySeat ? "quiet" : "primary", "data-act": "add_to_library", click: keep }),
     maySeat &&
       button(t("card.add_to_space", { name: space.name }), {
         look: "primary",
-        "data-act": "seat",
+        "data-act": "add_to_space",
         autofocus: true,
         click: seat,
       }),

@@ -22,12 +22,12 @@ export function showPublicCard(character) {
 function head({ name, avatar_url: url, public_card: card }) {
   return el(
     "header",
-    { class: "sheet__head" },
-    avatar({ name, url, size: "sheet" }),
+    { class: "card-preview__head" },
+    avatar({ name, url, size: "preview" }),
     el(
       "div",
       { class: "grow" },
-      el("h3", { class: "sheet__name" }, bdi(card.name)),
+      el("h3", { class: "card-preview__name" }, bdi(card.name)),
       paragraphs(card.creator_notes || t("card.no_notes")),
       card.tags.length > 0 && el("p", { class: "soft small" }, bdi(card.tags.join(" · "))),
     ),
@@ -37,7 +37,7 @@ function head({ name, avatar_url: url, public_card: card }) {
 function greetings({ greetings: all }) {
   if (all.length === 0) return el("p", { class: "soft" }, t("character.no_greeting"))
   return all.map((text) =>
-    el("blockquote", { class: "sheet__greeting", tabindex: "0", "aria-label": t("card.greeting") }, paragraphs(text)),
+    el("blockquote", { class: "card-preview__greeting", tabindex: "0", "aria-label": t("card.greeting") }, paragraphs(text)),
   )
 }
 

@@ -9,15 +9,15 @@ export function hollow({ title, text, action, openRail }) {
     : button(action.label, { look: "primary", click: action.run })
   return el(
     "section",
-    { class: "hollow" },
+    { class: "empty-state" },
     railButton(openRail),
-    el("h1", { class: "hollow__title", tabindex: "-1" }, title),
-    el("p", { class: "hollow__text" }, text),
+    el("h1", { class: "empty-state__title", tabindex: "-1" }, title),
+    el("p", { class: "empty-state__text" }, text),
     way,
   )
 }
 
 // Opens the left drawer where the rail is one.
 export function railButton(click) {
-  return iconButton("menu", t("sidebar.open"), { class: "for-rail-drawer", click })
+  return iconButton("menu", t("sidebar.open"), { class: "for-sidebar-drawer", click })
 }

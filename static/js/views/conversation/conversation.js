@@ -37,9 +37,9 @@ export default class ConversationView {
 
   mount(stage) {
     const { store } = this.#parts
-    this.#head = el("header", { class: "stage__head" })
-    const body = el("div", { class: "stage__body" })
-    const whisper = el("div", { class: "whisper", "aria-live": "off" })
+    this.#head = el("header", { class: "main__head" })
+    const body = el("div", { class: "main__body" })
+    const whisper = el("div", { class: "typing-indicator", "aria-live": "off" })
     const queue = el("section", { class: "queue", "aria-label": t("queue.label") })
     const approvals = el("section", { class: "approvals", "aria-label": t("tools.approvals"), "aria-live": "polite" })
     const form = el("form", { class: "composer", "aria-label": t("composer.label") })
@@ -92,14 +92,14 @@ export default class ConversationView {
     const focused = this.#head.contains(document.activeElement) ? document.activeElement.dataset.id : null
     replace(
       this.#head,
-      railButton(() => shell.openDrawer("rail")),
+      railButton(() => shell.openDrawer("sidebar")),
       el(
         "div",
-        { class: "stage__titles" },
-        el("h1", { class: "stage__title truncate" }, el("bdi", {}, title)),
+        { class: "main__titles" },
+        el("h1", { class: "main__title truncate" }, el("bdi", {}, title)),
         el(
           "span",
-          { class: "stage__space truncate" },
+          { class: "main__space truncate" },
           el("bdi", {}, space.name),
           parent && this.#crumb(parent, from),
         ),
@@ -124,7 +124,7 @@ export default class ConversationView {
     return el(
       "a",
       {
-        class: "stage__parent",
+        class: "main__parent",
         href: paths.conversation(parent.id),
         "aria-label": t("conversation.parent", { title: name }),
         "data-id": "parent",

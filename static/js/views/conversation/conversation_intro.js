@@ -61,18 +61,18 @@ export default class Beginning {
     const click = () => askForCharacter(this.#parts, this.#parts.store.openSpace.id)
     return el(
       "header",
-      { class: "beginning" },
-      el("h2", { class: "beginning__title" }, bdi(title)),
+      { class: "intro" },
+      el("h2", { class: "intro__title" }, bdi(title)),
       el(
         "p",
-        { class: "beginning__text" },
+        { class: "intro__text" },
         isAlone ? t("intro.no_characters") : description || t("intro.characters", { names: list(names) }),
       ),
       isAlone &&
         mayCast &&
         el(
           "div",
-          { class: "beginning__actions" },
+          { class: "intro__actions" },
           button(t("member.add"), { look: "primary", icon: "plus", click }),
         ),
     )

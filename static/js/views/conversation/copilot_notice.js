@@ -13,7 +13,7 @@ export function copilotLock(parts, { status, left }, name) {
   }
   return el(
     "div",
-    { class: "copilot-lock", "data-copilot": status, "data-left": left },
+    { class: "copilot-notice", "data-copilot": status, "data-left": left },
     el(
       "p",
       { class: "copilot-lock__text", role: "status" },
@@ -23,7 +23,7 @@ export function copilotLock(parts, { status, left }, name) {
     ),
     el(
       "div",
-      { class: "copilot-lock__acts" },
+      { class: "copilot-notice__actions" },
       status === "resting" &&
         button(t("copilot.resume"), { icon: "play", look: "quiet", click: act(() => parts.copilot.goOn()) }),
       button(t("copilot.take_over"), {

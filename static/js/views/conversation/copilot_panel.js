@@ -14,7 +14,7 @@ const USUAL_STEPS = 3
 const LONGEST_INSTRUCTION = 2000
 
 export default class HelperTray {
-  node = el("section", { class: "helper", id: "composer-helper", "aria-label": t("copilot_panel.label"), hidden: true })
+  node = el("section", { class: "copilot-panel", id: "copilot-panel", "aria-label": t("copilot_panel.label"), hidden: true })
   #parts
   #onChoose
   #wish = null
@@ -62,8 +62,8 @@ export default class HelperTray {
   // Private
 
   #build() {
-    this.#list = el("ul", { class: "helper__list", "aria-label": t("copilot_panel.suggestions"), "aria-live": "polite", hidden: true })
-    this.#elsewhere = el("p", { class: "helper__note", hidden: true }, t("copilot.elsewhere"))
+    this.#list = el("ul", { class: "copilot-panel__list", "aria-label": t("copilot_panel.suggestions"), "aria-live": "polite", hidden: true })
+    this.#elsewhere = el("p", { class: "copilot-panel__note", hidden: true }, t("copilot.elsewhere"))
     const maySuggest = may(this.#parts.store.openSpace?.my_role, "suggest")
     replace(this.node, maySuggest && this.#asking(), this.#list, this.#copilot())
   }
@@ -80,7 +80,7 @@ export default class HelperTray {
     this.#suggest = button(t("copilot_panel.suggest"), { icon: "spark", click: () => this.#ask() })
     return el(
       "div",
-      { class: "helper__row" },
+      { class: "copilot-panel__row" },
       field({ label: t("copilot_panel.instruction"), control: this.#wish }).node,
       field({ label: t("copilot_panel.count"), control: this.#count }).node,
       this.#suggest,
@@ -91,8 +91,8 @@ export default class HelperTray {
     this.#steps = select(numbers(MOST_STEPS), String(USUAL_STEPS))
     return el(
       "div",
-      { class: "helper__row helper__row--copilot" },
-      el("p", { class: "helper__note" }, t("copilot.about")),
+      { class: "copilot-panel__row copilot-panel__row--copilot" },
+      el("p", { class: "copilot-panel__note" }, t("copilot.about")),
       this.#elsewhere,
       field({ label: t("copilot.steps"), control: this.#steps }).node,
       button(t("copilot.turn_on"), { icon: "loop", click: (event) => this.#turnOn(event) }),

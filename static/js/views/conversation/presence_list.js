@@ -14,7 +14,7 @@ export default class Present {
   constructor(parts) {
     this.#parts = parts
     const click = () => parts.shell.openPanel("cast")
-    const props = { class: "present", type: "button", hidden: true, "data-id": "present" }
+    const props = { class: "presence-list", type: "button", hidden: true, "data-id": "presence-list" }
     this.#node = el("button", { ...props, on: { click } })
   }
 
@@ -58,7 +58,7 @@ export default class Present {
       this.#node,
       here.slice(0, FACES).map((person) => avatar({ ...person, size: "small" })),
       here.length > FACES &&
-        el("span", { class: "present__more", "aria-hidden": "true" }, `+${here.length - FACES}`),
+        el("span", { class: "presence-list__more", "aria-hidden": "true" }, `+${here.length - FACES}`),
     )
   }
 }

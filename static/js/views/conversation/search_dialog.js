@@ -46,7 +46,7 @@ class Search {
 
   #build() {
     this.list = el("ul", { class: "search__list", role: "listbox", id: "search-hits", "aria-label": t("search.results") })
-    this.word = el("p", { class: "search__word", role: "status" })
+    this.word = el("p", { class: "search__status", role: "status" })
     this.more = button(t("search.more"), { look: "quiet small", hidden: true, click: () => this.#look(true) })
     const control = input({
       type: "search",

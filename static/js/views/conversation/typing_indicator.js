@@ -37,7 +37,7 @@ export default class Whisper {
     else
       replace(
         this.#root,
-        el("span", { class: "whisper__dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")),
+        el("span", { class: "typing-indicator__dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")),
         el("span", {}, text),
       )
   }

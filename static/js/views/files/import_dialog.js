@@ -92,7 +92,7 @@ class ChatSheet {
 
   async #look() {
     const { files } = this.#parts
-    replace(this.node, el("p", { class: "import__words" }, t("chats.reading", { name: this.#file.name })))
+    replace(this.node, el("p", { class: "import__text" }, t("chats.reading", { name: this.#file.name })))
     try {
       const [seen, roster] = await Promise.all([preview(this.#file), files.roster(this.#spaceId)])
       this.#show(seen, roster, files.mySeatIn(roster))
@@ -123,7 +123,7 @@ class ChatSheet {
     }
     replace(
       this.node,
-      el("p", { class: "import__words" }, t("chats.found", { n, name: this.#file.name })),
+      el("p", { class: "import__text" }, t("chats.found", { n, name: this.#file.name })),
       el("p", { class: "import__note" }, t("chats.map_names")),
       el("div", { class: "import__names" }, fields.map(({ node }) => node)),
       names.length > SHOWN_NAMES &&

@@ -16,7 +16,7 @@ export function progress({ files, begin, close, again }) {
 
   async function run() {
     const bar = el("progress", { class: "import__bar", max: "1", "aria-label": t("chats.progress") })
-    const words = el("p", { class: "import__words" }, t("chats.sending"))
+    const words = el("p", { class: "import__text" }, t("chats.sending"))
     const stop = button(t("cancel"), { look: "quiet", disabled: true })
     replace(node, words, bar, el("div", { class: "form__actions" }, stop))
     try {
@@ -43,7 +43,7 @@ export function progress({ files, begin, close, again }) {
     const { n_skipped: nSkipped, n_repaired: nRepaired, lines } = ended.report
     replace(
       node,
-      el("p", { class: "import__words" }, t("chats.done", { n: ended.n_messages })),
+      el("p", { class: "import__text" }, t("chats.done", { n: ended.n_messages })),
       nSkipped > 0 && el("p", { class: "import__note" }, t("chats.skipped", { n: nSkipped })),
       nRepaired > 0 && el("p", { class: "import__note" }, t("chats.repaired", { n: nRepaired })),
       lines.length > 0 && troubles(lines),

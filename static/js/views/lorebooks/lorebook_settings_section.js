@@ -38,15 +38,15 @@ export default class WorldSection {
     this.#shown = signature
     const controls = () => [...this.#root.querySelectorAll("summary, button, input, select")]
     const place = controls().indexOf(document.activeElement)
-    const isOpen = this.#root.querySelector(".world")?.open ?? false
+    const isOpen = this.#root.querySelector(".lorebook-settings")?.open ?? false
     const rules = worldForm(this.#parts, {
       settings: space.settings,
       disabled: !may(space.my_role, "settings"),
       save: (world) => this.#save(world),
     })
-    const summary = el("summary", { class: "world__summary" }, el("h2", {}, t("lorebook_settings.title")))
+    const summary = el("summary", { class: "lorebook-settings__summary" }, el("h2", {}, t("lorebook_settings.title")))
     const hint = el("p", { class: "field__hint" }, t("lorebook_settings.hint"))
-    replace(this.#root, el("details", { class: "world note__more", open: isOpen }, summary, hint, rules))
+    replace(this.#root, el("details", { class: "lorebook-settings note__more", open: isOpen }, summary, hint, rules))
     controls()[place]?.focus()
   }
 

@@ -11,7 +11,7 @@ import WorldSection from "./lorebook_settings_section.js"
 export default class LoreTab {
   #root
   #parts
-  #shelf = el("ul", { class: "lore-shelf" })
+  #shelf = el("ul", { class: "lore-library" })
   #places = el("div", { class: "panel__section" })
   #books = []
   #links = []
@@ -92,7 +92,7 @@ export default class LoreTab {
   #shelfSection() {
     return el(
       "section",
-      { class: "panel__section", "data-lore": "shelf" },
+      { class: "panel__section", "data-lore": "library" },
       el("div", { class: "panel__title" }, el("h2", {}, t("lorebook.library"))),
       this.#shelf,
       el(

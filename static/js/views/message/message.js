@@ -143,7 +143,7 @@ export default class MessageView {
     const focused = this.#foot.contains(document.activeElement) ? document.activeElement.dataset.id : null
     replace(this.#foot, message ? [this.#context.versions.bar(message), notes(message)] : null)
     // Where the arrow leads nowhere any more, the focus goes to the other one.
-    const next = focused ? [`[data-id="${focused}"]:enabled`, ".versions button:enabled"] : []
+    const next = focused ? [`[data-id="${focused}"]:enabled`, ".swipes button:enabled"] : []
     next.map((css) => this.#foot.querySelector(css)).find(Boolean)?.focus()
   }
 

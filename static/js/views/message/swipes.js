@@ -35,9 +35,9 @@ export default class Versions {
     const place = t("swipe.place", { n: active + 1, count })
     return el(
       "span",
-      { class: "versions", role: "group", "aria-label": t("swipe.label") },
+      { class: "swipes", role: "group", "aria-label": t("swipe.label") },
       this.#arrow("left", t("swipe.previous"), message, -1),
-      el("span", { class: "versions__place" }, place),
+      el("span", { class: "swipes__position" }, place),
       this.#arrow("chevron", this.#nextLabel(message), message, 1),
     )
   }
@@ -126,7 +126,7 @@ export default class Versions {
   #arrow(name, label, message, delta) {
     return iconButton(name, label, {
       look: "small",
-      "data-id": `version-${delta}`,
+      "data-id": `swipe-${delta}`,
       disabled: this.#target(message, delta) === null,
       click: () => this.step(message, delta),
     })

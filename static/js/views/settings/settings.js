@@ -36,9 +36,9 @@ export default class SettingsView {
     const { shell } = this.#parts
     const head = el(
       "header",
-      { class: "stage__head" },
-      railButton(() => shell.openDrawer("rail")),
-      el("div", { class: "stage__titles" }, el("h1", { class: "stage__title" }, t("settings.title"))),
+      { class: "main__head" },
+      railButton(() => shell.openDrawer("sidebar")),
+      el("div", { class: "main__titles" }, el("h1", { class: "main__title" }, t("settings.title"))),
     )
     const inner = el("div", { class: "settings__inner" }, this.#nav())
     stage.append(head, el("div", { class: "settings" }, inner))

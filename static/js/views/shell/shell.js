@@ -41,10 +41,10 @@ export default class Shell {
   // Lifecycle
 
   mount() {
-    this.#rail = el("nav", { class: "shell__rail rail", id: "rail", "aria-label": t("sidebar.label") })
-    this.#stage = el("main", { class: "shell__stage", id: "stage" })
+    this.#rail = el("nav", { class: "shell__sidebar sidebar", id: "sidebar", "aria-label": t("sidebar.label") })
+    this.#stage = el("main", { class: "shell__main", id: "main" })
     this.#panel = el("aside", { class: "shell__panel panel", id: "panel", "aria-label": t("panel.label") })
-    const veil = el("div", { class: "shell__veil", on: { click: () => this.closeDrawer() } })
+    const veil = el("div", { class: "shell__backdrop", on: { click: () => this.closeDrawer() } })
     this.#node = el("div", { class: "shell" }, this.#rail, this.#stage, this.#panel, veil)
     this.#setPanel(this.#parts.local.getItem(PANEL) ?? "open")
     replace(this.#root, this.#node)
@@ -98,7 +98,7 @@ export default class Shell {
     if (this.#node.dataset.drawer === name) return
     this.#opener = document.activeElement
     this.#node.dataset.drawer = name
-    const drawer = name === "rail" ? this.#rail : this.#panel
+    const drawer = name === "sidebar" ? this.#rail : this.#panel
     for (const part of [this.#rail, this.#stage, this.#panel]) part.inert = part !== drawer
     drawer.querySelector("button, a, [tabindex='0']")?.focus()
   }
@@ -212,7 +212,7 @@ export default class Shell {
   }
 
   #hollow(words) {
-    return hollow({ ...words, openRail: () => this.openDrawer("rail") })
+    return hollow({ ...words, openRail: () => this.openDrawer("sidebar") })
   }
 
   // `view` is a view with mount and unmount, or a plain node.
@@ -223,7 +223,7 @@ export default class Shell {
     this.#view = view
     if (view.mount) view.mount(this.#stage)
     else this.#stage.append(view)
-    this.#node.dataset.room = this.#parts.store.room ? "open" : "none"
+    this.#node.dataset.conversation = this.#parts.store.room ? "open" : "none"
   }
 
   // Where the rail is a drawer, its button says that something waits in there.

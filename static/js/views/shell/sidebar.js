@@ -28,8 +28,8 @@ import {
 export default class Rail {
   #root
   #parts
-  #title = el("div", { class: "rail__label" })
-  #invitations = el("div", { class: "rail__invitations" })
+  #title = el("div", { class: "sidebar__label" })
+  #invitations = el("div", { class: "sidebar__invitations" })
   #list
   #me
   #folded = new Set()
@@ -43,8 +43,8 @@ export default class Rail {
 
   mount() {
     this.#list = el("div", {})
-    this.#me = el("footer", { class: "rail__foot" })
-    const body = el("div", { class: "rail__body" }, this.#invitations, this.#title, this.#list)
+    this.#me = el("footer", { class: "sidebar__foot" })
+    const body = el("div", { class: "sidebar__body" }, this.#invitations, this.#title, this.#list)
     replace(this.#root, this.#head(), body, this.#me)
     const { store } = this.#parts
     for (const name of ["spaces", "open"]) store.on(name, () => this.#update())
@@ -59,28 +59,28 @@ export default class Rail {
 
   #head() {
     const close = iconButton("close", t("sidebar.close"), {
-      class: "for-rail-drawer",
+      class: "for-sidebar-drawer",
       click: () => this.#parts.shell.closeDrawer(),
     })
     const brand = el(
       "a",
-      { class: "rail__brand", href: "/" },
-      el("img", { class: "rail__logo", src: "/favicon.svg", alt: "" }),
+      { class: "sidebar__brand", href: "/" },
+      el("img", { class: "sidebar__logo", src: "/favicon.svg", alt: "" }),
       t("app.name"),
     )
     const search = iconButton("search", t("search.open"), { click: () => openSearch(this.#parts) })
-    return el("header", { class: "rail__head" }, brand, search, close)
+    return el("header", { class: "sidebar__head" }, brand, search, close)
   }
 
   // Spaces that ask me to join wait above my own.
   #updateInvitations() {
     const rows = this.#parts.store.invitations.map((invitation) => {
       const click = () => openInvitation(this.#parts, invitation)
-      const props = { class: "place__link", type: "button", "data-invitation": invitation.id, on: { click } }
+      const props = { class: "sidebar-item__link", type: "button", "data-invitation": invitation.id, on: { click } }
       const name = el("bdi", { class: "truncate grow" }, invitation.space.name)
-      return el("div", { class: "place" }, el("button", props, icon("person"), name))
+      return el("div", { class: "sidebar-item" }, el("button", props, icon("person"), name))
     })
-    const title = el("div", { class: "rail__label" }, el("h2", {}, t("sidebar.invitations")))
+    const title = el("div", { class: "sidebar__label" }, el("h2", {}, t("sidebar.invitations")))
     replace(this.#invitations, rows.length > 0 && [title, rows])
   }
 
@@ -96,7 +96,7 @@ export default class Rail {
     reconcile(this.#list, spaces.length ? spaces : [{ id: "none" }], {
       key: (space) => `s-${space.id}`,
       create: (space) =>
-        space.id === "none" ? el("p", { class: "rail__empty" }, this.#emptyText()) : this.#createSpace(space),
+        space.id === "none" ? el("p", { class: "sidebar__empty" }, this.#emptyText()) : this.#createSpace(space),
       update: (node, space) => {
         if (space.id !== "none") this.#updateSpace(node, space)
       },
@@ -158,10 +158,10 @@ export default class Rail {
     const click = () => askForConversation(this.#parts, spaceId)
     return el(
       "div",
-      { class: "place" },
+      { class: "sidebar-item" },
       el(
         "button",
-        { class: "place__link place__add", type: "button", on: { click } },
+        { class: "sidebar-item__link sidebar-item__add", type: "button", on: { click } },
         icon("plus"),
         t("conversation.new"),
       ),
@@ -171,7 +171,7 @@ export default class Rail {
   #createPlace({ id }) {
     const link = el(
       "a",
-      { class: "place__link", href: paths.conversation(id) },
+      { class: "sidebar-item__link", href: paths.conversation(id) },
       icon("branch"),
       el("bdi", { class: "truncate grow" }),
       el("span", { class: "badge", hidden: true }),
@@ -181,14 +181,14 @@ export default class Rail {
       className: "icon-button icon-button--small icon-button--reveal",
       items: () => this.#placeItems(id),
     })
-    return el("div", { class: "place" }, link, menu)
+    return el("div", { class: "sidebar-item" }, link, menu)
   }
 
   #updatePlace(node, place, space) {
     const isOpen = this.#parts.store.room?.conversationId === place.id
     const unread = isOpen ? 0 : unreadIn(place)
-    node.classList.toggle("place--open", isOpen)
-    node.classList.toggle("place--unread", unread > 0)
+    node.classList.toggle("sidebar-item--open", isOpen)
+    node.classList.toggle("sidebar-item--unread", unread > 0)
     const link = node.querySelector("a")
     if (isOpen) link.setAttribute("aria-current", "page")
     else link.removeAttribute("aria-current")
@@ -266,7 +266,7 @@ export default class Rail {
     const button = el(
       "button",
       {
-        class: "rail__me",
+        class: "sidebar__me",
         type: "button",
         "aria-haspopup": "menu",
         "aria-label": t("account.menu", { name: user.display_name }),
@@ -276,7 +276,7 @@ export default class Rail {
       icon("more"),
     )
     button.addEventListener("click", () => openMenu(button, this.#myItems()))
-    const keep = el("a", { class: "rail__keep", href: paths.settings("profile") }, t("guest.sidebar"))
+    const keep = el("a", { class: "sidebar__keep", href: paths.settings("profile") }, t("guest.sidebar"))
     replace(this.#me, user.is_guest && keep, button)
   }
 

@@ -102,10 +102,10 @@ export function showNothing(root, { title, text, link }) {
     root,
     el(
       "main",
-      { class: "entrance" },
+      { class: "sign-in" },
       el(
         "div",
-        { class: "entrance__box" },
+        { class: "sign-in__box" },
         head(title, text),
         el("a", { class: "button button--primary", href: link.href }, link.label),
       ),
@@ -130,9 +130,9 @@ export function showEntrance(root, { language, toasts, store }, page) {
     store.user ? language.choose(tag) : language.chooseSignedOut(tag, () => redraw(root, draw))
   const draw = () => {
     const { title, lead, body } = page()
-    const card = el("div", { class: "entrance__card" }, body)
-    const box = el("div", { class: "entrance__box" }, head(title, lead), card)
-    replace(root, el("main", { class: "entrance" }, box, languageSwitch({ choose, toasts })))
+    const card = el("div", { class: "sign-in__card" }, body)
+    const box = el("div", { class: "sign-in__box" }, head(title, lead), card)
+    replace(root, el("main", { class: "sign-in" }, box, languageSwitch({ choose, toasts })))
     document.title = t("app.name")
   }
   draw()
@@ -153,10 +153,10 @@ function redraw(root, draw) {
 function head(title, lead) {
   return el(
     "header",
-    { class: "entrance__head" },
-    el("img", { class: "entrance__logo", src: "/favicon.svg", alt: "" }),
-    el("h1", { class: "entrance__title" }, title),
-    el("p", { class: "entrance__lead" }, lead),
+    { class: "sign-in__head" },
+    el("img", { class: "sign-in__logo", src: "/favicon.svg", alt: "" }),
+    el("h1", { class: "sign-in__title" }, title),
+    el("p", { class: "sign-in__lead" }, lead),
   )
 }
 
