@@ -57,7 +57,7 @@ export default class Api {
   changeSpace = (id, body) => this.#patch(`/spaces/${id}`, body)
   deleteSpace = (id) => this.#delete(`/spaces/${id}`)
   memberships = (spaceId) => this.#get(`/spaces/${spaceId}/memberships?limit=200`)
-  seatCharacter = (spaceId, characterId) =>
+  addCharacter = (spaceId, characterId) =>
     this.#post(`/spaces/${spaceId}/memberships`, { character_id: characterId })
   changeMembership = (id, body) => this.#patch(`/memberships/${id}`, body)
   removeMembership = (id) => this.#delete(`/memberships/${id}`)

@@ -1,7 +1,7 @@
 // Which language the page speaks: the account's; else the one chosen on this device; else the one
 // the browser asks for.
 import { ApiError } from "./api.js"
-import { LANGUAGES, locale, match, speak, t } from "./base/i18n.js"
+import { LANGUAGES, locale, matchLocale, setLocale, t } from "./base/i18n.js"
 
 const CHOSEN = "troupe.language"
 
@@ -17,31 +17,31 @@ export default class Language {
 
   // Before anybody is known.
   start() {
-    return this.#speak(this.#wish())
+    return this.#load(this.#preferred())
   }
 
   // Somebody came in with an account. Whoever chose a language at the door has chosen it for the
   // account as well.
-  async follow(user) {
-    if (this.#wasChosenHere) await this.teach(user)
-    else await this.#speak(match([user.locale]) ?? this.#wish())
+  async useLanguageOf(user) {
+    if (this.#wasChosenHere) await this.saveTo(user)
+    else await this.#load(matchLocale([user.locale]) ?? this.#preferred())
   }
 
   // A new account gets the language in which it was made.
-  async teach(user) {
+  async saveTo(user) {
     this.#wasChosenHere = false
-    if (match([user.locale]) === locale) return
+    if (matchLocale([user.locale]) === locale) return
     // It is spoken here all the same: another device would ask for its own wish.
     await this.#session.changeLocale(locale).catch(() => {})
   }
 
   // At the door, where nothing is but what `redraw` draws anew.
   async chooseSignedOut(tag, redraw) {
-    await speak(tag).catch(({ message }) => {
+    await setLocale(tag).catch(({ message }) => {
       throw new ApiError({ code: "network", message })
     })
     this.#wasChosenHere = true
-    this.#remember(tag)
+    this.#store(tag)
     mark()
     redraw()
   }
@@ -50,17 +50,17 @@ export default class Language {
   // and the address are kept over a reload anyway.
   async choose(tag) {
     await this.#session.changeLocale(tag)
-    this.#remember(tag)
+    this.#store(tag)
     location.reload()
   }
 
   // Private
 
-  #wish() {
-    return match([this.#local.getItem(CHOSEN), ...navigator.languages]) ?? "en"
+  #preferred() {
+    return matchLocale([this.#local.getItem(CHOSEN), ...navigator.languages]) ?? "en"
   }
 
-  #remember(tag) {
+  #store(tag) {
     try {
       this.#local.setItem(CHOSEN, tag)
     } catch {
@@ -69,8 +69,8 @@ export default class Language {
   }
 
   // Without its table the page goes on in the language it has.
-  async #speak(tag) {
-    await speak(tag).catch(() => {})
+  async #load(tag) {
+    await setLocale(tag).catch(() => {})
     mark()
   }
 }

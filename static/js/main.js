@@ -1,16 +1,16 @@
 // Boot: who is there, what is there, then the view that the address names.
 import AdminActions from "./actions/admin.js"
 import LibraryActions from "./actions/library.js"
-import ModelActions from "./actions/providers.js"
-import CastActions from "./actions/members.js"
+import ProviderActions from "./actions/providers.js"
+import MemberActions from "./actions/members.js"
 import CopilotActions from "./actions/copilot.js"
 import FileActions from "./actions/files.js"
 import InviteActions from "./actions/invites.js"
 import JobActions from "./actions/jobs.js"
-import NoteActions from "./actions/author_notes.js"
-import LoreActions from "./actions/lorebooks.js"
+import AuthorNoteActions from "./actions/author_notes.js"
+import LorebookActions from "./actions/lorebooks.js"
 import PresetActions from "./actions/presets.js"
-import RoomActions from "./actions/conversation.js"
+import ConversationActions from "./actions/conversation.js"
 import SessionActions from "./actions/session.js"
 import SpaceActions from "./actions/spaces.js"
 import Api from "./api.js"
@@ -19,22 +19,22 @@ import { storage } from "./base/storage.js"
 import { t } from "./base/i18n.js"
 import Language from "./language.js"
 import Drafts from "./models/conversation/drafts.js"
-import Invitation from "./models/members/invite_token.js"
-import Layers from "./models/shell/back_stack.js"
+import InviteToken from "./models/members/invite_token.js"
+import BackStack from "./models/shell/back_stack.js"
 import Router, { paths } from "./router.js"
 import Socket from "./socket.js"
 import Store from "./store.js"
 import { showSetUp, showSignIn, showSplash } from "./views/sign_in/sign_in_page.js"
-import { takeDroppedCards } from "./views/characters/card_preview.js"
-import { standAbove } from "./views/components/dialog.js"
-import Drop from "./views/files/file_drop.js"
-import { hintAtKeeping } from "./views/sign_in/guest.js"
-import { takeDroppedChats } from "./views/files/import_dialog.js"
-import { takeDroppedBooks } from "./views/lorebooks/lorebook_import.js"
+import { registerCardImporter } from "./views/characters/card_preview.js"
+import { useBackStack } from "./views/components/dialog.js"
+import FileDrop from "./views/files/file_drop.js"
+import { suggestKeepingAccount } from "./views/sign_in/guest.js"
+import { registerChatImporters } from "./views/files/import_dialog.js"
+import { registerLorebookImporter } from "./views/lorebooks/lorebook_import.js"
 import JoinPage from "./views/sign_in/join.js"
-import { presetTaker } from "./views/presets/preset_editor.js"
+import { presetImporter } from "./views/presets/preset_editor.js"
 import Shell from "./views/shell/shell.js"
-import { askToSignIn } from "./views/sign_in/session_ended.js"
+import { openSessionEndedDialog } from "./views/sign_in/session_ended.js"
 import Title from "./views/shell/title.js"
 import Toasts from "./views/components/toast.js"
 
@@ -47,88 +47,88 @@ const store = new Store({ socket, storage: storage("sessionStorage") })
 const local = storage("localStorage")
 const tools = { api, store, socket }
 const session = new SessionActions(tools)
-const layers = new Layers(history)
+const backStack = new BackStack(history)
 const parts = {
   store,
   local,
   session,
   language: new Language({ local, session }),
   spaces: new SpaceActions(tools),
-  room: new RoomActions(tools),
-  cast: new CastActions(tools),
-  notes: new NoteActions(tools),
+  conversation: new ConversationActions(tools),
+  members: new MemberActions(tools),
+  authorNotes: new AuthorNoteActions(tools),
   library: new LibraryActions(tools),
   copilot: new CopilotActions(tools),
   files: new FileActions(tools),
   jobs: new JobActions(tools),
   invites: new InviteActions(tools),
-  lore: new LoreActions(tools),
-  invitation: new Invitation(storage("sessionStorage")),
-  models: new ModelActions(tools),
+  lorebooks: new LorebookActions(tools),
+  inviteToken: new InviteToken(storage("sessionStorage")),
+  providers: new ProviderActions(tools),
   presets: new PresetActions(tools),
   admin: new AdminActions(tools),
   toasts: new Toasts(document.getElementById("toasts"), document.getElementById("alarm")),
   title: new Title(store),
   announcer: document.getElementById("announcer"),
 }
-parts.drop = new Drop(parts)
-parts.drop.takes(presetTaker(parts))
-takeDroppedCards(parts)
-takeDroppedChats(parts)
-takeDroppedBooks(parts)
+parts.fileDrop = new FileDrop(parts)
+parts.fileDrop.registerImporter(presetImporter(parts))
+registerCardImporter(parts)
+registerChatImporters(parts)
+registerLorebookImporter(parts)
 
-standAbove(layers)
-layers.start()
+useBackStack(backStack)
+backStack.start()
 start()
 
 async function start() {
   showSplash(root)
   await parts.language.start()
-  const joined = location.pathname === "/join" ? await join() : null
-  if (!joined) await findOut()
+  const joined = location.pathname === "/join" ? await joinByInvite() : null
+  if (!joined) await authenticate()
   parts.drafts = new Drafts(local, store.user.id)
   parts.reconnect = () => socket.retryNow()
   watchSession()
-  watchLine()
+  watchConnection()
   socket.start()
-  await withPatience(() => parts.spaces.load())
-  if (joined) arrive(joined)
+  await retryUntilReachable(() => parts.spaces.load())
+  if (joined) openFirstConversation(joined)
   const loadInvitations = () => parts.invites.load().catch(() => {})
-  store.on("invited", loadInvitations)
+  store.on("invitation_received", loadInvitations)
   loadInvitations()
-  parts.models.load().catch(() => {})
+  parts.providers.load().catch(() => {})
   const shell = new Shell(root, parts)
-  parts.router = new Router((route) => shell.show(route), layers)
+  parts.router = new Router((route) => shell.show(route), backStack)
   shell.mount()
-  parts.drop.mount()
+  parts.fileDrop.mount()
   parts.title.mount()
   parts.router.start()
 }
 
 // Somebody came by an invite link. Ends when they are in, with their seat; null: there is no server yet
 // to be invited to.
-async function join() {
-  takeInvitation()
-  const found = await withPatience(() => parts.session.discover())
+async function joinByInvite() {
+  readInviteToken()
+  const found = await retryUntilReachable(() => parts.session.discover())
   if (found === "setup") {
     history.replaceState({}, "", paths.home())
     return null
   }
-  if (found === "signed_in") await parts.language.follow(store.user)
-  const { token } = parts.invitation
-  const look = () => withPatience(() => parts.invites.look(token))
-  const { user, membership, persona, isNewUser } = await new JoinPage(root, parts, { token, look }).open()
-  parts.invitation.forget()
+  if (found === "signed_in") await parts.language.useLanguageOf(store.user)
+  const { token } = parts.inviteToken
+  const preview = () => retryUntilReachable(() => parts.invites.preview(token))
+  const { user, membership, persona, isNewUser } = await new JoinPage(root, parts, { token, preview }).open()
+  parts.inviteToken.clear()
   store.setUser(user)
-  if (isNewUser) await parts.language.teach(user)
+  if (isNewUser) await parts.language.saveTo(user)
   if (persona) await parts.invites.setPersona(membership, persona).catch((error) => parts.toasts.error(error))
   return membership
 }
 
 // The token leaves the address, and with it the history, before anything else happens. Another link
 // in the same tab begins anew.
-function takeInvitation() {
-  parts.invitation.take(location)
+function readInviteToken() {
+  parts.inviteToken.readFrom(location)
   history.replaceState({}, "", location.pathname)
   window.addEventListener("hashchange", () => {
     if (location.pathname === "/join") location.reload()
@@ -136,22 +136,22 @@ function takeInvitation() {
 }
 
 // From now on the page is at the conversation in which the space begins.
-function arrive({ space_id: spaceId }) {
+function openFirstConversation({ space_id: spaceId }) {
   history.replaceState({}, "", paths.conversation(parts.spaces.firstOf(spaceId)))
-  if (store.user.is_guest) hintAtKeeping(parts)
+  if (store.user.is_guest) suggestKeepingAccount(parts)
 }
 
 // Ends when somebody is signed in.
-async function findOut() {
-  const found = await withPatience(() => parts.session.discover())
+async function authenticate() {
+  const found = await retryUntilReachable(() => parts.session.discover())
   if (found === "setup") await showSetUp(root, parts)
   if (found === "signed_out") store.setUser(await showSignIn(root, parts))
-  if (found === "setup") await parts.language.teach(store.user)
-  else await parts.language.follow(store.user)
+  if (found === "setup") await parts.language.saveTo(store.user)
+  else await parts.language.useLanguageOf(store.user)
 }
 
 // The page may be open before the server is: it tries until there is an answer.
-async function withPatience(act) {
+async function retryUntilReachable(act) {
   for (let attempt = 0; ; attempt += 1) {
     try {
       return await act()
@@ -170,29 +170,29 @@ function watchSession() {
     if (isAsking) return
     isAsking = true
     socket.stop()
-    const user = await askToSignIn(parts)
+    const user = await openSessionEndedDialog(parts)
     if (user.id !== store.user.id) return location.reload()
     store.setUser(user)
     isAsking = false
     socket.start()
   }
   api.onSignedOut = ask
-  socket.on("lost", () =>
+  socket.on("connect_failed", () =>
     api.session().catch((error) => {
       if (error.status === 401) ask()
     }),
   )
 }
 
-function watchLine() {
+function watchConnection() {
   socket.on("ready", refresh)
   window.addEventListener("offline", () => socket.interrupt())
   window.addEventListener("online", () => socket.retryNow())
-  watchLooking()
+  watchVisibility()
 }
 
 // Whoever looks elsewhere for a while is away; who comes back sees what happened in between.
-function watchLooking() {
+function watchVisibility() {
   let timer = null
   let isAway = false
   const leave = () => {
@@ -219,8 +219,8 @@ async function refresh() {
     store.setUser(user)
     await parts.spaces.load()
     await parts.invites.load()
-    const spaceId = store.openConversation?.space_id
-    if (spaceId) await parts.spaces.loadCast(spaceId)
+    const spaceId = store.openConversationDocument?.space_id
+    if (spaceId) await parts.spaces.loadRoster(spaceId)
   } catch {
     // The line tells when it is worth another try; an ended session asks for a sign-in by itself.
   }

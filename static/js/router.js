@@ -31,12 +31,12 @@ export const paths = {
 
 export default class Router {
   #onRoute
-  #layers
+  #backStack
   #shown = null
 
-  constructor(onRoute, layers) {
+  constructor(onRoute, backStack) {
     this.#onRoute = onRoute
-    this.#layers = layers
+    this.#backStack = backStack
   }
 
   // Lifecycle
@@ -54,8 +54,8 @@ export default class Router {
   }
 
   go(path, { replace = false } = {}) {
-    this.#layers.whenStill((isPut) => {
-      if (path !== here()) history[replace || isPut ? "replaceState" : "pushState"]({}, "", path)
+    this.#backStack.whenSettled((isLayerEntry) => {
+      if (path !== here()) history[replace || isLayerEntry ? "replaceState" : "pushState"]({}, "", path)
       this.#show()
     })
   }

@@ -1,11 +1,11 @@
-// The WebSocket: connects, notices a dead line, comes back with back-off and jitter, and subscribes
+// The WebSocket: connects, notices a dead webSocket, comes back with back-off and jitter, and subscribes
 // again to what was subscribed. Nothing else in the client talks WebSocket.
 //
 // Emits: "event" (any event of the server), "snapshot" ({ conversationId, answer }),
 // "state" ("connecting", "open", "waiting"), "refused" (a subscription that is not allowed any more;
 // one that cannot be had now is asked for again),
-// "ready" (the line is open again, and the spaces are heard: what has no `rev` may be read anew),
-// "lost" (a line could not be opened: the caller may ask whether the session still lives),
+// "ready" (the webSocket is open again, and the spaces are heard: what has no `rev` may be read anew),
+// "connect_failed" (a webSocket could not be opened: the caller may ask whether the session still lives),
 // "time" (what the server's clock said: { time, sentAt, receivedAt }).
 import Emitter from "./base/emitter.js"
 import { backoff } from "./base/timing.js"
@@ -16,15 +16,15 @@ const ANSWER_WITHIN_MS = 10_000
 export default class Socket extends Emitter {
   #url
   #WebSocket
-  #line = null
+  #webSocket = null
   #nextId = 1
-  #waiting = new Map()
+  #pending = new Map()
   #conversations = new Map()
   #spaces = new Set()
   #attempt = 0
   #retryTimer = null
   #pingTimer = null
-  #isWanted = false
+  #isStarted = false
   #away = false
   #wasOpen = false
   state = "closed"
@@ -38,13 +38,13 @@ export default class Socket extends Emitter {
   // Lifecycle
 
   start() {
-    this.#isWanted = true
-    if (!this.#line) this.#open()
+    this.#isStarted = true
+    if (!this.#webSocket) this.#open()
   }
 
   // What was subscribed is remembered: `start` goes on with it.
   stop() {
-    this.#isWanted = false
+    this.#isStarted = false
     clearTimeout(this.#retryTimer)
     this.#drop()
     this.#setState("closed")
@@ -54,26 +54,26 @@ export default class Socket extends Emitter {
 
   // `lastRev()` tells from where to resume; null asks for the newest messages.
   subscribe(conversationId, lastRev) {
-    this.#conversations.set(conversationId, { lastRev, isAsking: false, nRefused: 0 })
-    this.#askFor(conversationId)
+    this.#conversations.set(conversationId, { lastRev, isRequesting: false, nRefused: 0 })
+    this.#requestSnapshot(conversationId)
   }
 
   unsubscribe(conversationId) {
     this.#conversations.delete(conversationId)
-    this.#ask("unsubscribe", { conversation_id: conversationId }).catch(() => {})
+    this.#request("unsubscribe", { conversation_id: conversationId }).catch(() => {})
   }
 
   // Something was missed: subscribe again with the last rev. Asking twice at once is asking once.
   resubscribe(conversationId) {
-    this.#askFor(conversationId)
+    this.#requestSnapshot(conversationId)
   }
 
-  // Resolves when the spaces are heard: what is read from then on misses nothing. While the line is
+  // Resolves when the spaces are heard: what is read from then on misses nothing. While the webSocket is
   // down it resolves at once, and "ready" follows later.
   async subscribeSpaces(ids) {
-    const unheard = ids.filter((id) => !this.#spaces.has(id))
-    for (const id of unheard) this.#spaces.add(id)
-    await this.#hearSpaces(unheard)
+    const added = ids.filter((id) => !this.#spaces.has(id))
+    for (const id of added) this.#spaces.add(id)
+    await this.#subscribeSpaces(added)
   }
 
   // The server has ended it already, or will: it is not asked for again.
@@ -82,21 +82,21 @@ export default class Socket extends Emitter {
   }
 
   typing(conversationId, active) {
-    this.#ask("typing", { conversation_id: conversationId, active }).catch(() => {})
+    this.#request("typing", { conversation_id: conversationId, active }).catch(() => {})
   }
 
   away(away) {
     this.#away = away
-    this.#ask("away", { away }).catch(() => {})
+    this.#request("away", { away }).catch(() => {})
   }
 
-  // The line is known to be dead (the browser went offline), or a try now is worth it.
+  // The webSocket is known to be dead (the browser went offline), or a try now is worth it.
   interrupt() {
-    if (this.#line) this.#onClose(this.#line)
+    if (this.#webSocket) this.#onClose(this.#webSocket)
   }
 
   retryNow() {
-    if (!this.#isWanted || this.#line) return
+    if (!this.#isStarted || this.#webSocket) return
     clearTimeout(this.#retryTimer)
     this.#open()
   }
@@ -105,11 +105,11 @@ export default class Socket extends Emitter {
 
   #open() {
     this.#setState("connecting")
-    const line = new this.#WebSocket(this.#url)
-    this.#line = line
-    line.onopen = () => this.#onOpen()
-    line.onmessage = ({ data }) => this.#onFrame(JSON.parse(data))
-    line.onclose = () => this.#onClose(line)
+    const webSocket = new this.#WebSocket(this.#url)
+    this.#webSocket = webSocket
+    webSocket.onopen = () => this.#onOpen()
+    webSocket.onmessage = ({ data }) => this.#onFrame(JSON.parse(data))
+    webSocket.onclose = () => this.#onClose(webSocket)
   }
 
   #onOpen() {
@@ -117,91 +117,91 @@ export default class Socket extends Emitter {
     this.#setState("open")
     this.#pingTimer = setInterval(() => this.#ping(), PING_EVERY_MS)
     if (this.#away) this.away(true)
-    this.#hearSpacesAgain()
+    this.#resubscribeSpaces()
     for (const [id, subscription] of this.#conversations) {
-      subscription.isAsking = false
-      this.#askFor(id)
+      subscription.isRequesting = false
+      this.#requestSnapshot(id)
     }
     this.#ping()
   }
 
   #onFrame(frame) {
     if (!("re" in frame)) return this.emit("event", frame)
-    const waiting = this.#waiting.get(frame.re)
-    if (!waiting) return
-    this.#waiting.delete(frame.re)
-    clearTimeout(waiting.timer)
-    if (frame.ok) waiting.resolve(frame)
-    else waiting.reject(frame.error)
+    const pending = this.#pending.get(frame.re)
+    if (!pending) return
+    this.#pending.delete(frame.re)
+    clearTimeout(pending.timer)
+    if (frame.ok) pending.resolve(frame)
+    else pending.reject(frame.error)
   }
 
-  #onClose(line) {
-    if (line !== this.#line) return
+  #onClose(webSocket) {
+    if (webSocket !== this.#webSocket) return
     const wasOpen = this.state === "open"
     this.#drop()
-    if (!this.#isWanted) return
+    if (!this.#isStarted) return
     this.#setState("waiting")
-    if (!wasOpen) this.emit("lost")
+    if (!wasOpen) this.emit("connect_failed")
     this.#retryTimer = setTimeout(() => this.retryNow(), backoff(this.#attempt))
     this.#attempt += 1
   }
 
   #drop() {
     clearInterval(this.#pingTimer)
-    const line = this.#line
-    this.#line = null
-    if (line) {
-      line.onopen = line.onmessage = line.onclose = null
-      line.close()
+    const webSocket = this.#webSocket
+    this.#webSocket = null
+    if (webSocket) {
+      webSocket.onopen = webSocket.onmessage = webSocket.onclose = null
+      webSocket.close()
     }
-    for (const { reject, timer } of this.#waiting.values()) {
+    for (const { reject, timer } of this.#pending.values()) {
       clearTimeout(timer)
       reject({ code: "network" })
     }
-    this.#waiting.clear()
+    this.#pending.clear()
   }
 
-  async #hearSpaces(ids) {
-    await Promise.all(ids.map((id) => this.#ask("subscribe_space", { space_id: id }).catch(() => {})))
+  async #subscribeSpaces(ids) {
+    await Promise.all(ids.map((id) => this.#request("subscribe_space", { space_id: id }).catch(() => {})))
   }
 
-  async #hearSpacesAgain() {
-    const line = this.#line
+  async #resubscribeSpaces() {
+    const webSocket = this.#webSocket
     // Before the first list of spaces there is nothing to read anew.
     const isFirst = !this.#wasOpen
     this.#wasOpen = true
     if (isFirst && this.#spaces.size === 0) return
-    await this.#hearSpaces([...this.#spaces])
-    if (line === this.#line) this.emit("ready")
+    await this.#subscribeSpaces([...this.#spaces])
+    if (webSocket === this.#webSocket) this.emit("ready")
   }
 
-  async #askFor(conversationId) {
+  async #requestSnapshot(conversationId) {
     const subscription = this.#conversations.get(conversationId)
-    if (!subscription || subscription.isAsking || this.state !== "open") return
-    subscription.isAsking = true
+    if (!subscription || subscription.isRequesting || this.state !== "open") return
+    subscription.isRequesting = true
     const rev = subscription.lastRev()
     try {
-      const answer = await this.#ask("subscribe", {
+      const answer = await this.#request("subscribe", {
         conversation_id: conversationId,
         ...(rev === null ? {} : { after_rev: rev }),
       })
-      subscription.isAsking = false
+      subscription.isRequesting = false
       subscription.nRefused = 0
       if (this.#conversations.get(conversationId) === subscription)
         this.emit("snapshot", { conversationId, answer })
     } catch (error) {
-      subscription.isAsking = false
-      // The next line asks again by itself.
+      subscription.isRequesting = false
+      // The next webSocket asks again by itself.
       if (error?.code === "network") return
       if (error?.code === "not_found") this.emit("refused", { conversationId, error })
-      else this.#askLater(conversationId, subscription)
+      else this.#retryLater(conversationId, subscription)
     }
   }
 
   // The server cannot say now what it will be able to say in a moment.
-  #askLater(conversationId, subscription) {
+  #retryLater(conversationId, subscription) {
     const again = () => {
-      if (this.#conversations.get(conversationId) === subscription) this.#askFor(conversationId)
+      if (this.#conversations.get(conversationId) === subscription) this.#requestSnapshot(conversationId)
     }
     setTimeout(again, backoff(subscription.nRefused))
     subscription.nRefused += 1
@@ -210,23 +210,23 @@ export default class Socket extends Emitter {
   async #ping() {
     const sentAt = Date.now()
     try {
-      const { time } = await this.#ask("ping", {})
+      const { time } = await this.#request("ping", {})
       this.emit("time", { time, sentAt, receivedAt: Date.now() })
     } catch (error) {
       if (error?.code === "no_answer") this.interrupt()
     }
   }
 
-  #ask(op, fields) {
+  #request(op, fields) {
     if (this.state !== "open") return Promise.reject({ code: "network" })
     const id = this.#nextId++
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.#waiting.delete(id)
+        this.#pending.delete(id)
         reject({ code: "no_answer" })
       }, ANSWER_WITHIN_MS)
-      this.#waiting.set(id, { resolve, reject, timer })
-      this.#line.send(JSON.stringify({ id, op, ...fields }))
+      this.#pending.set(id, { resolve, reject, timer })
+      this.#webSocket.send(JSON.stringify({ id, op, ...fields }))
     })
   }
 

@@ -1,18 +1,18 @@
 // What this tab knows. It applies what the socket says and tells the views that listen.
 //
 // Emits "session", "connection", "spaces" (the rail), "cast" (a space id), "providers",
-// "invitations" (my own pending ones), "invited" (there is one more),
-// "rights" (a space in which I may do more or less than before), "open" (another room), "removed"
-// ({ reason, name, spaceId }: the open room is not mine to see any more) and, for the open room,
-// "room" with what became different: "restored", "messages", "stream", "queue", "typing",
-// "presence", "outbox", "suggestions".
+// "invitations" (my own pending ones), "invitation_received" (there is one more),
+// "rights" (a space in which I may do more or less than before), "open" (another openConversation), "removed"
+// ({ reason, name, spaceId }: the open openConversation is not mine to see any more) and, for the open openConversation,
+// "ROOM" with what became different: "restored", "messages", "stream", "queue", "typing",
+// "presence", "outbox", "candidates".
 import Emitter from "./base/emitter.js"
-import { standing } from "./models/members/rights.js"
+import { effectiveRole } from "./models/members/rights.js"
 import { unreadIn } from "./models/conversation/unread.js"
 import Outbox from "./models/conversation/outbox.js"
-import Room from "./models/conversation/open_conversation.js"
+import OpenConversation from "./models/conversation/open_conversation.js"
 import Roster from "./models/members/roster.js"
-import Suggestions from "./models/conversation/copilot_candidates.js"
+import CopilotCandidates from "./models/conversation/copilot_candidates.js"
 import ServerClock from "./models/queue/server_clock.js"
 
 export default class Store extends Emitter {
@@ -21,9 +21,9 @@ export default class Store extends Emitter {
   providers = []
   // Of me into spaces; I have not answered them yet.
   invitations = []
-  room = null
+  openConversation = null
   outbox = null
-  suggestions = new Suggestions()
+  candidates = new CopilotCandidates()
   serverClock = new ServerClock()
   #spaces = new Map()
   #conversations = new Map()
@@ -37,11 +37,11 @@ export default class Store extends Emitter {
     super()
     this.#socket = socket
     this.#storage = storage
-    socket.on("event", (event) => this.#takeEvent(event))
-    socket.on("snapshot", (it) => this.#takeSnapshot(it))
-    socket.on("state", (state) => this.#takeConnection(state))
-    socket.on("time", (it) => this.serverClock.learn(it))
-    socket.on("refused", (it) => this.#takeRefusal(it))
+    socket.on("event", (event) => this.#applyEvent(event))
+    socket.on("snapshot", (it) => this.#applySnapshot(it))
+    socket.on("state", (state) => this.#setConnection(state))
+    socket.on("time", (it) => this.serverClock.synchronize(it))
+    socket.on("refused", (it) => this.#applyRefusal(it))
   }
 
   // Who
@@ -101,7 +101,7 @@ export default class Store extends Emitter {
 
   setSpaces(spaces) {
     this.#spaces = new Map(
-      spaces.map((space) => [space.id, { ...space, my_role: this.#standing(space.id, space.my_role) }]),
+      spaces.map((space) => [space.id, { ...space, my_role: this.#effectiveRole(space.id, space.my_role) }]),
     )
     // A space that is not listed any more takes along what was in it.
     for (const id of this.#conversations.keys()) if (!this.#spaces.has(id)) this.#conversations.delete(id)
@@ -109,25 +109,25 @@ export default class Store extends Emitter {
   }
 
   putSpace(space) {
-    // The event carries no `my_role`: that is mine, not the room's.
+    // The event carries no `my_role`: that is mine, not the openConversation's.
     const known = this.#spaces.get(space.id)
-    const mine = space.my_role ? this.#standing(space.id, space.my_role) : (known?.my_role ?? null)
+    const mine = space.my_role ? this.#effectiveRole(space.id, space.my_role) : (known?.my_role ?? null)
     this.#spaces.set(space.id, { ...known, ...space, my_role: mine })
     this.emit("spaces")
     if (known && known.my_role !== mine) this.emit("rights", space.id)
   }
 
   // I am about to leave, or stay after all: what follows was my own doing.
-  leave(spaceId, isLeaving) {
+  setLeaving(spaceId, isLeaving) {
     if (isLeaving) this.#leaving.add(spaceId)
     else this.#leaving.delete(spaceId)
   }
 
   // A space that is not there for me any more: "removed", "space_deleted", or null when nobody said why.
-  loseSpace(id, reason) {
+  removeSpace(id, reason) {
     const space = this.#spaces.get(id)
     if (!space) return
-    const isOpen = this.openConversation?.space_id === id
+    const isOpen = this.openConversationDocument?.space_id === id
     const why = reason === "removed" && this.#leaving.has(id) ? "left" : reason
     this.#leaving.delete(id)
     for (const map of [this.#spaces, this.#conversations, this.#rosters]) map.delete(id)
@@ -159,74 +159,75 @@ export default class Store extends Emitter {
       this.conversations(spaceId).filter((it) => it.id !== id),
     )
     this.emit("spaces")
-    if (this.room?.conversationId === id)
+    if (this.openConversation?.conversationId === id)
       this.emit("removed", { reason: "conversation_deleted", name: title, spaceId })
   }
 
   setRoster(spaceId, memberships) {
     this.#rosters.set(spaceId, new Roster(memberships))
-    const seat = this.roster(spaceId).seatOf(this.user?.id)
-    if (seat) this.#takeMySeat(seat)
-    this.emit("cast", spaceId)
+    const membership = this.roster(spaceId).membershipOf(this.user?.id)
+    if (membership) this.#applyMyMembership(membership)
+    this.emit("roster", spaceId)
   }
 
-  castChanged(spaceId) {
-    this.emit("cast", spaceId)
+  rosterChanged(spaceId) {
+    this.emit("roster", spaceId)
   }
 
   putMembership(membership) {
     const { space_id: spaceId } = membership
     const isMine = membership.kind === "human" && membership.user_id === this.user?.id
     const isLost = isMine && membership.status === "removed" && this.user.role !== "admin"
-    if (isLost) return this.loseSpace(spaceId, "removed")
+    if (isLost) return this.removeSpace(spaceId, "removed")
     this.#rosters.get(spaceId)?.put(membership)
-    if (isMine) this.#takeMySeat(membership)
-    this.emit("cast", spaceId)
+    if (isMine) this.#applyMyMembership(membership)
+    this.emit("roster", spaceId)
   }
 
-  // The open room
+  // The open openConversation
 
-  get openConversation() {
-    return this.room ? this.conversation(this.room.conversationId) : null
+  get openConversationDocument() {
+    return this.openConversation ? this.conversation(this.openConversation.conversationId) : null
   }
   get openSpace() {
-    return this.openConversation ? this.space(this.openConversation.space_id) : null
+    return this.openConversationDocument ? this.space(this.openConversationDocument.space_id) : null
   }
   get openRoster() {
-    return this.roster(this.openConversation?.space_id)
+    return this.roster(this.openConversationDocument?.space_id)
   }
-  get mySeat() {
-    return this.user ? this.openRoster.seatOf(this.user.id) : null
+  get myMembership() {
+    return this.user ? this.openRoster.membershipOf(this.user.id) : null
   }
 
-  openRoom(conversationId) {
-    this.closeRoom()
-    this.room = new Room({ conversationId })
-    this.suggestions = new Suggestions()
+  selectConversation(conversationId) {
+    this.closeConversation()
+    this.openConversation = new OpenConversation({ conversationId })
+    this.candidates = new CopilotCandidates()
     // Whoever signs in after me in this tab has messages of their own.
     this.outbox = new Outbox(this.#storage, `${this.user.id}.${conversationId}`)
     this.emit("open")
-    this.#socket.subscribe(conversationId, () => this.room?.rev ?? null)
+    this.#socket.subscribe(conversationId, () => this.openConversation?.rev ?? null)
   }
 
-  closeRoom() {
-    if (!this.room) return
-    this.#socket.unsubscribe(this.room.conversationId)
-    this.room = null
+  closeConversation() {
+    if (!this.openConversation) return
+    this.#socket.unsubscribe(this.openConversation.conversationId)
+    this.openConversation = null
     this.outbox = null
     this.emit("open")
   }
 
-  roomChanged(what) {
-    this.emit("room", what)
+  // Reports a change of the open conversation; `kind` is one of CONVERSATION_EVENTS.
+  conversationChanged(kind) {
+    this.emit(kind)
   }
 
   // The answer to a post came before its event.
-  takePosted(room, message) {
-    if (this.room !== room) return
+  applyPosted(openConversation, message) {
+    if (this.openConversation !== openConversation) return
     this.#confirm(message)
-    room.timeline.put(message, room.keyForClientId(message.client_id))
-    this.emit("room", "messages")
+    openConversation.timeline.put(message, openConversation.keyForClientId(message.client_id))
+    this.emit("messages")
   }
 
   markRead(conversationId, seq) {
@@ -242,49 +243,49 @@ export default class Store extends Emitter {
 
   // Private
 
-  #standing(spaceId, role, seat = this.roster(spaceId).seatOf(this.user?.id)) {
-    const isObserver = seat?.participation === "observer"
-    return standing({ role, isAdmin: this.user?.role === "admin", isObserver })
+  #effectiveRole(spaceId, role, membership = this.roster(spaceId).membershipOf(this.user?.id)) {
+    const isObserver = membership?.participation === "observer"
+    return effectiveRole({ role, isAdmin: this.user?.role === "admin", isObserver })
   }
 
-  // My seat says what I may do, and how I am called.
-  #takeMySeat(seat) {
-    const space = this.#spaces.get(seat.space_id)
-    const isTaken = seat.status === "active"
-    const mine = this.#standing(seat.space_id, isTaken ? seat.role : null, seat)
+  // My membership says what I may do, and how I am called.
+  #applyMyMembership(membership) {
+    const space = this.#spaces.get(membership.space_id)
+    const isTaken = membership.status === "active"
+    const mine = this.#effectiveRole(membership.space_id, isTaken ? membership.role : null, membership)
     if (space && space.my_role !== mine) {
       this.#spaces.set(space.id, { ...space, my_role: mine })
       this.emit("spaces")
       this.emit("rights", space.id)
     }
-    if (isTaken && seat.display_name !== this.user.display_name)
-      this.setUser({ ...this.user, display_name: seat.display_name })
+    if (isTaken && membership.display_name !== this.user.display_name)
+      this.setUser({ ...this.user, display_name: membership.display_name })
   }
 
   // How a background job of mine stands.
-  takeJob(job) {
+  updateJob(job) {
     this.emit("job", job)
   }
 
-  #takeConnection(state) {
+  #setConnection(state) {
     this.connection = state
     // Nobody writes on for who does not listen.
-    if (state !== "open" && this.suggestions.isWaiting) {
-      this.suggestions.lose({ code: "network" })
-      this.emit("room", "suggestions")
+    if (state !== "open" && this.candidates.isPending) {
+      this.candidates.failPending({ code: "network" })
+      this.emit("candidates")
     }
     this.emit("connection")
   }
 
-  #takeSnapshot({ conversationId, answer }) {
-    if (this.room?.conversationId !== conversationId) return
+  #applySnapshot({ conversationId, answer }) {
+    if (this.openConversation?.conversationId !== conversationId) return
     for (const message of answer.snapshot.messages) this.#confirm(message)
-    const fresh = this.room.restore(answer)
-    this.emit("fresh", fresh)
-    this.emit("room", "restored")
+    const fresh = this.openConversation.restore(answer)
+    this.emit("new_messages", fresh)
+    this.emit("restored")
   }
 
-  #takeEvent(event) {
+  #applyEvent(event) {
     switch (event.type) {
       case "space_updated":
         return this.putSpace(spaceOf(event))
@@ -295,73 +296,73 @@ export default class Store extends Emitter {
       case "conversation_deleted":
         return this.removeConversation(event.conversation_id)
       case "space_deleted":
-        return this.loseSpace(event.space_id, "space_deleted")
+        return this.removeSpace(event.space_id, "space_deleted")
       case "activity":
-        return this.#takeActivity(event)
+        return this.#applyActivity(event)
       case "read_updated":
-        return this.#takeRead(event)
+        return this.#applyRead(event)
       case "job_updated":
-        return this.takeJob(event.job)
+        return this.updateJob(event.job)
       case "invitation_created":
-        return this.emit("invited")
+        return this.emit("invitation_received")
       case "copilot_updated":
-        return this.#takeCopilot(event)
+        return this.#applyCopilot(event)
       case "copilot_candidate":
       case "copilot_candidate_error":
-        return this.suggestions.take(event) ? this.emit("room", "suggestions") : undefined
+        return this.candidates.apply(event) ? this.emit("candidates") : undefined
       case "unsubscribed":
-        return this.#takeUnsubscribed(event)
+        return this.#applyUnsubscribed(event)
       default:
-        return this.#takeRoomEvent(event)
+        return this.#applyConversationEvent(event)
     }
   }
 
-  #takeRoomEvent(event) {
-    if (!this.room || this.room.conversationId !== event.conversation_id) return
+  #applyConversationEvent(event) {
+    if (!this.openConversation || this.openConversation.conversationId !== event.conversation_id) return
     if (event.type === "message_created") this.#confirm(event.message)
-    const what = this.room.apply(event)
+    const what = this.openConversation.apply(event)
     if (what === "gap") return this.#socket.resubscribe(event.conversation_id)
-    if (event.type === "message_created") this.emit("fresh", [event.message])
-    if (what) this.emit("room", what)
+    if (event.type === "message_created") this.emit("new_messages", [event.message])
+    if (what) this.emit(what)
   }
 
   // A message of mine is in the database: its pending entry has done its work.
   #confirm(message) {
     if (!message.client_id || !this.outbox?.has(message.client_id)) return
-    this.room.expect(message.client_id)
+    this.openConversation.expect(message.client_id)
     this.outbox.remove(message.client_id)
   }
 
-  #takeActivity({ conversation_id: id, seq }) {
+  #applyActivity({ conversation_id: id, seq }) {
     const conversation = this.conversation(id)
     if (!conversation || (conversation.last_seq ?? 0) >= seq) return
     this.putConversation({ ...conversation, last_seq: seq })
   }
 
   // I have read on, perhaps in another window.
-  #takeRead({ conversation_id: id, last_read_seq: seq }) {
+  #applyRead({ conversation_id: id, last_read_seq: seq }) {
     const conversation = this.conversation(id)
     if (!conversation || (conversation.last_read_seq ?? 0) >= seq) return
     this.putConversation({ ...conversation, last_read_seq: seq })
   }
 
   // What my copilot does is told to me in every window.
-  #takeCopilot({ membership_id: id, copilot_mode, copilot_remaining_steps }) {
+  #applyCopilot({ membership_id: id, copilot_mode, copilot_remaining_steps }) {
     for (const roster of this.#rosters.values()) {
-      const seat = roster.byId(id)
-      if (seat) this.putMembership({ ...seat, copilot_mode, copilot_remaining_steps })
+      const membership = roster.byId(id)
+      if (membership) this.putMembership({ ...membership, copilot_mode, copilot_remaining_steps })
     }
   }
 
-  #takeUnsubscribed({ conversation_id: conversationId, space_id: spaceId }) {
-    if (spaceId && !conversationId) this.loseSpace(spaceId, "removed")
-    else this.#takeRefusal({ conversationId, error: { code: "not_found" } })
+  #applyUnsubscribed({ conversation_id: conversationId, space_id: spaceId }) {
+    if (spaceId && !conversationId) this.removeSpace(spaceId, "removed")
+    else this.#applyRefusal({ conversationId, error: { code: "not_found" } })
   }
 
-  // Whether the conversation is gone or my seat in its space, nobody said yet.
-  #takeRefusal({ conversationId, error }) {
-    if (error.code !== "not_found" || this.room?.conversationId !== conversationId) return
-    const { openSpace: space, openConversation: conversation } = this
+  // Whether the conversation is gone or my membership in its space, nobody said yet.
+  #applyRefusal({ conversationId, error }) {
+    if (error.code !== "not_found" || this.openConversation?.conversationId !== conversationId) return
+    const { openSpace: space, openConversationDocument: conversation } = this
     this.emit("removed", { reason: null, name: space?.name, spaceId: conversation?.space_id ?? null })
   }
 }

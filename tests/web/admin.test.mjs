@@ -7,7 +7,7 @@ import { randomPassword } from "../../static/js/base/ids.js"
 import { amount } from "../../static/js/base/numbers.js"
 import { duration } from "../../static/js/base/time.js"
 import { debounce } from "../../static/js/base/timing.js"
-import RunLedger, { ERRORS } from "../../static/js/models/runs/run_history.js"
+import RunHistory, { ERRORS } from "../../static/js/models/runs/run_history.js"
 import { ALL, byDay, bySpace } from "../../static/js/models/runs/token_use.js"
 import { parse } from "../../static/js/router.js"
 import en from "../../static/js/strings/en.js"
@@ -75,12 +75,12 @@ const page = (ids, hasMore = false, more = {}) => ({
 const ids = (ledger) => ledger.runs.map(({ id }) => id).join("")
 
 test("a new look replaces what it reaches and leaves what lies behind", () => {
-  const ledger = new RunLedger()
-  ledger.renew(page(["f", "e"], true))
+  const ledger = new RunHistory()
+  ledger.refresh(page(["f", "e"], true))
   ledger.append(page(["d", "c"], true))
   ledger.append(page(["c", "b"], false))
 
-  ledger.renew(page(["g", "f", "d"], true, { status: "succeeded" }))
+  ledger.refresh(page(["g", "f", "d"], true, { status: "succeeded" }))
 
   assert.equal(ids(ledger), "gfdcb")
   assert.equal(ledger.runs[1].status, "succeeded")
@@ -89,23 +89,23 @@ test("a new look replaces what it reaches and leaves what lies behind", () => {
 })
 
 test("a look that reaches the end leaves nothing over", () => {
-  const ledger = new RunLedger()
-  ledger.renew(page(["c", "b"], true))
+  const ledger = new RunHistory()
+  ledger.refresh(page(["c", "b"], true))
   ledger.append(page(["a"], true))
 
-  ledger.renew(page(["c"], false))
+  ledger.refresh(page(["c"], false))
 
   assert.equal(ids(ledger), "c")
   assert.equal(ledger.hasMore, false)
 })
 
 test("what is shown is asked for again, within what the server gives", () => {
-  const ledger = new RunLedger()
-  assert.equal(ledger.span, 50)
+  const ledger = new RunHistory()
+  assert.equal(ledger.refreshLimit, 50)
   ledger.append(page(Array.from({ length: 120 }, (_, n) => `a${n}`)))
-  assert.equal(ledger.span, 120)
+  assert.equal(ledger.refreshLimit, 120)
   ledger.append(page(Array.from({ length: 120 }, (_, n) => `b${n}`)))
-  assert.equal(ledger.span, 200)
+  assert.equal(ledger.refreshLimit, 200)
   ledger.clear()
   assert.deepEqual([ledger.runs, ledger.hasMore, ledger.oldest], [[], false, null])
 })
@@ -127,7 +127,7 @@ test("only what is wanted is asked for", async () => {
   }
   const admin = new AdminActions({ api: new Api({ fetch }), store: {} })
 
-  await admin.people({ text: "an & n", status: "" })
+  await admin.users({ text: "an & n", status: "" })
   const all = { status: "", kind: "", error: "", space: null, conversation: null }
   await admin.runs({ ...all, status: "failed", space: { id: 4 } }, { before: "x" })
   await admin.runs(all)
@@ -149,9 +149,9 @@ test("who changes their own account is known by the new name at once", async () 
   const api = { changeUser: async (id, fields) => ({ id, display_name: "Ann", role: "admin", ...fields }) }
   const admin = new AdminActions({ api, store })
 
-  await admin.change({ id: 2 }, { role: "user" })
+  await admin.changeUser({ id: 2 }, { role: "user" })
   assert.equal(store.user.role, "admin")
-  await admin.change({ id: 1 }, { role: "user" })
+  await admin.changeUser({ id: 1 }, { role: "user" })
   assert.equal(store.user.role, "user")
 })
 

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import test from "node:test"
-import { looksLikeChat, preview, seatsByThemselves } from "../../static/js/models/files/chat_file.js"
+import { looksLikeChat, preview, matchMembers } from "../../static/js/models/files/chat_file.js"
 import MessageWindow from "../../static/js/models/conversation/message_window.js"
 import { parse, paths } from "../../static/js/router.js"
 
 // A file as far as a preview needs one.
 const file = (name, bytes) => ({ name, stream: () => new Blob([bytes]).stream() })
 const fixture = (name) => file(name, readFileSync(new URL(`../fixtures/chats/${name}`, import.meta.url)))
-const seat = (id, kind, name, more = {}) => ({
+const membership = (id, kind, name, more = {}) => ({
   id,
   kind,
   display_name: name,
@@ -37,21 +37,21 @@ test("a preview survives what the server survives", async () => {
   assert.equal((await preview(file("x.jsonl", "noise\n".repeat(1000)))).n, 0)
 })
 
-test("names find their seats as the server finds them", () => {
+test("names find their memberships as the server finds them", () => {
   const roster = [
-    seat(1, "human", "Ann"),
-    seat(2, "character", "Ada", { status: "removed" }),
-    seat(3, "character", "Ada", { aliases: ["The Countess"] }),
+    membership(1, "human", "Ann"),
+    membership(2, "character", "Ada", { status: "removed" }),
+    membership(3, "character", "Ada", { aliases: ["The Countess"] }),
   ]
   const name = (text, isUser = false) => ({ name: text, isUser })
 
-  const seats = seatsByThemselves(
+  const memberships = matchMembers(
     [name("ada"), name("the countess"), name("Kai", true), name("Lu", true), name("Zoe")],
     roster,
     1,
   )
 
-  assert.deepEqual(seats, [3, 3, 1, "new", "new"])
+  assert.deepEqual(memberships, [3, 3, 1, "new", "new"])
 })
 
 test("a chat is known by its name or by its first line", () => {

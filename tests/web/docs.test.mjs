@@ -59,9 +59,9 @@ function object(properties, required = []) {
 const reference = new Reference(DOCUMENT)
 const [alive, change] = reference.operations()
 
-test("rooms come in the order of the document, and only those that have an operation", () => {
+test("sections come in the order of the document, and only those that have an operation", () => {
   assert.deepEqual(
-    reference.rooms().map(({ name, operations }) => [name, operations.map(({ id }) => id)]),
+    reference.sections().map(({ name, operations }) => [name, operations.map(({ id }) => id)]),
     [
       ["spaces", ["spaces_change"]],
       ["server", ["server_alive"]],
@@ -69,8 +69,8 @@ test("rooms come in the order of the document, and only those that have an opera
   )
 })
 
-test("a search looks for every word, in path, method, name, sentence and room", () => {
-  const found = (words) => reference.rooms(words).flatMap(({ operations }) => operations.map(({ id }) => id))
+test("a search looks for every word, in path, method, name, sentence and section", () => {
+  const found = (words) => reference.sections(words).flatMap(({ operations }) => operations.map(({ id }) => id))
 
   assert.deepEqual(found("PATCH rules"), ["spaces_change"])
   assert.deepEqual(found("healthz"), ["server_alive"])

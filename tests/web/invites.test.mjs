@@ -2,38 +2,38 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import InviteActions from "../../static/js/actions/invites.js"
-import { readAgent } from "../../static/js/models/settings/user_agent.js"
-import Invitation from "../../static/js/models/members/invite_token.js"
-import { again, stateOf } from "../../static/js/models/members/invites.js"
+import { readUserAgent } from "../../static/js/models/settings/user_agent.js"
+import InviteToken from "../../static/js/models/members/invite_token.js"
+import { renewalOf, stateOf } from "../../static/js/models/members/invites.js"
 import { MemoryStorage } from "./support.mjs"
 
 const HOUR = 3_600_000
 
 test("a token is taken from behind the hash and outlives a reload, until it is forgotten", () => {
   const storage = new MemoryStorage()
-  new Invitation(storage).take({ hash: "#q1X_Ii-J" })
+  new InviteToken(storage).readFrom({ hash: "#q1X_Ii-J" })
 
-  const later = new Invitation(storage)
-  later.take({ hash: "" })
+  const later = new InviteToken(storage)
+  later.readFrom({ hash: "" })
   const kept = later.token
-  later.forget()
+  later.clear()
 
   assert.deepEqual([kept, later.token], ["q1X_Ii-J", null])
 })
 
 test("what can be no token is not taken", () => {
-  const invitation = new Invitation(new MemoryStorage())
+  const invitation = new InviteToken(new MemoryStorage())
 
-  for (const hash of ["", "#", "#a b", "#../x", `#${"x".repeat(201)}`]) invitation.take({ hash })
+  for (const hash of ["", "#", "#a b", "#../x", `#${"x".repeat(201)}`]) invitation.readFrom({ hash })
 
   assert.equal(invitation.token, null)
 })
 
 test("another link replaces the one before", () => {
-  const invitation = new Invitation(new MemoryStorage())
+  const invitation = new InviteToken(new MemoryStorage())
 
-  invitation.take({ hash: "#first" })
-  invitation.take({ hash: "#second" })
+  invitation.readFrom({ hash: "#first" })
+  invitation.readFrom({ hash: "#second" })
 
   assert.equal(invitation.token, "second")
 })
@@ -41,10 +41,10 @@ test("another link replaces the one before", () => {
 test("a link lives until its time or its uses are over", () => {
   const link = { max_uses: 2, uses: 1, expires_at: new Date(HOUR).toISOString() }
 
-  assert.equal(stateOf(link, 0), "living")
+  assert.equal(stateOf(link, 0), "active")
   assert.equal(stateOf({ ...link, uses: 2 }, 0), "used_up")
   assert.equal(stateOf(link, HOUR), "expired")
-  assert.equal(stateOf({ ...link, max_uses: null, uses: 99, expires_at: null }, 0), "living")
+  assert.equal(stateOf({ ...link, max_uses: null, uses: 99, expires_at: null }, 0), "active")
 })
 
 test("another link of the same kind lives as long as the first one did", () => {
@@ -56,7 +56,7 @@ test("another link of the same kind lives as long as the first one did", () => {
     expires_at: new Date(25 * HOUR).toISOString(),
   }
 
-  assert.deepEqual(again(link), { role: "guest", maxUses: 5, hours: 24 })
+  assert.deepEqual(renewalOf(link), { role: "guest", maxUses: 5, hours: 24 })
 })
 
 test("an old link dies only when there is a new one", async () => {
@@ -70,16 +70,16 @@ test("an old link dies only when there is a new one", async () => {
     revokeInvite: async (id) => calls.push(`revoke ${id}`),
   }
   const invites = new InviteActions({ api })
-  const wish = { role: "guest", maxUses: null, hours: 24 }
+  const options = { role: "guest", maxUses: null, hours: 24 }
 
-  await invites.replace(1, { id: 1 }, wish)
-  await assert.rejects(invites.replace(1, { id: 2 }, wish))
+  await invites.replace(1, { id: 1 }, options)
+  await assert.rejects(invites.replace(1, { id: 2 }, options))
 
   assert.deepEqual(calls, ["create", "revoke 1", "create"])
 })
 
 test("a browser is named as people know it", () => {
-  const names = (text) => Object.values(readAgent(text))
+  const names = (text) => Object.values(readUserAgent(text))
   const chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
   const edge = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/131.0.0.0 Safari/537.36 Edg/131.0.0.0"
   const phone =

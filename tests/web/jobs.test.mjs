@@ -6,7 +6,7 @@ import JobActions from "../../static/js/actions/jobs.js"
 function stage(jobs = []) {
   const taken = []
   const api = { jobs: async () => ({ data: jobs }) }
-  const store = { takeJob: (job) => taken.push(job) }
+  const store = { updateJob: (job) => taken.push(job) }
   return { actions: new JobActions({ api, store }), taken }
 }
 

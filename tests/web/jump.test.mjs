@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import test from "node:test"
 import MessageWindow from "../../static/js/models/conversation/message_window.js"
 import Paginator from "../../static/js/models/conversation/paginator.js"
-import Room from "../../static/js/models/conversation/open_conversation.js"
+import OpenConversation from "../../static/js/models/conversation/open_conversation.js"
 import { rows } from "../../static/js/models/conversation/timeline_rows.js"
 import Timeline from "../../static/js/models/conversation/timeline.js"
 import { message, snapshot } from "./support.mjs"
@@ -43,7 +43,7 @@ test("a live message waits at the end while one is far back", () => {
   assert.equal(isDifferent, true)
   assert.equal(timeline.tail.seq, 101)
   assert.deepEqual(seqs(timeline), [48, 49, 50, 51, 52])
-  timeline.leap()
+  timeline.showNewest()
   assert.deepEqual(seqs(timeline), [...from(91, 101)].map(({ seq }) => seq))
 })
 
@@ -126,7 +126,7 @@ test("what was told of a message before a newer page came does not undo the page
 test("a page that a jump made useless is dropped", async () => {
   const timeline = jumped()
   const paginator = new Paginator(timeline, async () => {
-    timeline.leap()
+    timeline.showNewest()
     return { data: from(53, 60), has_more: true }
   })
 
@@ -149,14 +149,14 @@ test("a snapshot that begins anew ends the stay in the past", () => {
 })
 
 test("in the past nothing stands at the end that belongs below the newest", () => {
-  const room = new Room({ conversationId: 1 })
+  const conversation = new OpenConversation({ conversationId: 1 })
   const running = { id: 9, speaker_space_membership_id: 2, target_message_id: null }
-  room.restore(snapshot({ messages: from(91, 100), rev: 1, running_run: running }))
+  conversation.restore(snapshot({ messages: from(91, 100), rev: 1, running_run: running }))
   const entries = [{ clientId: "a", content: "Hi", createdAt: 0 }]
-  const kinds = () => new Set(rows({ room, entries, seatId: 2, now: 0, unreadAfter: 40 }).map(({ kind }) => kind))
+  const kinds = () => new Set(rows({ conversation, entries, myMembershipId: 2, now: 0, unreadAfter: 40 }).map(({ kind }) => kind))
 
   const atEnd = kinds()
-  room.timeline.jump(from(48, 52))
+  conversation.timeline.jump(from(48, 52))
 
   assert.deepEqual([...atEnd].sort(), ["day", "message", "pending", "stream", "unread"])
   assert.deepEqual([...kinds()].sort(), ["day", "message"])

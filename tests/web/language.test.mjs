@@ -1,33 +1,33 @@
 // Which language is spoken, and how it writes what is filled in.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { has, LANGUAGES, locale, match, speak, t } from "../../static/js/base/i18n.js"
+import { has, LANGUAGES, locale, matchLocale, setLocale, t } from "../../static/js/base/i18n.js"
 import { dayName, list, listParts, seconds, timeOfDay } from "../../static/js/base/time.js"
-import { readReason } from "../../static/js/models/queue/speaker_reason.js"
+import { readSpeakerReason } from "../../static/js/models/queue/speaker_reason.js"
 import en from "../../static/js/strings/en.js"
 import zh from "../../static/js/strings/zh-CN.js"
-import { explain, explainChoice, explainRun } from "../../static/js/views/components/error_messages.js"
+import { explain, explainSpeakerReason, explainRun } from "../../static/js/views/components/error_messages.js"
 
 // Speaks this language until the test ends.
 async function speaking(context, tag) {
-  context.after(() => speak("en"))
-  await speak(tag)
+  context.after(() => setLocale("en"))
+  await setLocale(tag)
 }
 
 test("the first wish that can be met is met", () => {
-  assert.equal(match(["fr", "zh", "en"]), "zh-CN")
-  assert.equal(match(["en-GB", "zh-CN"]), "en")
-  assert.equal(match(["zh-SG"]), "zh-CN")
-  assert.equal(match(["ja", "fr"]), null)
+  assert.equal(matchLocale(["fr", "zh", "en"]), "zh-CN")
+  assert.equal(matchLocale(["en-GB", "zh-CN"]), "en")
+  assert.equal(matchLocale(["zh-SG"]), "zh-CN")
+  assert.equal(matchLocale(["ja", "fr"]), null)
 })
 
 test("who reads traditional signs is not given simplified ones", () => {
-  assert.equal(match(["zh-TW", "en-US"]), "en")
-  assert.equal(match(["zh-Hant", "zh-HK"]), null)
+  assert.equal(matchLocale(["zh-TW", "en-US"]), "en")
+  assert.equal(matchLocale(["zh-Hant", "zh-HK"]), null)
 })
 
 test("what is no language tag is no wish", () => {
-  assert.equal(match([null, undefined, "", "a language", "en"]), "en")
+  assert.equal(matchLocale([null, undefined, "", "a language", "en"]), "en")
 })
 
 test("the page speaks another language at once, and times with it", async (context) => {
@@ -47,7 +47,7 @@ test("a language whose table cannot be fetched changes nothing", async (context)
   LANGUAGES.push(broken)
   context.after(() => LANGUAGES.pop())
 
-  await assert.rejects(speak("xx"), { message: "offline" })
+  await assert.rejects(setLocale("xx"), { message: "offline" })
 
   assert.deepEqual([locale, t("save")], ["en", "Save"])
 })
@@ -139,17 +139,17 @@ test("a failed run is explained by its code", () => {
 test("why somebody was chosen is said in the language of the page", async (context) => {
   await speaking(context, "zh-CN")
 
-  assert.equal(explainChoice("forced by Ann"), "由 Ann 指定")
-  assert.equal(explainChoice('mentioned "米娜"'), "提到了“米娜”")
-  assert.equal(explainChoice("a reason that is new"), "a reason that is new")
+  assert.equal(explainSpeakerReason("forced by Ann"), "由 Ann 指定")
+  assert.equal(explainSpeakerReason('mentioned "米娜"'), "提到了“米娜”")
+  assert.equal(explainSpeakerReason("a reason that is new"), "a reason that is new")
 })
 
 test("every reason that the server gives is known", async () => {
   const { readdirSync, readFileSync } = await import("node:fs")
-  const room = new URL("../../src/speakers/", import.meta.url)
-  const code = readdirSync(room)
+  const folder = new URL("../../src/speakers/", import.meta.url)
+  const code = readdirSync(folder)
     .filter((name) => !name.endsWith("_tests.rs"))
-    .map((name) => readFileSync(new URL(name, room), "utf8"))
+    .map((name) => readFileSync(new URL(name, folder), "utf8"))
     .join("\n")
   const reasons = [
     ...code.matchAll(/(?:Choice|Self)::new\(\s*[\w.]+,\s*(?:format!\()?"((?:[^"\\]|\\.)*)"/g),
@@ -157,7 +157,7 @@ test("every reason that the server gives is known", async () => {
 
   assert.ok(reasons.length >= 6, "reasons are found")
   assert.deepEqual(
-    reasons.filter((reason) => readReason(reason) === null),
+    reasons.filter((reason) => readSpeakerReason(reason) === null),
     [],
   )
 })

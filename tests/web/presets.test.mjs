@@ -90,15 +90,15 @@ test("only what has a text of its own shows one", () => {
 
 test("the uppermost that states a key decides it", () => {
   const rows = decided({
-    seat: { temperature: 1 },
-    seatPreset: { temperature: 2, top_k: 5 },
+    member: { temperature: 1 },
+    memberPreset: { temperature: 2, top_k: 5 },
     space: null,
     spacePreset: { temperature: 3, top_p: null },
   })
 
   assert.deepEqual(rows, [
-    { key: "temperature", value: 1, from: "seat", over: ["seat_preset", "space_preset"] },
-    { key: "top_k", value: 5, from: "seat_preset", over: [] },
+    { key: "temperature", value: 1, from: "member", over: ["member_preset", "space_preset"] },
+    { key: "top_k", value: 5, from: "member_preset", over: [] },
   ])
 })
 

@@ -2,10 +2,10 @@
 // it while it goes on, and auto mode.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { describeAuto } from "../../static/js/models/queue/auto_mode.js"
-import { readReason } from "../../static/js/models/queue/speaker_reason.js"
+import { describeAutoMode } from "../../static/js/models/queue/auto_mode.js"
+import { readSpeakerReason } from "../../static/js/models/queue/speaker_reason.js"
 import { describe, droppedBy, pendingSlots } from "../../static/js/models/queue/queue.js"
-import Room from "../../static/js/models/conversation/open_conversation.js"
+import OpenConversation from "../../static/js/models/conversation/open_conversation.js"
 import RoundDraft from "../../static/js/models/queue/round_draft.js"
 import ServerClock from "../../static/js/models/queue/server_clock.js"
 import { snapshot } from "./support.mjs"
@@ -49,7 +49,7 @@ function look(facts) {
   return describe({ queue: queue(facts), stream: null })
 }
 
-const standing = ({ slots }) => slots.map(({ state }) => state)
+const effectiveRole = ({ slots }) => slots.map(({ state }) => state)
 
 test("the queue says who speaks, why, and who follows", () => {
   const found = look({
@@ -58,7 +58,7 @@ test("the queue says who speaks, why, and who follows", () => {
   })
 
   assert.deepEqual([found.now, found.next, found.because, found.upcoming], [MINA, null, "mentioned", [ROOK]])
-  assert.deepEqual(standing(found), ["speaking", "pending"])
+  assert.deepEqual(effectiveRole(found), ["speaking", "pending"])
 })
 
 test("a queued run is next, with the reason of its slot and its hour", () => {
@@ -70,7 +70,7 @@ test("a queued run is next, with the reason of its slot and its hour", () => {
 
   assert.deepEqual([found.next, found.because, found.upcoming], [MINA, "reason 0", []])
   assert.equal(found.startsAt, "2026-11-21T10:00:00Z")
-  assert.deepEqual(standing(found), ["next"])
+  assert.deepEqual(effectiveRole(found), ["next"])
 })
 
 test("the places of a round stand in order, with who was passed over and why", () => {
@@ -79,7 +79,7 @@ test("the places of a round stand in order, with who was passed over and why", (
     running: run(2, IRIS),
   })
 
-  assert.deepEqual(standing(found), ["spoken", "skipped", "speaking", "pending"])
+  assert.deepEqual(effectiveRole(found), ["spoken", "skipped", "speaking", "pending"])
   assert.deepEqual(
     found.slots.map(({ membershipId, skipReason }) => [membershipId, skipReason]),
     [
@@ -94,7 +94,7 @@ test("the places of a round stand in order, with who was passed over and why", (
 test("whoever speaks twice in a round is not taken for both places", () => {
   const found = look({ round: round(["spoken 5", "pending 5"]), running: run(1, MINA) })
 
-  assert.deepEqual(standing(found), ["spoken", "speaking"])
+  assert.deepEqual(effectiveRole(found), ["spoken", "speaking"])
 })
 
 test("a round that goes on can be held and skipped, one that is held goes on, one that failed is tried again", () => {
@@ -130,7 +130,7 @@ test("the place that failed is marked", () => {
     round: round(["spoken 5", "pending 6", "pending 7"], { state: "failed" }),
   })
 
-  assert.deepEqual(standing(found), ["spoken", "failed", "pending"])
+  assert.deepEqual(effectiveRole(found), ["spoken", "failed", "pending"])
   assert.equal(found.next, ROOK)
 })
 
@@ -164,14 +164,14 @@ test("nobody lost a turn to the round that follows a whole one", () => {
   assert.deepEqual(droppedBy(before, queue({ state: "idle" })), [])
 })
 
-test("a room remembers who lost a turn until it rests", () => {
-  const room = new Room({ conversationId: 1 })
+test("a conversation remembers who lost a turn until it rests", () => {
+  const conversation = new OpenConversation({ conversationId: 1 })
   const first = queue({ state: "queued", round: round(["pending 5", "pending 6"]), queued: run(0, MINA) })
-  room.restore(snapshot({ rev: 1, ...first }))
+  conversation.restore(snapshot({ rev: 1, ...first }))
   const second = { state: "queued", round: round(["pending 5"], { id: "new" }), queued_run: run(0, MINA) }
 
-  room.apply({ type: "queue_updated", rev: 2, ...second })
-  room.apply({
+  conversation.apply({ type: "queue_updated", rev: 2, ...second })
+  conversation.apply({
     type: "queue_updated",
     rev: 3,
     ...second,
@@ -179,22 +179,22 @@ test("a room remembers who lost a turn until it rests", () => {
     queued_run: null,
     running_run: run(0, MINA),
   })
-  const during = room.dropped
-  room.apply({ type: "queue_updated", rev: 4, state: "idle" })
+  const during = conversation.dropped
+  conversation.apply({ type: "queue_updated", rev: 4, state: "idle" })
 
   assert.deepEqual(during, [ROOK])
-  assert.deepEqual(room.dropped, [])
+  assert.deepEqual(conversation.dropped, [])
 })
 
 test("what was fetched beside the events is taken unless it is older than they are", () => {
-  const room = new Room({ conversationId: 1 })
-  room.restore(snapshot({ rev: 5 }))
+  const conversation = new OpenConversation({ conversationId: 1 })
+  conversation.restore(snapshot({ rev: 5 }))
 
-  room.refresh({ rev: 4, state: "paused", round: round(["pending 5"], { state: "paused" }) })
-  const { state: afterOld } = room.queue
-  room.refresh({ rev: 5, state: "paused", round: round(["pending 5"], { state: "paused" }) })
+  conversation.refresh({ rev: 4, state: "paused", round: round(["pending 5"], { state: "paused" }) })
+  const { state: afterOld } = conversation.queue
+  conversation.refresh({ rev: 5, state: "paused", round: round(["pending 5"], { state: "paused" }) })
 
-  assert.deepEqual([afterOld, room.queue.state], ["idle", "paused"])
+  assert.deepEqual([afterOld, conversation.queue.state], ["idle", "paused"])
 })
 
 // Rearranging
@@ -277,39 +277,39 @@ test("the place of a round that waits can be rearranged too", () => {
 const SPACE = { auto_mode_enabled: true, auto_mode_max_turns: 5, reply_order: "natural" }
 
 test("auto mode is off, ready, going, held by a paused or failed round, or spent", () => {
-  const status = (facts) => describeAuto({ space: SPACE, turnsLeft: 3, state: "idle", ...facts }).status
+  const status = (facts) => describeAutoMode({ space: SPACE, turnsLeft: 3, state: "idle", ...facts }).status
 
   assert.equal(status({ space: { ...SPACE, auto_mode_enabled: false } }), "off")
   assert.equal(status({}), "ready")
-  assert.equal(status({ state: "generating" }), "going")
-  assert.equal(status({ state: "paused" }), "held")
-  assert.equal(status({ state: "failed" }), "held")
-  assert.equal(status({ turnsLeft: 0 }), "spent")
+  assert.equal(status({ state: "generating" }), "running")
+  assert.equal(status({ state: "paused" }), "blocked")
+  assert.equal(status({ state: "failed" }), "blocked")
+  assert.equal(status({ turnsLeft: 0 }), "used_up")
   assert.equal(status({ space: { ...SPACE, reply_order: "manual" } }), "manual")
 })
 
 test("auto mode counts what is left, and has all of it before anybody said so", () => {
-  assert.equal(describeAuto({ space: SPACE, turnsLeft: 2, state: "idle" }).left, 2)
-  assert.equal(describeAuto({ space: SPACE, turnsLeft: null, state: "idle" }).left, 5)
+  assert.equal(describeAutoMode({ space: SPACE, turnsLeft: 2, state: "idle" }).left, 2)
+  assert.equal(describeAutoMode({ space: SPACE, turnsLeft: null, state: "idle" }).left, 5)
 })
 
 // Reasons and hours
 
 test("every reason of the server is known again", () => {
-  assert.deepEqual(readReason("drew 0.31 ≤ 0.50"), {
+  assert.deepEqual(readSpeakerReason("drew 0.31 ≤ 0.50"), {
     key: "speaker_reason.drew",
     values: { draw: "0.31", most: "0.50" },
   })
-  assert.equal(readReason('mentioned "Bob"').values.name, "Bob")
-  assert.equal(readReason("forced by Ann").key, "speaker_reason.forced")
-  assert.equal(readReason("of its own accord"), null)
+  assert.equal(readSpeakerReason('mentioned "Bob"').values.name, "Bob")
+  assert.equal(readSpeakerReason("forced by Ann").key, "speaker_reason.forced")
+  assert.equal(readSpeakerReason("of its own accord"), null)
 })
 
 test("an hour of the server is right on a device whose clock is wrong", () => {
   const clock = new ServerClock(() => Date.parse("2026-11-21T09:00:00Z"))
   const sentAt = Date.parse("2026-11-21T08:59:59.900Z")
 
-  clock.learn({ time: "2026-11-21T10:00:00Z", sentAt, receivedAt: sentAt + 100 })
+  clock.synchronize({ time: "2026-11-21T10:00:00Z", sentAt, receivedAt: sentAt + 100 })
 
   assert.equal(clock.now() - Date.parse("2026-11-21T10:00:00Z"), 50)
 })
@@ -317,7 +317,7 @@ test("an hour of the server is right on a device whose clock is wrong", () => {
 test("an answer that tells no time changes nothing", () => {
   const clock = new ServerClock(() => 1000)
 
-  clock.learn({ time: undefined, sentAt: 0, receivedAt: 10 })
+  clock.synchronize({ time: undefined, sentAt: 0, receivedAt: 10 })
 
   assert.equal(clock.now(), 1000)
 })

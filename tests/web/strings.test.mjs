@@ -67,7 +67,7 @@ const FOR_PROGRAMS = [
 ]
 
 test("every code of the server's errors has a sentence", () => {
-  const server = ["api", "http", "socket"].flatMap((room) => sources(join(SERVER, room), ".rs")).join("\n")
+  const server = ["api", "http", "socket"].flatMap((folder) => sources(join(SERVER, folder), ".rs")).join("\n")
   const codes = [...server.matchAll(/(?:\(\s*[45]\d\d,\s*|conflict\(\s*)"([a-z_]+)"/g)].map(([, it]) => it)
 
   assert.ok(codes.includes("generation_locked") && codes.includes("username_taken"), "codes are found")

@@ -1,7 +1,7 @@
 // What a space lets its characters call, and what a message tells of it.
 import assert from "node:assert/strict"
 import test from "node:test"
-import Room from "../../static/js/models/conversation/open_conversation.js"
+import OpenConversation from "../../static/js/models/conversation/open_conversation.js"
 import { serversOf, toolCallsOf, usesOf, withTools } from "../../static/js/models/characters/tools.js"
 
 test("what is not allowed stands in no settings, and what else they hold stays", () => {
@@ -24,17 +24,17 @@ test("settings and metadata that make no sense allow and tell nothing", () => {
 })
 
 test("a question stands until it is decided, or whoever asks speaks no more", () => {
-  const room = new Room({ conversationId: 1 })
+  const conversation = new OpenConversation({ conversationId: 1 })
   const approval = { id: 5, run_id: "r", status: "pending" }
   const running_run = { id: "r", speaker_space_membership_id: 2 }
   const snapshot = { messages: [], state: "generating", running_run, tool_approvals: [approval] }
-  room.restore({ rev: 1, snapshot })
+  conversation.restore({ rev: 1, snapshot })
 
-  assert.deepEqual([...room.approvals.keys()], [5])
-  const told = (id, status) => room.apply({ type: "tool_approval_updated", approval: { ...approval, id, status } })
+  assert.deepEqual([...conversation.approvals.keys()], [5])
+  const told = (id, status) => conversation.apply({ type: "tool_approval_updated", approval: { ...approval, id, status } })
   assert.equal(told(6, "pending"), "approvals")
   told(5, "approved")
-  assert.deepEqual([...room.approvals.keys()], [6])
-  room.apply({ type: "typing_stop", run_id: "r" })
-  assert.deepEqual([...room.approvals.keys()], [])
+  assert.deepEqual([...conversation.approvals.keys()], [6])
+  conversation.apply({ type: "typing_stop", run_id: "r" })
+  assert.deepEqual([...conversation.approvals.keys()], [])
 })

@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import test from "node:test"
-import { speak } from "../../static/js/base/i18n.js"
+import { setLocale } from "../../static/js/base/i18n.js"
 import { sentenceOf, sentencesOf } from "../../static/js/models/files/import_warnings.js"
 import en from "../../static/js/strings/en.js"
 import zh from "../../static/js/strings/zh-CN.js"
@@ -51,11 +51,11 @@ test("a warning is said with its values, in the language of the page", async () 
   }
 
   const english = sentencesOf(found)
-  await speak("zh-CN")
+  await setLocale("zh-CN")
   const chinese = sentencesOf(found)
   const counted = sentenceOf({ code: "assets_missing", params: { n: 2 } })
   const named = sentenceOf({ code: "field_unused", params: { field: "function_calling" } })
-  await speak("en")
+  await setLocale("en")
 
   assert.deepEqual(english, found.warnings)
   assert.match(chinese[0], /tags.*文字.*列表/)

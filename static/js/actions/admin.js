@@ -13,13 +13,13 @@ export default class AdminActions {
   }
 
   // `after` is the id of the last one that is shown.
-  people({ text, status, after = null }) {
+  users({ text, status, after = null }) {
     return this.#api.adminUsers({ q: text, status, after })
   }
 
   // `fields` as the API takes them. What one changes of oneself is known here at once.
-  async change(person, fields) {
-    const changed = await this.#api.changeUser(person.id, fields)
+  async changeUser(user, fields) {
+    const changed = await this.#api.changeUser(user.id, fields)
     if (changed.id === this.#store.user.id) this.#store.setUser({ ...this.#store.user, ...changed })
     return changed
   }
@@ -39,7 +39,7 @@ export default class AdminActions {
   cancel(run) {
     return this.#api.cancelRun(run.id)
   }
-  reap() {
+  recover() {
     return this.#api.reap()
   }
 }

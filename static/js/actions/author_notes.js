@@ -1,7 +1,7 @@
 // Author's notes: of a conversation, of its space, of a character in it.
-import { withNote } from "../models/presets/author_note.js"
+import { withAuthorNote } from "../models/presets/author_note.js"
 
-export default class NoteActions {
+export default class AuthorNoteActions {
   #api
   #store
 
@@ -10,19 +10,19 @@ export default class NoteActions {
     this.#store = store
   }
 
-  async ofConversation(conversation, note) {
-    const settings = withNote(conversation.settings, note)
+  async setForConversation(conversation, note) {
+    const settings = withAuthorNote(conversation.settings, note)
     this.#store.putConversation(await this.#api.changeConversation(conversation.id, { settings }))
   }
 
-  async ofSpace(space, note) {
-    const settings = withNote(space.settings, note)
+  async setForSpace(space, note) {
+    const settings = withAuthorNote(space.settings, note)
     const body = { settings, settings_version: space.settings_version }
     this.#store.putSpace(await this.#api.changeSpace(space.id, body))
   }
 
-  async ofMember(member, note) {
-    const settings = withNote(member.settings, note)
+  async setForMember(member, note) {
+    const settings = withAuthorNote(member.settings, note)
     const body = { settings, settings_version: member.settings_version }
     this.#store.putMembership(await this.#api.changeMembership(member.id, body))
   }

@@ -1,12 +1,12 @@
 // What one can do in the open conversation: write, let speak, hold, repair, read back.
 import { randomId } from "../base/ids.js"
-import { hasVersions } from "../models/message/swipes.js"
+import { hasSwipes } from "../models/message/swipes.js"
 
 const PAGE = 60
 // On both sides of a message.
 const PAGE_AROUND = 100
 
-export default class RoomActions {
+export default class ConversationActions {
   #api
   #store
   #socket
@@ -21,52 +21,52 @@ export default class RoomActions {
 
   // Shown at once as pending; resolves when its fate is known.
   send(content) {
-    const { room, outbox } = this.#store
+    const { openConversation, outbox } = this.#store
     const entry = outbox.add(randomId(), content, Date.now())
-    room.expect(entry.clientId)
-    this.#store.roomChanged("outbox")
-    return this.#deliver(room, outbox, entry)
+    openConversation.expect(entry.clientId)
+    this.#store.conversationChanged("outbox")
+    return this.#deliver(openConversation, outbox, entry)
   }
 
   // The same client id again: if the first try did arrive, the server answers with that message.
   retrySend(clientId) {
-    const { room, outbox } = this.#store
+    const { openConversation, outbox } = this.#store
     const entry = outbox.markPending(clientId)
     if (!entry) return Promise.resolve()
-    room.expect(clientId)
-    this.#store.roomChanged("outbox")
-    return this.#deliver(room, outbox, entry)
+    openConversation.expect(clientId)
+    this.#store.conversationChanged("outbox")
+    return this.#deliver(openConversation, outbox, entry)
   }
 
   discard(clientId) {
     this.#store.outbox.remove(clientId)
-    this.#store.roomChanged("outbox")
+    this.#store.conversationChanged("outbox")
   }
 
   // `version` is the one that the text was made from: an edit never overwrites a text unseen.
   async editMessage(message, content, version) {
     const change = { content, expected_version: version }
-    this.#takeMessage(await this.#api.changeMessage(message.id, change))
+    this.#applyMessage(await this.#api.changeMessage(message.id, change))
   }
 
   // The present text of a message, as a refused edit has brought it.
-  takeMessage(message) {
-    this.#takeMessage(message)
+  applyMessage(message) {
+    this.#applyMessage(message)
   }
 
   async setVisibility(message, visibility) {
-    this.#takeMessage(await this.#api.changeMessage(message.id, { visibility }))
+    this.#applyMessage(await this.#api.changeMessage(message.id, { visibility }))
   }
 
   async deleteMessage(message) {
     await this.#api.deleteMessage(message.id)
-    this.#takeMessage({ ...message, visibility: "hidden" })
+    this.#applyMessage({ ...message, visibility: "hidden" })
   }
 
   // Versions
 
   async selectSwipe(message, position) {
-    this.#takeMessage(await this.#api.selectSwipe(message.id, position))
+    this.#applyMessage(await this.#api.selectSwipe(message.id, position))
   }
 
   // Both resolve with the conversation in which it goes on: `{ conversationId }`; with `{ job }` while a
@@ -84,7 +84,7 @@ export default class RoomActions {
   }
 
   typing(active) {
-    if (this.#store.room) this.#socket.typing(this.#store.room.conversationId, active)
+    if (this.#store.openConversation) this.#socket.typing(this.#store.openConversation.conversationId, active)
   }
 
   // Who speaks
@@ -111,28 +111,28 @@ export default class RoomActions {
   // Who is still to speak in this round, whole. When it has moved on meanwhile, how it stands now is
   // fetched before the error goes on.
   async changeRound(roundId, membershipIds) {
-    const { room } = this.#store
-    const id = room.conversationId
+    const { openConversation } = this.#store
+    const id = openConversation.conversationId
     try {
-      this.#takeQueue(room, await this.#api.changeRound(id, { round_id: roundId, slots: membershipIds }))
+      this.#applyQueue(openConversation, await this.#api.changeRound(id, { round_id: roundId, slots: membershipIds }))
     } catch (error) {
-      if (error.code === "stale_round") this.#takeQueue(room, await this.#api.conversation(id))
+      if (error.code === "stale_round") this.#applyQueue(openConversation, await this.#api.conversation(id))
       throw error
     }
   }
 
   // How many turns auto mode has left comes with the queue; that it was switched on does not.
   async readQueue() {
-    const { room } = this.#store
-    this.#takeQueue(room, await this.#api.conversation(room.conversationId))
+    const { openConversation } = this.#store
+    this.#applyQueue(openConversation, await this.#api.conversation(openConversation.conversationId))
   }
 
   // Whether a character may call a tool, this once.
   async decideTool(approvalId, isAllowed) {
-    const { room } = this.#store
+    const { openConversation } = this.#store
     const decided = await this.#api.decideTool(approvalId, isAllowed)
-    room.approvals.delete(decided.id)
-    this.#store.roomChanged("approvals")
+    openConversation.approvals.delete(decided.id)
+    this.#store.conversationChanged("approvals")
   }
 
   // Reading
@@ -156,7 +156,7 @@ export default class RoomActions {
   // The run that wrote the text that a message shows; null when none did. Each of several texts has one
   // of its own; the message itself names only that of the first.
   async runOf(message) {
-    if (!hasVersions(message)) return message.conversation_run_id
+    if (!hasSwipes(message)) return message.conversation_run_id
     const text = await this.#api.swipe(message.id, message.swipes.active)
     return text?.conversation_run_id ?? null
   }
@@ -164,46 +164,46 @@ export default class RoomActions {
     return this.#api.promptPreview(this.#id, speakerId)
   }
   // The card of a run that ended without a message, for a page that was not there when it happened.
-  async recallNotice() {
-    const { room } = this.#store
-    if (room.isRunning || !room.notice.isEmpty) return
-    const { data } = await this.#api.runs(room.conversationId)
-    if (this.#store.room !== room || room.isRunning) return
-    room.notice.recall(data, room.queue, room.timeline.tail)
-    if (!room.notice.isEmpty) this.#store.roomChanged("queue")
+  async loadRunNotice() {
+    const { openConversation } = this.#store
+    if (openConversation.isRunning || !openConversation.notice.isEmpty) return
+    const { data } = await this.#api.runs(openConversation.conversationId)
+    if (this.#store.openConversation !== openConversation || openConversation.isRunning) return
+    openConversation.notice.recall(data, openConversation.queue, openConversation.timeline.tail)
+    if (!openConversation.notice.isEmpty) this.#store.conversationChanged("queue")
   }
 
   // Private
 
   get #id() {
-    return this.#store.room.conversationId
+    return this.#store.openConversation.conversationId
   }
 
-  async #deliver(room, outbox, { clientId, content }) {
+  async #deliver(openConversation, outbox, { clientId, content }) {
     try {
-      const { message } = await this.#api.postMessage(room.conversationId, { content, client_id: clientId })
-      this.#store.takePosted(room, message)
+      const { message } = await this.#api.postMessage(openConversation.conversationId, { content, client_id: clientId })
+      this.#store.applyPosted(openConversation, message)
       // Who writes at the end has seen it.
-      this.markRead(message.seq, room.conversationId).catch(() => {})
+      this.markRead(message.seq, openConversation.conversationId).catch(() => {})
     } catch (error) {
       if (!outbox.has(clientId)) return
       const { code, param, message, retryAfter } = error
       outbox.markFailed(clientId, error.isNetwork ? "network" : { code, param, message, retryAfter })
-      if (this.#store.room === room) this.#store.roomChanged("outbox")
+      if (this.#store.openConversation === openConversation) this.#store.conversationChanged("outbox")
     }
   }
 
-  #takeQueue(room, conversation) {
-    if (this.#store.room !== room) return
-    room.refresh(conversation)
-    this.#store.roomChanged("queue")
+  #applyQueue(openConversation, conversation) {
+    if (this.#store.openConversation !== openConversation) return
+    openConversation.refresh(conversation)
+    this.#store.conversationChanged("queue")
   }
 
   // The event will bring the same; the person who did it should not wait for it.
-  #takeMessage(message) {
-    const { room } = this.#store
-    if (room?.conversationId !== message.conversation_id) return
-    room.timeline.put(message)
-    this.#store.roomChanged("messages")
+  #applyMessage(message) {
+    const { openConversation } = this.#store
+    if (openConversation?.conversationId !== message.conversation_id) return
+    openConversation.timeline.put(message)
+    this.#store.conversationChanged("messages")
   }
 }

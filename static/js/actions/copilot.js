@@ -11,31 +11,31 @@ export default class CopilotActions {
 
   // The texts come over the socket.
   async suggest(count, instruction) {
-    const { room, suggestions, mySeat } = this.#store
-    const ticket = suggestions.begin(count)
-    this.#store.roomChanged("suggestions")
-    const wish = { membership_id: mySeat.id, count, ...(instruction ? { instruction } : {}) }
+    const { openConversation, candidates, myMembership } = this.#store
+    const ticket = candidates.start(count)
+    this.#store.conversationChanged("candidates")
+    const request = { membership_id: myMembership.id, count, ...(instruction ? { instruction } : {}) }
     try {
-      const { generation_id: id } = await this.#api.suggest(room.conversationId, wish)
-      suggestions.begun(ticket, id)
+      const { generation_id: id } = await this.#api.suggest(openConversation.conversationId, request)
+      candidates.started(ticket, id)
     } catch (error) {
-      suggestions.refused(ticket)
+      candidates.failed(ticket)
       throw error
     } finally {
-      if (this.#store.room === room) this.#store.roomChanged("suggestions")
+      if (this.#store.openConversation === openConversation) this.#store.conversationChanged("candidates")
     }
   }
 
-  forget() {
-    this.#store.suggestions.clear()
-    this.#store.roomChanged("suggestions")
+  clearCandidates() {
+    this.#store.candidates.clear()
+    this.#store.conversationChanged("candidates")
   }
 
   turnOn(steps) {
     return this.#change({
       copilot_mode: "full",
       copilot_remaining_steps: steps,
-      copilot_conversation_id: this.#store.room.conversationId,
+      copilot_conversation_id: this.#store.openConversation.conversationId,
     })
   }
 
@@ -45,17 +45,17 @@ export default class CopilotActions {
   }
 
   // It waits to be told to go on.
-  goOn() {
-    return this.#api.resume(this.#store.room.conversationId)
+  resume() {
+    return this.#api.resume(this.#store.openConversation.conversationId)
   }
 
   // Private
 
-  // What was told of the seat meanwhile is newer than the answer: with a quick model the copilot may
+  // What was told of the membership meanwhile is newer than the answer: with a quick model the copilot may
   // have said all it had to say before that comes.
   async #change(fields) {
-    const { mySeat: seat } = this.#store
-    const changed = await this.#api.changeMembership(seat.id, fields)
-    if (this.#store.mySeat === seat) this.#store.putMembership(changed)
+    const { myMembership: membership } = this.#store
+    const changed = await this.#api.changeMembership(membership.id, fields)
+    if (this.#store.myMembership === membership) this.#store.putMembership(changed)
   }
 }

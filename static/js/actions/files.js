@@ -1,5 +1,5 @@
 // Finding messages, and files of chats and spaces on their way in and out.
-const LOOK_EVERY_MS = 400
+const POLL_EVERY_MS = 400
 
 export default class FileActions {
   #api
@@ -18,14 +18,14 @@ export default class FileActions {
     return this.#api.memberships(spaceId).then(({ data }) => data)
   }
 
-  mySeatIn(roster) {
-    return roster.find((seat) => seat.user_id === this.#store.user.id) ?? null
+  myMembershipIn(roster) {
+    return roster.find((membership) => membership.user_id === this.#store.user.id) ?? null
   }
 
   // `names` says whose the names are where that is not left to the server.
   importChat(spaceId, file, names) {
-    const said = Object.keys(names).length > 0 ? JSON.stringify(names) : ""
-    return this.#api.importChat(spaceId, file, said)
+    const mapping = Object.keys(names).length > 0 ? JSON.stringify(names) : ""
+    return this.#api.importChat(spaceId, file, mapping)
   }
 
   importSpace(file) {
@@ -47,7 +47,7 @@ export default class FileActions {
       const now = await this.#api.importState(id)
       if (now.status !== "running") return now
       onStep(now)
-      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+      await new Promise((resolve) => setTimeout(resolve, POLL_EVERY_MS))
     }
   }
 }

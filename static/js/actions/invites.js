@@ -11,7 +11,7 @@ export default class InviteActions {
   // Coming in
 
   // What one would join.
-  look(token) {
+  preview(token) {
     return this.#api.invitation(token)
   }
 

@@ -17,13 +17,13 @@ export default class JobActions {
   async load() {
     const { data } = await this.#api.jobs()
     for (const job of data) {
-      if (job.status === "running") this.#store.takeJob(job)
+      if (job.status === "running") this.#store.updateJob(job)
     }
   }
 
   follow(job) {
     this.#followed.add(job.id)
-    this.#store.takeJob(job)
+    this.#store.updateJob(job)
   }
 
   // Returns true once for a job that was begun in this tab.

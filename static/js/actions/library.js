@@ -14,7 +14,7 @@ export default class LibraryActions {
   }
 
   // Answers `{ character, warnings }`.
-  bring(file) {
+  importFile(file) {
     return this.#api.importCard(file)
   }
 
@@ -47,7 +47,7 @@ export default class LibraryActions {
     return this.#api.characterExportPath(id, { format, spec })
   }
 
-  // The faces of its seats, wherever one looks at one.
+  // The faces of its memberships, wherever one looks at one.
   async refreshFaces(character) {
     const { openSpace: space, openRoster: roster } = this.#store
     if (!space || !roster.characters.some((it) => it.character_id === character.id)) return

@@ -1,7 +1,7 @@
-// Lorebooks: one's shelf, their entries, where they take part, and how they are found there.
-import { withWorld } from "../models/lorebooks/lorebook_settings.js"
+// Lorebooks: one's library, their entries, where they take part, and how they are found there.
+import { withLorebookSettings } from "../models/lorebooks/lorebook_settings.js"
 
-export default class LoreActions {
+export default class LorebookActions {
   #api
   #store
   #listeners = new Set()
@@ -11,7 +11,7 @@ export default class LoreActions {
     this.#store = store
   }
 
-  async shelf() {
+  async list() {
     return (await this.#api.lorebooks()).data
   }
 
@@ -33,7 +33,7 @@ export default class LoreActions {
   }
 
   // Answers `{ lorebook, warnings }`.
-  bring(file) {
+  importFile(file) {
     return this.#api.importLorebook(file)
   }
 
@@ -50,21 +50,21 @@ export default class LoreActions {
   }
 
   // A book came in by a file. Returns how to stop listening.
-  onBrought(listener) {
+  onImported(listener) {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  wasBrought() {
+  notifyImported() {
     for (const listener of this.#listeners) listener()
   }
 
   // Which entries a text wakes, and why not the others.
-  tryOn(bookId, text) {
+  testText(bookId, text) {
     return this.#api.tryLorebook(bookId, text)
   }
 
-  // `place` is `{ kind, id }`, its kind "spaces", "conversations" or "characters".
+  // `target` is `{ kind, id }`, its kind "spaces", "conversations" or "characters".
   async linked({ kind, id }) {
     return (await this.#api.lorebooksOf(kind, id)).lorebooks
   }
@@ -75,8 +75,8 @@ export default class LoreActions {
   }
 
   // How a space finds its lore.
-  async changeWorld(space, world) {
-    const settings = withWorld(space.settings, world)
+  async changeLorebookSettings(space, rules) {
+    const settings = withLorebookSettings(space.settings, rules)
     const body = { settings, settings_version: space.settings_version }
     this.#store.putSpace(await this.#api.changeSpace(space.id, body))
   }

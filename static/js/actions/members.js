@@ -1,5 +1,5 @@
-// Who is in the space: seating characters and changing their seats.
-export default class CastActions {
+// Who is in the space: seating characters and changing their memberships.
+export default class MemberActions {
   #api
   #store
 
@@ -11,18 +11,18 @@ export default class CastActions {
   // The characters of one's library that do not sit here yet.
   async library(spaceId) {
     const { data } = await this.#api.characters()
-    const seated = new Set(this.#store.roster(spaceId).characters.map((member) => member.character_id))
-    return data.filter((character) => !seated.has(character.id) && character.owner_id === this.#store.user.id)
+    const present = new Set(this.#store.roster(spaceId).characters.map((member) => member.character_id))
+    return data.filter((character) => !present.has(character.id) && character.owner_id === this.#store.user.id)
   }
 
   // `description` is either the flat fields of a form or `{ card }`, a whole card document.
   async addNew(spaceId, description) {
     const answer = await this.#api.createCharacter(description)
-    return this.seat(spaceId, (answer.character ?? answer).id)
+    return this.add(spaceId, (answer.character ?? answer).id)
   }
 
-  async seat(spaceId, characterId) {
-    const membership = await this.#api.seatCharacter(spaceId, characterId)
+  async add(spaceId, characterId) {
+    const membership = await this.#api.addCharacter(spaceId, characterId)
     this.#store.putMembership(membership)
     return membership
   }
@@ -55,7 +55,7 @@ export default class CastActions {
 
   // Who one plays, and by which other names one is addressed.
   // `displayName` null: the account's name; left out: as it is.
-  async setWords(member, { persona, aliases, displayName }) {
+  async setPersona(member, { persona, aliases, displayName }) {
     const name = displayName === undefined ? {} : { display_name: displayName }
     await this.#change(member, { persona, aliases, ...name })
   }
@@ -66,7 +66,7 @@ export default class CastActions {
     const { space_id: spaceId } = member
     const position = this.#store.roster(spaceId).moveTo(member.id, index)
     if (position === null) return false
-    this.#store.castChanged(spaceId)
+    this.#store.rosterChanged(spaceId)
     try {
       await this.#api.changeMembership(member.id, { position })
     } finally {
@@ -83,11 +83,11 @@ export default class CastActions {
 
   // What follows was my own doing: the page says so.
   async leave(member) {
-    this.#store.leave(member.space_id, true)
+    this.#store.setLeaving(member.space_id, true)
     try {
       await this.remove(member)
     } catch (error) {
-      this.#store.leave(member.space_id, false)
+      this.#store.setLeaving(member.space_id, false)
       throw error
     }
   }

@@ -1,4 +1,4 @@
-// Presets: the shelf, files, and which one a space or a seat goes by.
+// Presets: the shelf, files, and which one a space or a membership goes by.
 export default class PresetActions {
   #api
   #store
@@ -47,7 +47,7 @@ export default class PresetActions {
   }
 
   // Answers `{ preset, warnings }`.
-  bring(file) {
+  importFile(file) {
     return this.#api.importPreset(file)
   }
 
@@ -64,7 +64,7 @@ export default class PresetActions {
     this.#store.putSpace(await this.#api.changeSpace(space.id, body))
   }
 
-  async chooseForSeat(member, id) {
+  async chooseForMember(member, id) {
     this.#store.putMembership(await this.#api.changeMembership(member.id, { preset_id: id }))
   }
 }

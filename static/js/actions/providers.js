@@ -1,5 +1,5 @@
 // The language models that speak for the characters. Keys go to the server and never come back.
-export default class ModelActions {
+export default class ProviderActions {
   #api
   #store
 
@@ -42,7 +42,7 @@ export default class ModelActions {
   }
 
   // Names of the models that the server of the provider offers.
-  async models(id) {
+  async listModels(id) {
     const { data } = await this.#api.modelsOfProvider(id)
     return data.map((model) => (typeof model === "string" ? model : model.id))
   }

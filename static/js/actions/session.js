@@ -42,7 +42,7 @@ export default class SessionActions {
 
   // A guest becomes an account to which one can come back. The session is a new one afterwards.
   async keepAccount({ username, password }) {
-    this.#takeUser(await this.#api.changeMe({ username, password }))
+    this.#applyUser(await this.#api.changeMe({ username, password }))
   }
 
   // Where one is signed in.
@@ -54,19 +54,19 @@ export default class SessionActions {
   }
 
   async changeProfile({ displayName, username }) {
-    this.#takeUser(await this.#api.changeMe({ display_name: displayName, username }))
+    this.#applyUser(await this.#api.changeMe({ display_name: displayName, username }))
   }
 
   // Returns how many API keys still sign in.
   async changePassword({ currentPassword, password, revokeApiKeys = false }) {
     const change = { current_password: currentPassword, password, revoke_api_keys: revokeApiKeys }
     const { api_keys_active, ...user } = await this.#api.changeMe(change)
-    this.#takeUser(user)
+    this.#applyUser(user)
     return api_keys_active
   }
 
   async changeLocale(locale) {
-    this.#takeUser(await this.#api.changeMe({ locale }))
+    this.#applyUser(await this.#api.changeMe({ locale }))
   }
 
   async apiKeys() {
@@ -84,7 +84,7 @@ export default class SessionActions {
     return data[0]?.id ?? null
   }
 
-  #takeUser(answer) {
+  #applyUser(answer) {
     this.#store.setUser(answer.user ?? answer)
   }
 }

@@ -14,7 +14,7 @@ export default class SpaceActions {
 
   async load() {
     const { data } = await this.#api.spaces()
-    const open = await this.#openSpaceBeyond(data)
+    const open = await this.#openSpaceOutside(data)
     if (open) data.push(open)
     this.#store.setSpaces(data)
     await this.#socket.subscribeSpaces(data.map((space) => space.id))
@@ -22,13 +22,13 @@ export default class SpaceActions {
   }
 
   // An admin may have a space open in which they have no seat; anybody else has lost it.
-  async #openSpaceBeyond(listed) {
-    const id = this.#store.openConversation?.space_id
+  async #openSpaceOutside(listed) {
+    const id = this.#store.openConversationDocument?.space_id
     if (!id || listed.some((space) => space.id === id)) return null
     try {
       return await this.#api.space(id)
     } catch (error) {
-      if (error.status === 404) this.#store.loseSpace(id, null)
+      if (error.status === 404) this.#store.removeSpace(id, null)
       return null
     }
   }
@@ -53,13 +53,13 @@ export default class SpaceActions {
 
   // Makes the conversation known with its space and cast. Throws `not_found` like the server.
   async open(conversationId) {
-    if (!this.#store.conversation(conversationId)) await this.#learn(conversationId)
+    if (!this.#store.conversation(conversationId)) await this.#loadConversation(conversationId)
     const { space_id: spaceId } = this.#store.conversation(conversationId)
-    this.#store.openRoom(conversationId)
-    await this.loadCast(spaceId)
+    this.#store.selectConversation(conversationId)
+    await this.loadRoster(spaceId)
   }
 
-  async loadCast(spaceId) {
+  async loadRoster(spaceId) {
     const { data } = await this.#api.memberships(spaceId)
     this.#store.setRoster(spaceId, data)
   }
@@ -84,8 +84,8 @@ export default class SpaceActions {
 
   async deleteSpace(id) {
     const answer = await this.#api.deleteSpace(id)
-    if (answer?.job) this.#store.takeJob(answer.job)
-    this.#store.loseSpace(id, "space_deleted")
+    if (answer?.job) this.#store.updateJob(answer.job)
+    this.#store.removeSpace(id, "space_deleted")
   }
 
   async createConversation(spaceId, title) {
@@ -100,11 +100,11 @@ export default class SpaceActions {
 
   async deleteConversation(id) {
     const answer = await this.#api.deleteConversation(id)
-    if (answer?.job) this.#store.takeJob(answer.job)
+    if (answer?.job) this.#store.updateJob(answer.job)
     this.#store.removeConversation(id)
   }
 
-  async #learn(conversationId) {
+  async #loadConversation(conversationId) {
     const conversation = await this.#api.conversation(conversationId)
     if (!this.#store.space(conversation.space_id)) {
       this.#store.putSpace(await this.#api.space(conversation.space_id))

@@ -18,7 +18,7 @@ export default class Overview {
   #days
   #space
   #use = null
-  #turn = 0
+  #request = 0
 
   constructor(parts) {
     this.#parts = parts
@@ -48,18 +48,18 @@ export default class Overview {
   }
 
   unmount() {
-    this.#turn += 1
+    this.#request += 1
   }
 
   // Private
 
   async #load() {
-    const turn = ++this.#turn
+    const request = ++this.#request
     try {
       const stats = await this.#parts.admin.stats(this.#days.value)
-      if (turn === this.#turn) this.#show(stats)
+      if (request === this.#request) this.#show(stats)
     } catch (error) {
-      if (turn === this.#turn) this.#parts.toasts.error(error)
+      if (request === this.#request) this.#parts.toasts.error(error)
     }
   }
 

@@ -2,16 +2,16 @@
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
-import { railButton } from "../views/components/empty_state.js"
+import { sidebarButton } from "../views/components/empty_state.js"
 import { modelsCard } from "../views/settings/settings_models.js"
 import Overview from "./overview.js"
-import People from "./users.js"
+import Users from "./users.js"
 import Runs from "./runs.js"
 
 // Each is mounted into the page; what it started it stops.
 const PARTS = {
   overview: Overview,
-  people: People,
+  people: Users,
   models: class {
     #parts
     constructor(parts) {
@@ -42,16 +42,16 @@ export default class AdminPage {
 
   // Lifecycle
 
-  mount(stage) {
+  mount(main) {
     const { shell, title } = this.#parts
     const head = el(
       "header",
       { class: "main__head" },
-      railButton(() => shell.openDrawer("sidebar")),
+      sidebarButton(() => shell.openDrawer("sidebar")),
       el("div", { class: "main__titles" }, el("h1", { class: "main__title" }, t("admin.title"))),
     )
     const inner = el("div", { class: "settings__inner" }, this.#nav())
-    stage.append(head, el("div", { class: "settings" }, inner))
+    main.append(head, el("div", { class: "settings" }, inner))
     this.#part.mount(inner)
     title.set(t(`admin.${this.#name}`), t("admin.title"))
   }

@@ -8,7 +8,7 @@ import { field, select } from "../views/components/form.js"
 export default class RunFilter {
   #onChange
   #controls
-  #places = { space: null, conversation: null }
+  #locations = { space: null, conversation: null }
   #chips = el("div", { class: "chips" })
   node
 
@@ -35,13 +35,13 @@ export default class RunFilter {
       status: status.control.value,
       kind: kind.control.value,
       error: error.control.value,
-      ...this.#places,
+      ...this.#locations,
     }
   }
 
-  // `place` is `{ id, name }`, or null for all of them; `what` is "space" or "conversation".
-  narrow(what, place) {
-    this.#places = { ...this.#places, [what]: place }
+  // `location` is `{ id, name }`, or null for all of them; `scope` is "space" or "conversation".
+  narrow(scope, location) {
+    this.#locations = { ...this.#locations, [scope]: location }
     this.#showChips()
     this.#onChange()
   }
@@ -49,17 +49,17 @@ export default class RunFilter {
   // Private
 
   #showChips() {
-    const given = Object.entries(this.#places).filter(([, place]) => place !== null)
+    const given = Object.entries(this.#locations).filter(([, location]) => location !== null)
     replace(
       this.#chips,
-      given.map(([what, { name }]) =>
+      given.map(([scope, { name }]) =>
         el(
           "span",
           { class: "tag chip" },
           bdi(name, "truncate"),
           iconButton("close", t("run_history.clear_filter", { name }), {
             look: "small",
-            click: () => this.narrow(what, null),
+            click: () => this.narrow(scope, null),
           }),
         ),
       ),
@@ -67,6 +67,6 @@ export default class RunFilter {
   }
 }
 
-function choice(label, words, say) {
-  return field({ label, control: select([["", t("run_history.any")], ...words.map((it) => [it, say(it)])], "") })
+function choice(label, words, labelOf) {
+  return field({ label, control: select([["", t("run_history.any")], ...words.map((it) => [it, labelOf(it)])], "") })
 }

@@ -3,10 +3,10 @@
 import { bdi, el, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { duration, fullTime, seconds, shortTime } from "../base/time.js"
-import RunLedger from "../models/runs/run_history.js"
+import RunHistory from "../models/runs/run_history.js"
 import { paths } from "../router.js"
 import { button } from "../views/components/buttons.js"
-import { factList, factsOf } from "../views/prompt/run_details.js"
+import { detailList, detailsOf } from "../views/prompt/run_details.js"
 import { card } from "../views/settings/settings_profile.js"
 import RunFilter from "./run_filter.js"
 
@@ -14,13 +14,13 @@ const EVERY_MS = 3000
 
 export default class Runs {
   #parts
-  #ledger = new RunLedger()
-  #filter = new RunFilter(() => this.#askAnew())
+  #history = new RunHistory()
+  #filter = new RunFilter(() => this.#restart())
   #list = el("div", {})
   #more = button(t("run_history.older"), { click: () => this.#older() })
   #report = el("div", { role: "status" })
   #timer = null
-  #turn = 0
+  #request = 0
 
   constructor(parts) {
     this.#parts = parts
@@ -30,67 +30,67 @@ export default class Runs {
 
   mount(root) {
     this.#more.hidden = true
-    const reap = button(t("run_history.recover"), { click: (event) => this.#reap(event.currentTarget) })
+    const recover = button(t("run_history.recover"), { click: (event) => this.#recover(event.currentTarget) })
     root.append(
       card(
         t("admin.runs"),
-        el("div", { class: "form__actions form__actions--start" }, reap, this.#report),
+        el("div", { class: "form__actions form__actions--start" }, recover, this.#report),
         this.#filter.node,
         this.#list,
         this.#more,
       ),
     )
-    document.addEventListener("visibilitychange", this.#look)
-    this.#look()
+    document.addEventListener("visibilitychange", this.#refresh)
+    this.#refresh()
   }
 
   unmount() {
-    this.#turn += 1
+    this.#request += 1
     clearTimeout(this.#timer)
-    document.removeEventListener("visibilitychange", this.#look)
+    document.removeEventListener("visibilitychange", this.#refresh)
   }
 
   // Private
 
-  #askAnew() {
-    this.#ledger.clear()
-    this.#look()
+  #restart() {
+    this.#history.clear()
+    this.#refresh()
   }
 
   // Nobody looks at a page that is hidden: it asks when it is seen again.
-  #look = async () => {
+  #refresh = async () => {
     clearTimeout(this.#timer)
     if (document.hidden) return
-    const turn = ++this.#turn
+    const request = ++this.#request
     try {
-      const page = await this.#parts.admin.runs(this.#filter.value, { limit: this.#ledger.span })
-      if (turn !== this.#turn) return
-      this.#ledger.renew(page)
+      const page = await this.#parts.admin.runs(this.#filter.value, { limit: this.#history.refreshLimit })
+      if (request !== this.#request) return
+      this.#history.refresh(page)
       this.#show()
     } catch (error) {
-      if (turn !== this.#turn) return
+      if (request !== this.#request) return
       // A line that is down says so by itself, and the next look may find it up.
       if (!error.isNetwork) this.#parts.toasts.error(error)
     }
-    this.#timer = setTimeout(this.#look, EVERY_MS)
+    this.#timer = setTimeout(this.#refresh, EVERY_MS)
   }
 
   async #older() {
-    const turn = ++this.#turn
+    const request = ++this.#request
     clearTimeout(this.#timer)
     try {
-      const page = await this.#parts.admin.runs(this.#filter.value, { before: this.#ledger.oldest })
-      if (turn !== this.#turn) return
-      this.#ledger.append(page)
+      const page = await this.#parts.admin.runs(this.#filter.value, { before: this.#history.oldest })
+      if (request !== this.#request) return
+      this.#history.append(page)
       this.#show()
     } catch (error) {
       this.#parts.toasts.error(error)
     }
-    if (turn === this.#turn) this.#timer = setTimeout(this.#look, EVERY_MS)
+    if (request === this.#request) this.#timer = setTimeout(this.#refresh, EVERY_MS)
   }
 
   #show() {
-    const { runs, hasMore } = this.#ledger
+    const { runs, hasMore } = this.#history
     this.#more.hidden = !hasMore
     if (runs.length === 0) return replace(this.#list, el("p", { class: "panel__empty" }, t("run_history.empty")))
     this.#list.querySelector(".panel__empty")?.remove()
@@ -131,7 +131,7 @@ export default class Runs {
     )
     const facts = node.querySelector(".run__facts")
     const focused = facts.contains(document.activeElement) ? document.activeElement.dataset.act : null
-    replace(facts, factList([...factsOf(run), ...inside(run)]), this.#tools(run))
+    replace(facts, detailList([...detailsOf(run), ...inside(run)]), this.#tools(run))
     facts.querySelector(`[data-act="${focused}"]`)?.focus()
   }
 
@@ -161,18 +161,18 @@ export default class Runs {
     } catch (error) {
       this.#parts.toasts.error(error)
     }
-    this.#look()
+    this.#refresh()
   }
 
-  async #reap(pressed) {
+  async #recover(pressed) {
     pressed.disabled = true
     try {
-      replace(this.#report, el("p", { class: "outcome" }, reportOf(await this.#parts.admin.reap())))
+      replace(this.#report, el("p", { class: "outcome" }, reportOf(await this.#parts.admin.recover())))
     } catch (error) {
       this.#parts.toasts.error(error)
     }
     pressed.disabled = false
-    this.#look()
+    this.#refresh()
   }
 }
 

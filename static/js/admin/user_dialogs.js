@@ -7,25 +7,25 @@ import { openDialog } from "../views/components/dialog.js"
 import { field, form, input } from "../views/components/form.js"
 
 // Each resolves to the account as it is then, undefined when nothing was changed.
-export function askForName({ admin, toasts }, person) {
+export function openNameDialog({ admin, toasts }, user) {
   const name = field({
     label: t("people.name"),
     hint: t("profile.name_hint"),
-    control: input({ name: "display_name", value: person.display_name, maxlength: "100", autofocus: true }),
+    control: input({ name: "display_name", value: user.display_name, maxlength: "100", autofocus: true }),
   })
   return ask({
-    title: t("people.rename_title", { name: person.display_name }),
+    title: t("people.rename_title", { name: user.display_name }),
     fields: { display_name: name },
     action: t("save"),
     submit: async () => {
-      const changed = await admin.change(person, { display_name: name.control.value.trim() })
+      const changed = await admin.changeUser(user, { display_name: name.control.value.trim() })
       toasts.show(t("saved"))
       return changed
     },
   })
 }
 
-export function askForPassword({ admin, toasts }, person) {
+export function openPasswordDialog({ admin, toasts }, user) {
   const password = field({
     label: t("password.new"),
     hint: t("password.hint"),
@@ -43,14 +43,14 @@ export function askForPassword({ admin, toasts }, person) {
     },
   })
   return ask({
-    title: t("people.password_title", { name: person.display_name }),
-    lead: t("people.password_text", { name: person.display_name }),
+    title: t("people.password_title", { name: user.display_name }),
+    lead: t("people.password_text", { name: user.display_name }),
     fields: { password },
     before: make,
     action: t("people.password"),
     submit: async () => {
-      const changed = await admin.change(person, { password: password.control.value })
-      toasts.show(t("people.password_set", { name: person.display_name }))
+      const changed = await admin.changeUser(user, { password: password.control.value })
+      toasts.show(t("people.password_set", { name: user.display_name }))
       return changed
     },
   })

@@ -9,18 +9,18 @@ import { confirm } from "../views/components/dialog.js"
 import { field, input, select } from "../views/components/form.js"
 import { menuButton } from "../views/components/menu.js"
 import { card } from "../views/settings/settings_profile.js"
-import { askForName, askForPassword } from "./user_dialogs.js"
+import { openNameDialog, openPasswordDialog } from "./user_dialogs.js"
 
 const TYPED_MS = 250
 
-export default class People {
+export default class Users {
   #parts
-  #people = []
+  #users = []
   #list = el("ul", { class: "people" })
   #more = button(t("list.more"), { click: () => this.#load({ further: true }) })
   #text
   #status
-  #turn = 0
+  #request = 0
 
   constructor(parts) {
     this.#parts = parts
@@ -44,46 +44,46 @@ export default class People {
   }
 
   unmount() {
-    this.#turn += 1
+    this.#request += 1
   }
 
   // Private
 
   // What is typed meanwhile asks anew; an answer that comes too late is dropped.
   async #load({ further = false } = {}) {
-    const turn = ++this.#turn
-    const after = further ? this.#people.at(-1)?.id : null
+    const request = ++this.#request
+    const after = further ? this.#users.at(-1)?.id : null
     const query = { text: this.#text.value.trim(), status: this.#status.value, after }
     try {
-      const page = await this.#parts.admin.people(query)
-      if (turn !== this.#turn) return
-      this.#people = further ? [...this.#people, ...page.data] : page.data
+      const page = await this.#parts.admin.users(query)
+      if (request !== this.#request) return
+      this.#users = further ? [...this.#users, ...page.data] : page.data
       this.#more.hidden = !page.has_more
       this.#show()
     } catch (error) {
-      if (turn === this.#turn) this.#parts.toasts.error(error)
+      if (request === this.#request) this.#parts.toasts.error(error)
     }
   }
 
   #show() {
-    if (this.#people.length === 0)
+    if (this.#users.length === 0)
       return replace(this.#list, el("li", { class: "panel__empty" }, t("people.empty")))
     this.#list.querySelector(".panel__empty")?.remove()
-    return reconcile(this.#list, this.#people, {
-      key: (person) => String(person.id),
-      create: (person) => this.#create(person),
-      update: (node, person) => this.#fill(node, person),
+    return reconcile(this.#list, this.#users, {
+      key: (user) => String(user.id),
+      create: (user) => this.#create(user),
+      update: (node, user) => this.#fill(node, user),
     })
   }
 
   #create({ id }) {
-    const menu = menuButton({ label: "", items: () => this.#items(this.#people.find((it) => it.id === id)) })
+    const menu = menuButton({ label: "", items: () => this.#items(this.#users.find((it) => it.id === id)) })
     return el("li", { class: "list__item" }, el("div", { class: "person" }), menu)
   }
 
-  #fill(node, person) {
-    node.classList.toggle("person--disabled", person.status === "disabled")
-    const name = person.display_name
+  #fill(node, user) {
+    node.classList.toggle("person--disabled", user.status === "disabled")
+    const name = user.display_name
     node.querySelector(".icon-button").setAttribute("aria-label", t("people.menu", { name }))
     replace(
       node.querySelector(".person"),
@@ -91,80 +91,80 @@ export default class People {
       el(
         "div",
         { class: "list__main" },
-        el("div", { class: "person__line" }, bdi(name, "truncate"), this.#tags(person)),
-        el("p", { class: "field__hint" }, traces(person)),
+        el("div", { class: "person__line" }, bdi(name, "truncate"), this.#tags(user)),
+        el("p", { class: "field__hint" }, summary(user)),
       ),
     )
   }
 
-  #tags(person) {
+  #tags(user) {
     const words = [
-      this.#isMe(person) && t("member.you"),
-      person.role === "admin" && t("people.admin"),
-      person.is_guest && t("role.guest"),
-      person.status === "disabled" && t("people.status_disabled"),
+      this.#isMe(user) && t("member.you"),
+      user.role === "admin" && t("people.admin"),
+      user.is_guest && t("role.guest"),
+      user.status === "disabled" && t("people.status_disabled"),
     ]
     return words.filter(Boolean).map((word) => el("span", { class: "tag" }, word))
   }
 
-  #items(person) {
-    const name = person.display_name
-    const asked = (key, fields) => () => this.#askAndChange(key, person, fields)
-    const items = [{ label: t("people.rename"), icon: "edit", run: () => this.#ask(askForName, person) }]
+  #items(user) {
+    const name = user.display_name
+    const confirmed = (key, fields) => () => this.#confirmAndChange(key, user, fields)
+    const items = [{ label: t("people.rename"), icon: "edit", run: () => this.#openDialog(openNameDialog, user) }]
     // One's own is changed in the settings, where the old one is asked for.
-    if (!this.#isMe(person))
-      items.push({ label: t("people.password"), icon: "key", run: () => this.#ask(askForPassword, person) })
-    if (person.role === "admin")
-      items.push({ label: t("people.demote"), icon: "person", run: asked("demote", { role: "user" }) })
+    if (!this.#isMe(user))
+      items.push({ label: t("people.password"), icon: "key", run: () => this.#openDialog(openPasswordDialog, user) })
+    if (user.role === "admin")
+      items.push({ label: t("people.demote"), icon: "person", run: confirmed("demote", { role: "user" }) })
     // A guest could not come back to the office.
-    else if (!person.is_guest)
-      items.push({ label: t("people.promote"), icon: "spark", run: asked("promote", { role: "admin" }) })
-    if (person.status === "active")
+    else if (!user.is_guest)
+      items.push({ label: t("people.promote"), icon: "spark", run: confirmed("promote", { role: "admin" }) })
+    if (user.status === "active")
       items.push({
         label: t("people.disable"),
         icon: "mute",
         danger: true,
-        run: asked("disable", { status: "disabled" }),
+        run: confirmed("disable", { status: "disabled" }),
       })
     else
       items.push({
         label: t("people.enable"),
         icon: "check",
-        run: () => this.#change(person, { status: "active" }, t("people.enabled", { name })),
+        run: () => this.#change(user, { status: "active" }, t("people.enabled", { name })),
       })
     return items
   }
 
   // `key` names the words of the question.
-  async #askAndChange(key, person, fields) {
-    const name = person.display_name
+  async #confirmAndChange(key, user, fields) {
+    const name = user.display_name
     const words = {
       title: t(`people.${key}_title`, { name }),
       text: t(`people.${key}_text`, { name }),
       action: t(`people.${key}`),
     }
-    if (await confirm(words)) await this.#change(person, fields, t(`people.${key}d`, { name }))
+    if (await confirm(words)) await this.#change(user, fields, t(`people.${key}d`, { name }))
   }
 
-  async #ask(dialog, person) {
-    const changed = await dialog(this.#parts, person)
+  async #openDialog(dialog, user) {
+    const changed = await dialog(this.#parts, user)
     if (changed) this.#put(changed)
   }
 
-  async #change(person, fields, done) {
+  async #change(user, fields, done) {
     try {
-      this.#put(await this.#parts.admin.change(person, fields))
+      this.#put(await this.#parts.admin.changeUser(user, fields))
       this.#parts.toasts.show(done)
     } catch (error) {
       this.#parts.toasts.error(error)
     }
   }
 
-  #put(person) {
-    this.#people = this.#people.map((it) => (it.id === person.id ? person : it))
+  #put(user) {
+    this.#users = this.#users.map((it) => (it.id === user.id ? user : it))
     this.#show()
     // Who is no admin any more has nothing to look for here.
-    if (this.#isMe(person) && person.role !== "admin") this.#parts.router.go("/")
+    if (this.#isMe(user) && user.role !== "admin") this.#parts.router.go("/")
   }
 
   #isMe({ id }) {
@@ -173,7 +173,7 @@ export default class People {
 }
 
 // Where somebody is signed in and sits, and when they were last seen.
-function traces({ username, n_sessions: sessions, n_spaces: spaces, last_seen_at: seen }) {
+function summary({ username, n_sessions: sessions, n_spaces: spaces, last_seen_at: seen }) {
   const parts = [
     `@${username}`,
     sessions > 0 && t("people.browsers", { n: sessions }),

@@ -9,6 +9,13 @@ export default class Emitter {
     return () => this.#listeners.get(name)?.delete(listener)
   }
 
+  // Registers one listener for several events and calls it with the name of the event and its detail.
+  // Returns the function that removes it.
+  onAny(names, listener) {
+    const removers = names.map((name) => this.on(name, (detail) => listener(name, detail)))
+    return () => removers.forEach((remove) => remove())
+  }
+
   emit(name, detail) {
     for (const listener of [...(this.#listeners.get(name) ?? [])]) listener(detail)
   }

@@ -18,11 +18,11 @@ const HAN = /\p{Script=Han}/u
 const LETTER = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{Number}]/u
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/
 
-// The first of these wishes that the page can speak, null when there is none. "en-GB" gets "en";
+// The first of these tags that the page can setLocale, null when there is none. "en-GB" gets "en";
 // who reads traditional signs is not given simplified ones.
-export function match(wishes) {
-  for (const wish of wishes) {
-    const found = LANGUAGES.find(({ tag }) => likely(tag) === likely(wish))
+export function matchLocale(tags) {
+  for (const requested of tags) {
+    const found = LANGUAGES.find(({ tag }) => likely(tag) === likely(requested))
     if (found) return found.tag
   }
   return null
@@ -30,7 +30,7 @@ export function match(wishes) {
 
 // From now on the page speaks the language of this tag. Throws when its table cannot be fetched,
 // and leaves the old one in its place.
-export async function speak(tag) {
+export async function setLocale(tag) {
   const { load } = LANGUAGES.find((it) => it.tag === tag)
   table = (await load()).default
   locale = tag

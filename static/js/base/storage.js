@@ -5,11 +5,11 @@ export function storage(name) {
     found.getItem("troupe")
     return found
   } catch {
-    return new Forgetful()
+    return new MemoryStorage()
   }
 }
 
-class Forgetful {
+class MemoryStorage {
   #items = new Map()
   getItem(key) {
     return this.#items.get(key) ?? null

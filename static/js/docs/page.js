@@ -1,4 +1,4 @@
-// The page that shows the API: rooms on the side, a search, and the operations of each room.
+// The page that shows the API: sections on the side, a search, and the operations of each section.
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { operationView } from "./operation_view.js"
@@ -10,7 +10,7 @@ export default class Page {
   #search
   #count
   #nav
-  #rooms
+  #sections
 
   constructor(root, reference) {
     this.#root = root
@@ -32,8 +32,8 @@ export default class Page {
     })
     this.#count = el("p", { class: "docs__count", role: "status" })
     this.#nav = el("nav", { class: "docs__nav", "aria-label": t("docs.sections") })
-    this.#rooms = el("main", { class: "docs__sections" })
-    replace(this.#root, this.#head(), el("div", { class: "docs__columns" }, this.#nav, this.#rooms))
+    this.#sections = el("main", { class: "docs__sections" })
+    replace(this.#root, this.#head(), el("div", { class: "docs__columns" }, this.#nav, this.#sections))
     document.addEventListener("keydown", this.#onKey)
     window.addEventListener("hashchange", this.#follow)
     this.#show()
@@ -65,25 +65,25 @@ export default class Page {
 
   #show = () => {
     const words = this.#search.value
-    const rooms = this.#reference.rooms(words)
-    const n = rooms.reduce((sum, room) => sum + room.operations.length, 0)
+    const sections = this.#reference.sections(words)
+    const n = sections.reduce((sum, section) => sum + section.operations.length, 0)
     this.#count.textContent = n === 0 ? t("docs.nothing") : t("docs.found", { n })
     replace(
       this.#nav,
       el(
         "ul",
         { class: "docs__list" },
-        rooms.map((room) => el("li", {}, roomLink(room))),
+        sections.map((section) => el("li", {}, sectionLink(section))),
       ),
     )
     replace(
-      this.#rooms,
+      this.#sections,
       words.trim() === "" && el("div", { class: "docs__about" }, paragraphs(this.#reference.about)),
-      rooms.map((room) => this.#room(room)),
+      sections.map((section) => this.#section(section)),
     )
   }
 
-  #room({ name, about, operations }) {
+  #section({ name, about, operations }) {
     return el(
       "section",
       { class: "docs__section", "aria-labelledby": `room-${name}` },
@@ -123,7 +123,7 @@ export default class Page {
   }
 }
 
-function roomLink({ name, operations }) {
+function sectionLink({ name, operations }) {
   return el(
     "a",
     { class: "docs__link", href: `#room-${name}` },

@@ -1,4 +1,4 @@
-// The API document as the page shows it: rooms with their operations, and schemas by name. Knows no
+// The API document as the page shows it: sections with their operations, and schemas by name. Knows no
 // DOM.
 const METHODS = ["get", "post", "put", "patch", "delete"]
 const SCHEMA = "#/components/schemas/"
@@ -19,16 +19,16 @@ export default class Reference {
   }
 
   // Rooms in the order of the document, each with those of its operations that fit the words.
-  rooms(words = "") {
+  sections(words = "") {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean)
     const operations = this.operations().filter((it) => wanted.every((word) => it.haystack.includes(word)))
     return this.#document.tags
       .map(({ name, description }) => ({
         name,
         about: description,
-        operations: operations.filter((it) => it.room === name),
+        operations: operations.filter((it) => it.section === name),
       }))
-      .filter((room) => room.operations.length > 0)
+      .filter((section) => section.operations.length > 0)
   }
 
   operations() {
@@ -50,7 +50,7 @@ export default class Reference {
     const body = said.requestBody
     return {
       id: said.operationId,
-      room: said.tags[0],
+      section: said.tags[0],
       method: method.toUpperCase(),
       path,
       summary: said.summary,

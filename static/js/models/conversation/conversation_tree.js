@@ -2,7 +2,7 @@
 // a thread below the conversation it comes from.
 const DEEPEST = 4
 
-export function placesOf(conversations) {
+export function conversationTree(conversations) {
   const known = new Set(conversations.map(({ id }) => id))
   const children = new Map()
   for (const it of conversations) {

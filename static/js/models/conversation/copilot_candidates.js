@@ -1,41 +1,41 @@
 // Texts that I might say, on their way: one place for each, filled in any order. What the socket
 // brings before the server has said which ones are mine, is kept until then.
-export default class Suggestions {
+export default class CopilotCandidates {
   // `{ text, error }`, both null while it is being written.
   entries = []
   #generationId = null
   #early = []
-  #asked = 0
+  #ticket = 0
 
   get isEmpty() {
     return this.entries.length === 0
   }
-  get isWaiting() {
+  get isPending() {
     return this.entries.some(({ text, error }) => text === null && error === null)
   }
 
   // Asks anew: what was there, goes. Answers a ticket for what comes of it.
-  begin(count) {
+  start(count) {
     this.entries = Array.from({ length: count }, () => ({ text: null, error: null }))
     this.#generationId = null
     this.#early = []
-    return ++this.#asked
+    return ++this.#ticket
   }
 
   // The server has begun to write.
-  begun(ticket, generationId) {
-    if (ticket !== this.#asked || this.isEmpty) return
+  started(ticket, generationId) {
+    if (ticket !== this.#ticket || this.isEmpty) return
     this.#generationId = generationId
-    for (const event of this.#early.splice(0)) this.take(event)
+    for (const event of this.#early.splice(0)) this.apply(event)
   }
 
   // The server has refused.
-  refused(ticket) {
-    if (ticket === this.#asked) this.clear()
+  failed(ticket) {
+    if (ticket === this.#ticket) this.clear()
   }
 
   // Says whether the event was one of mine.
-  take(event) {
+  apply(event) {
     if (this.isEmpty) return false
     if (this.#generationId === null) {
       this.#early.push(event)
@@ -47,7 +47,7 @@ export default class Suggestions {
   }
 
   // The line was lost for a while: what was told meanwhile does not come again.
-  lose(error) {
+  failPending(error) {
     this.entries = this.entries.map((entry) =>
       entry.text === null && entry.error === null ? { text: null, error } : entry,
     )

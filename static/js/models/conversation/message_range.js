@@ -1,5 +1,5 @@
 // Messages that follow each other in order of `seq`, without gaps in between: a part of a timeline.
-export default class Stretch {
+export default class MessageRange {
   #messages = []
   // Whether there is more before the first.
   mayHaveOlder = false
@@ -19,7 +19,7 @@ export default class Stretch {
   }
 
   // In its place; whatever stood there under the same id goes.
-  place(message) {
+  insert(message) {
     let index = this.#messages.length
     while (index > 0 && this.#messages[index - 1].seq > message.seq) index -= 1
     if (this.#messages[index - 1]?.id === message.id) this.#messages[index - 1] = message
@@ -33,7 +33,7 @@ export default class Stretch {
     return true
   }
 
-  // All of another stretch, as far as it is older.
+  // All of another range, as far as it is older.
   prepend(other) {
     const { oldestSeq } = this
     const older = other.messages.filter(({ seq }) => oldestSeq === null || seq < oldestSeq)

@@ -8,9 +8,22 @@ import RunStream from "../runs/run_stream.js"
 import Timeline from "./timeline.js"
 import TypingTracker from "./typing_tracker.js"
 
+// The kinds of changes. The store emits one event for each.
+export const CONVERSATION_EVENTS = [
+  "restored",
+  "messages",
+  "stream",
+  "queue",
+  "typing",
+  "presence",
+  "outbox",
+  "candidates",
+  "approvals",
+]
+
 const IDLE = { state: "idle", round: null, queued_run: null, running_run: null, turnsLeft: null }
 
-export default class Room {
+export default class OpenConversation {
   timeline = new Timeline()
   notice = new RunNotice()
   rev = null
@@ -64,7 +77,7 @@ export default class Room {
     this.rev = rev
     this.typing.clear()
     this.#setQueue(snapshot)
-    this.#takePresence({ members: snapshot.presence })
+    this.#setPresence({ members: snapshot.presence })
     this.stream = this.#restoredStream(snapshot)
     this.approvals = new Map((snapshot.tool_approvals ?? []).map((it) => [it.id, it]))
     this.notice.restore(snapshot.failed_run, this.timeline.tail)
@@ -80,10 +93,10 @@ export default class Room {
       if (event.rev !== this.rev + 1) return "gap"
       this.rev = event.rev
     }
-    return this.#take(event)
+    return this.#applyEvent(event)
   }
 
-  #take(event) {
+  #applyEvent(event) {
     switch (event.type) {
       case "typing_start":
         return this.#startStream(event)
@@ -98,19 +111,19 @@ export default class Room {
       case "message_created":
       case "message_updated":
       case "message_hidden":
-        return this.#takeMessage(event.message)
+        return this.#applyMessage(event.message)
       case "run_failed":
       case "run_canceled":
       case "run_skipped":
-        return this.#takeEnd(event)
+        return this.#applyRunEnd(event)
       case "tool_approval_updated":
-        return this.#takeApproval(event.approval)
+        return this.#applyApproval(event.approval)
       case "queue_updated":
-        return this.#takeQueue(event)
+        return this.#applyQueue(event)
       case "human_typing":
         return this.typing.set(event.membership_id, event.active) ? "typing" : null
       case "presence_updated":
-        return this.#takePresence(event)
+        return this.#setPresence(event)
       case "resync":
         return "gap"
       default:
@@ -135,7 +148,7 @@ export default class Room {
     return "stream"
   }
 
-  #takeApproval(approval) {
+  #applyApproval(approval) {
     if (approval.status === "pending") this.approvals.set(approval.id, approval)
     else this.approvals.delete(approval.id)
     return "approvals"
@@ -149,7 +162,7 @@ export default class Room {
     return "stream"
   }
 
-  #takeMessage(message) {
+  #applyMessage(message) {
     const key = this.#keyFor(message)
     if (this.#isOfStream(message)) this.stream = null
     this.timeline.put(message, key)
@@ -163,14 +176,14 @@ export default class Room {
     this.#keys.set(clientId, this.keyForClientId(clientId))
   }
 
-  #takeEnd({ type, run, error }) {
+  #applyRunEnd({ type, run, error }) {
     const isOfStream = this.stream?.runId === run.id
     this.notice.show({ type, run, error: error ?? run.error, tail: this.timeline.tail })
     if (isOfStream && type !== "run_skipped") this.stream = null
     return "queue"
   }
 
-  #takeQueue(event) {
+  #applyQueue(event) {
     this.#setQueue(event)
     this.notice.settle(this.queue, this.timeline.tail)
     return "queue"
@@ -179,7 +192,7 @@ export default class Room {
   // What was asked for beside the events. Older than what they told it is worth nothing.
   refresh(conversation) {
     if (!this.isReady || conversation.rev < this.rev) return
-    this.#takeQueue({ ...conversation })
+    this.#applyQueue({ ...conversation })
   }
 
   #setQueue(facts) {
@@ -190,7 +203,7 @@ export default class Room {
   }
 
   // Notes when somebody left whom this page has seen here.
-  #takePresence({ members }) {
+  #setPresence({ members }) {
     const present = presenceOf(members)
     for (const id of this.presence.keys()) if (!present.has(id)) this.#goneAt.set(id, this.#clock())
     this.presence = present

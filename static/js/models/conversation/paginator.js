@@ -30,22 +30,22 @@ export default class Paginator {
 
   // Private
 
-  #once(isMore, cursor, take) {
+  #once(isMore, cursor, addPage) {
     if (this.#loading) return this.#loading
     if (!isMore) return Promise.resolve(0)
-    this.#loading = this.#load(cursor, take).finally(() => {
+    this.#loading = this.#load(cursor, addPage).finally(() => {
       this.#loading = null
     })
     return this.#loading
   }
 
-  async #load(cursor, take) {
-    const { turn } = this.#timeline
+  async #load(cursor, addPage) {
+    const { generation } = this.#timeline
     const page = await this.#read(cursor)
     // A reset or a jump in the meantime made this page useless.
-    if (this.#timeline.turn !== turn) return 0
+    if (this.#timeline.generation !== generation) return 0
     const n = this.#timeline.messages.length
-    take(page)
+    addPage(page)
     return this.#timeline.messages.length - n
   }
 }

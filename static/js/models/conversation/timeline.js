@@ -1,18 +1,18 @@
 // The messages of one conversation that this tab holds. Every entry has a key that stays the same from
 // the pending state to the final one, so that a view can keep one DOM node for it.
 //
-// **Invariant:** what is shown has no gaps. It is the newest stretch, to which live messages are added
-// always; or, after a jump far back, a stretch of its own, until it has grown to the newest and is one with it.
-import Stretch from "./message_range.js"
+// **Invariant:** what is shown has no gaps. It is the newest range, to which live messages are added
+// always; or, after a jump far back, a range of its own, until it has grown to the newest and is one with it.
+import MessageRange from "./message_range.js"
 
 export default class Timeline {
-  #newest = new Stretch()
+  #newest = new MessageRange()
   // Where one has jumped to; null while the newest is shown.
-  #past = null
+  #jumpRange = null
   #keys = new Map()
-  // What was told of messages that are not here. A page that was asked for before may be older than this.
-  #told = new Map()
-  #turn = 0
+  // What was update of messages that are not here. A page that was asked for before may be older than this.
+  #updates = new Map()
+  #generation = 0
 
   // What stands before the oldest message is asked from the server page by page.
   get mayHaveOlder() {
@@ -20,7 +20,7 @@ export default class Timeline {
   }
   // What stands after the last one that is shown, likewise.
   get mayHaveNewer() {
-    return this.#past !== null
+    return this.#jumpRange !== null
   }
   get messages() {
     return this.#shown.messages
@@ -30,11 +30,11 @@ export default class Timeline {
   }
   // Between which places there may be more: what is shown ends, and the newest begin.
   get gap() {
-    return this.#past && { after: this.#past.newestSeq ?? 0, before: this.#newest.oldestSeq }
+    return this.#jumpRange && { after: this.#jumpRange.newestSeq ?? 0, before: this.#newest.oldestSeq }
   }
-  // Another number: another stretch is shown than before.
-  get turn() {
-    return this.#turn
+  // Another number: another range is shown than before.
+  get generation() {
+    return this.#generation
   }
   // The newest of all, shown or not.
   get tail() {
@@ -45,20 +45,20 @@ export default class Timeline {
     return this.#keys.get(message.id) ?? `m-${message.id}`
   }
   byId(id) {
-    return this.#past?.byId(id) ?? this.#newest.byId(id)
+    return this.#jumpRange?.byId(id) ?? this.#newest.byId(id)
   }
 
   // Forgets everything and begins with the newest messages. `keyFor(message)` may know a key that
   // an entry on the screen has already.
   reset(messages, keyFor = () => null) {
-    this.#newest = new Stretch()
+    this.#newest = new MessageRange()
     this.#show(null)
-    this.#told.clear()
+    this.#updates.clear()
     this.#newest.mayHaveOlder = firstSeq(messages) > 1
     for (const message of messages) {
       const key = keyFor(message)
       if (key) this.#keys.set(message.id, key)
-      this.#newest.place(message)
+      this.#newest.insert(message)
     }
   }
 
@@ -70,21 +70,21 @@ export default class Timeline {
 
   // Adds a page of what follows what is shown; without more of it the newest follow.
   append(messages, hasMore) {
-    this.#add(this.#past, messages)
+    this.#add(this.#jumpRange, messages)
     if (!hasMore) this.#join()
   }
 
   // Shows a page of anywhere. Where it touches the newest it is part of them.
   jump(messages) {
-    const past = new Stretch()
-    past.mayHaveOlder = firstSeq(messages) > 1
-    this.#add(past, messages)
-    this.#show(past.messages.length > 0 ? past : null)
-    if (this.#past && !this.#past.isBefore(this.#newest.oldestSeq)) this.#join()
+    const jumpRange = new MessageRange()
+    jumpRange.mayHaveOlder = firstSeq(messages) > 1
+    this.#add(jumpRange, messages)
+    this.#show(jumpRange.messages.length > 0 ? jumpRange : null)
+    if (this.#jumpRange && !this.#jumpRange.isBefore(this.#newest.oldestSeq)) this.#join()
   }
 
   // Shows the newest.
-  leap() {
+  showNewest() {
     this.#show(null)
   }
 
@@ -94,71 +94,71 @@ export default class Timeline {
     if (message.visibility === "hidden") return this.#hide(message)
     const known = this.byId(message.id)
     if (known && known.rev > message.rev) return false
-    const place = this.#stretchFor(message)
-    if (!place) return this.#note(message)
+    const range = this.#rangeFor(message)
+    if (!range) return this.#rememberUpdate(message)
     if (!known && key) this.#keys.set(message.id, key)
-    place.place(message)
+    range.insert(message)
     return true
   }
 
   // Private
 
   get #shown() {
-    return this.#past ?? this.#newest
+    return this.#jumpRange ?? this.#newest
   }
 
-  #show(past) {
-    this.#past = past
-    this.#turn += 1
+  #show(jumpRange) {
+    this.#jumpRange = jumpRange
+    this.#generation += 1
   }
 
   // Null: it stands where nothing is loaded.
-  #stretchFor({ seq }) {
+  #rangeFor({ seq }) {
     const { oldestSeq, mayHaveOlder } = this.#newest
     if (oldestSeq === null || seq >= oldestSeq || !mayHaveOlder) return this.#newest
-    const past = this.#past
-    if (!past || seq > past.newestSeq) return null
-    return seq >= past.oldestSeq || !past.mayHaveOlder ? past : null
+    const jumpRange = this.#jumpRange
+    if (!jumpRange || seq > jumpRange.newestSeq) return null
+    return seq >= jumpRange.oldestSeq || !jumpRange.mayHaveOlder ? jumpRange : null
   }
 
   #hide(message) {
-    const isFromPast = this.#past?.remove(message.id) ?? false
+    const isFromPast = this.#jumpRange?.remove(message.id) ?? false
     const isHere = this.#newest.remove(message.id) || isFromPast
     // It may be in a page that is under way.
-    this.#note(message)
+    this.#rememberUpdate(message)
     return isHere
   }
 
-  #note(message) {
-    const known = this.#told.get(message.id)
-    if (!known || known.rev <= message.rev) this.#told.set(message.id, message)
+  #rememberUpdate(message) {
+    const known = this.#updates.get(message.id)
+    if (!known || known.rev <= message.rev) this.#updates.set(message.id, message)
     return false
   }
 
-  // A page was read before it came: what was told since is newer.
-  #add(stretch, messages) {
+  // A page was read before it came: what was update since is newer.
+  #add(range, messages) {
     for (const message of messages) {
-      const told = this.#told.get(message.id)
-      const current = told?.rev >= message.rev ? told : message
-      if (current.visibility !== "hidden") stretch.place(current)
+      const update = this.#updates.get(message.id)
+      const current = update?.rev >= message.rev ? update : message
+      if (current.visibility !== "hidden") range.insert(current)
     }
-    this.#addTold(stretch)
+    this.#addUpdates(range)
   }
 
   // What was brought back while the page was under way is not in it.
-  #addTold(stretch) {
-    for (const [id, message] of this.#told) {
-      if (!stretch.spans(message.seq)) continue
-      this.#told.delete(id)
-      const isOld = stretch.byId(id)?.rev > message.rev
-      if (message.visibility !== "hidden" && !isOld) stretch.place(message)
+  #addUpdates(range) {
+    for (const [id, message] of this.#updates) {
+      if (!range.spans(message.seq)) continue
+      this.#updates.delete(id)
+      const isOld = range.byId(id)?.rev > message.rev
+      if (message.visibility !== "hidden" && !isOld) range.insert(message)
     }
   }
 
-  // The past has come to where the newest begin.
+  // The jumpRange has come to where the newest begin.
   #join() {
-    this.#newest.prepend(this.#past)
-    this.#past = null
+    this.#newest.prepend(this.#jumpRange)
+    this.#jumpRange = null
   }
 }
 

@@ -4,7 +4,7 @@ const MAX_LINE = 2 * 1024 * 1024
 const MAX_NAME = 100
 const MAX_NAMES = 200
 // Marks that turn the direction of what stands beside them.
-const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+const DIRECTION_MARKS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
 
 // Whether a file may be a chat, by its name and by how it begins.
 export function looksLikeChat({ name }, head = "") {
@@ -33,14 +33,14 @@ export async function preview(file) {
   return { n, names: [...counts.values()].sort((a, b) => b.n - a.n) }
 }
 
-// Whose a name is when nobody says otherwise: the id of a seat, or "new". As the server decides it.
-export function seatsByThemselves(names, roster, mySeatId) {
-  let me = mySeatId
+// Whose a name is when nobody says otherwise: the id of a membership, or "new". As the server decides it.
+export function matchMembers(names, roster, myMembershipId) {
+  let me = myMembershipId
   return names.map(({ name, isUser }) => {
     const kind = isUser ? "human" : "character"
-    const called = folded(name)
+    const normalizedName = normalized(name)
     const fits = roster
-      .filter((seat) => [seat.display_name, ...seat.aliases].some((it) => folded(it) === called))
+      .filter((membership) => [membership.display_name, ...membership.aliases].some((it) => normalized(it) === normalizedName))
       .sort((a, b) => rank(a, kind) - rank(b, kind))
     if (fits.length > 0) return fits[0].id
     if (!isUser || me === null) return "new"
@@ -50,25 +50,25 @@ export function seatsByThemselves(names, roster, mySeatId) {
   })
 }
 
-function rank(seat, kind) {
-  return (seat.kind === kind ? 0 : 2) + (seat.status === "active" ? 0 : 1)
+function rank(membership, kind) {
+  return (membership.kind === kind ? 0 : 2) + (membership.status === "active" ? 0 : 1)
 }
 
-function folded(name) {
+function normalized(name) {
   return name.trim().normalize("NFKC").toLowerCase()
 }
 
 function namesOf(line) {
-  const said = (name) => {
+  const parse = (name) => {
     const shown = shownName(name)
     return shown === "unused" ? undefined : (shown ?? undefined)
   }
-  return { user: said(line.user_name), character: said(line.character_name) }
+  return { user: parse(line.user_name), character: parse(line.character_name) }
 }
 
 function shownName(name) {
   if (typeof name !== "string") return null
-  const words = name.replace(TURNS, "").split(/[\s\p{Cc}]+/u).filter(Boolean)
+  const words = name.replace(DIRECTION_MARKS, "").split(/[\s\p{Cc}]+/u).filter(Boolean)
   return [...words.join(" ")].slice(0, MAX_NAME).join("") || null
 }
 
@@ -81,14 +81,14 @@ function readLine(text) {
   }
 }
 
-async function eachLine(file, take) {
+async function eachLine(file, onLine) {
   const reader = file.stream().pipeThrough(new TextDecoderStream()).getReader()
   let rest = ""
   for (;;) {
     const { value, done } = await reader.read()
     const lines = (rest + (value ?? "")).split("\n")
     rest = done ? "" : lines.pop()
-    for (const line of lines) if (line.trim()) take(line)
+    for (const line of lines) if (line.trim()) onLine(line)
     // Longer than a message can be: its rest is read as a line of its own, which is none.
     if (rest.length > MAX_LINE) rest = "x"
     if (done) return

@@ -7,14 +7,14 @@ const HEAD_BYTES = 64 * 1024
 const MAX_JSON_BYTES = 5 * 1024 * 1024
 
 // Answers `{ head, json }`: the first bytes, and what the file says if it is one JSON document.
-export async function lookAt(file) {
+export async function inspectFile(file) {
   const head = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer())
   return { head, json: file.size <= MAX_JSON_BYTES && beginsAsJson(head) ? parsed(await file.text()) : null }
 }
 
-// `takers` are `{ name, looksLike(file, head, json), open(file, json) }`: the first that knows it.
-export function takerOf(takers, file, { head, json }) {
-  return takers.find((it) => it.looksLike(file, head, json)) ?? null
+// `importers` are `{ name, looksLike(file, head, json), open(file, json) }`: the first that knows it.
+export function importerFor(importers, file, { head, json }) {
+  return importers.find((it) => it.looksLike(file, head, json)) ?? null
 }
 
 // Does a file begin with these bytes?

@@ -1,7 +1,7 @@
 // A file that may be a lorebook, looked at before it is brought: what it is called and how much is in it.
 
 // Worlds of SillyTavern, `lorebook_v3`, and the books of Agnai, Risu and NovelAI; not a card with a book.
-export function looksLikeBook(json) {
+export function looksLikeLorebook(json) {
   if (json === null || typeof json !== "object" || Array.isArray(json)) return false
   if (String(json.spec ?? "").startsWith("lorebook")) return true
   if (String(json.spec ?? "").startsWith("chara_card")) return false

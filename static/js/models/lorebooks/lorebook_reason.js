@@ -27,7 +27,7 @@ const WORDS = new Set([
 ])
 
 // Answers `{ key, values }`, or null for a word that is new here.
-export function readLoreReason(text) {
+export function readLorebookReason(text) {
   const [, word, detail = ""] = /^([a-z_]+)(?:: ([^]*))?$/.exec(text) ?? []
   return WORDS.has(word) ? { key: `lorebook_reason.${word}`, values: { detail } } : null
 }

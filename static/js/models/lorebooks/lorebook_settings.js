@@ -24,20 +24,20 @@ const USUAL = {
 }
 
 // The rules of these settings; what they do not say is as usual.
-export function worldOf(settings) {
-  const stated = settings?.world_info ?? {}
-  const said = Object.entries(stated).filter(([name, value]) => name in USUAL && value !== null)
-  return { ...USUAL, ...Object.fromEntries(said) }
+export function readLorebookSettings(settings) {
+  const given = settings?.world_info ?? {}
+  const stated = Object.entries(given).filter(([name, value]) => name in USUAL && value !== null)
+  return { ...USUAL, ...Object.fromEntries(stated) }
 }
 
 // The same settings with other rules. Only what is not as usual is written down, beside what we know
 // nothing of.
-export function withWorld(settings, world) {
+export function withLorebookSettings(settings, rules) {
   const { world_info: known, ...others } = settings ?? {}
   const strange = Object.entries(known ?? {}).filter(([name]) => !(name in USUAL))
-  const stated = Object.entries(world).filter(([name, value]) => value !== USUAL[name])
-  const rules = Object.fromEntries([...strange, ...stated])
-  return Object.keys(rules).length === 0 ? others : { ...others, world_info: rules }
+  const stated = Object.entries(rules).filter(([name, value]) => value !== USUAL[name])
+  const stored = Object.fromEntries([...strange, ...stated])
+  return Object.keys(stored).length === 0 ? others : { ...others, world_info: stored }
 }
 
 // The number in a field; an empty one is as usual.

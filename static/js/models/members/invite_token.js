@@ -2,7 +2,7 @@
 // that no server writes it down, and is kept for this tab until one has joined or gone elsewhere.
 const KEPT = "troupe.invitation"
 
-export default class Invitation {
+export default class InviteToken {
   #storage
 
   constructor(storage) {
@@ -10,7 +10,7 @@ export default class Invitation {
   }
 
   // Takes the token out of an address. One that came before stays when the address has none.
-  take({ hash }) {
+  readFrom({ hash }) {
     const token = hash.slice(1)
     if (/^[\w-]{1,200}$/.test(token)) this.#storage.setItem(KEPT, token)
   }
@@ -19,7 +19,7 @@ export default class Invitation {
     return this.#storage.getItem(KEPT)
   }
 
-  forget() {
+  clear() {
     this.#storage.removeItem(KEPT)
   }
 }

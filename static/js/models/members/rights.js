@@ -12,7 +12,7 @@ const NEEDS = {
   delete_conversation: "moderator",
   delete_others: "moderator",
   edit_ai: "moderator",
-  cast: "moderator",
+  characters: "moderator",
   people: "moderator",
   decide_tools: "moderator",
   invite: "moderator",
@@ -27,13 +27,13 @@ export function may(role, act) {
 
 // The role as which one acts: an admin manages wherever they sit, and who only reads plays no more
 // than a guest does.
-export function standing({ role, isAdmin = false, isObserver = false }) {
+export function effectiveRole({ role, isAdmin = false, isObserver = false }) {
   if (role === "owner") return role
   if (isAdmin) return "admin"
   return role === "member" && isObserver ? "guest" : role
 }
 
-// Nobody changes the seat of the owner but the owner, by handing the space over.
-export function mayManageSeat(role, member, isOwn) {
+// Nobody changes the membership of the owner but the owner, by handing the space over.
+export function mayManageMember(role, member, isOwn) {
   return !isOwn && member.role !== "owner" && may(role, "people")
 }

@@ -22,8 +22,8 @@ export default class Roster {
     return this.byId(id)?.display_name ?? null
   }
 
-  // The seat of the user who looks at this page.
-  seatOf(userId) {
+  // The membership of the user who looks at this page.
+  membershipOf(userId) {
     return this.active.find((member) => member.kind === "human" && member.user_id === userId) ?? null
   }
 

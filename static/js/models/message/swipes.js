@@ -2,7 +2,7 @@
 // text of any other message is one that is not written yet.
 
 // `delta` is 1 or -1. Answers the position of a text, "new", or null when there is nothing that way.
-export function stepTo(message, delta) {
+export function swipeTarget(message, delta) {
   const { count, active } = message.swipes
   const next = active + delta
   if (next >= 0 && next < count) return next
@@ -15,15 +15,15 @@ export function isGreeting(message) {
 }
 
 // Whether a run was for this message, and what it wrote until it was stopped was kept.
-export function keepsTextOf(run, message) {
+export function isPartialTextOf(run, message) {
   return run.target_message_id === message?.id && message.metadata?.stopped === true
 }
 
-export function hasVersions(message) {
+export function hasSwipes(message) {
   return message.swipes?.count > 1
 }
 
 // Whether a run may have written the text that is shown. Of several, each may come from elsewhere.
-export function mayBeOfRun(message) {
-  return message.conversation_run_id !== null || hasVersions(message)
+export function mayComeFromRun(message) {
+  return message.conversation_run_id !== null || hasSwipes(message)
 }

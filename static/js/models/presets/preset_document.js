@@ -150,12 +150,12 @@ export function placeFrom(depth, order = 100) {
   return depth === null ? "relative" : { in_chat: { depth, order } }
 }
 
-// Which layer decides each key, the uppermost first: what the seat says, its preset, what the space
+// Which layer decides each key, the uppermost first: what the member says, its preset, what the space
 // says, its preset. Each is an object or null.
-export function decided({ seat, seatPreset, space, spacePreset }) {
+export function decided({ member, memberPreset, space, spacePreset }) {
   const layers = [
-    ["seat", seat],
-    ["seat_preset", seatPreset],
+    ["member", member],
+    ["member_preset", memberPreset],
     ["space", space],
     ["space_preset", spacePreset],
   ]

@@ -1,16 +1,16 @@
 // The kinds of servers that have models, and what to call one whose name nobody gave.
 
-// `name`: what it is called in every language; null has a text for it. `usual`: where it answers
+// `name`: what it is called in every language; null has a text for it. `defaultUrl`: where it answers
 // unless another address is given.
 export const KINDS = [
-  { kind: "openai_compatible", name: null, usual: null },
-  { kind: "ollama", name: "Ollama", usual: "http://127.0.0.1:11434" },
-  { kind: "openai", name: "OpenAI", usual: "https://api.openai.com/v1" },
-  { kind: "anthropic", name: "Anthropic", usual: "https://api.anthropic.com/v1" },
+  { kind: "openai_compatible", name: null, defaultUrl: null },
+  { kind: "ollama", name: "Ollama", defaultUrl: "http://127.0.0.1:11434" },
+  { kind: "openai", name: "OpenAI", defaultUrl: "https://api.openai.com/v1" },
+  { kind: "anthropic", name: "Anthropic", defaultUrl: "https://api.anthropic.com/v1" },
   {
     kind: "gemini",
     name: "Google Gemini",
-    usual: "https://generativelanguage.googleapis.com/v1beta",
+    defaultUrl: "https://generativelanguage.googleapis.com/v1beta",
   },
 ]
 
@@ -30,8 +30,8 @@ export function nameFor({ kind, label, baseUrl, found = [] }) {
   }
 }
 
-// With which model a member speaks: `{ provider, model }`, or null for the usual one.
-export function voiceOf(member, providers) {
+// With which model a member speaks: `{ provider, model }`, or null for the defaultUrl one.
+export function modelChoiceOf(member, providers) {
   const provider = providers.find((it) => it.id === member.llm_provider_id)
   if (!provider || provider.disabled) return null
   return { provider, model: member.settings?.model?.trim() || provider.model }

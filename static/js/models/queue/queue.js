@@ -28,7 +28,7 @@ export function describe({ queue, stream }) {
 // one may put into another order.
 export function pendingSlots({ round, running_run: running }) {
   return (round?.slots ?? []).filter(
-    (slot) => slot.status === "pending" && !isBeingSpoken(slot, round, running),
+    (slot) => slot.status === "pending" && !isRunning(slot, round, running),
   )
 }
 
@@ -60,20 +60,20 @@ function slotsOf(queue) {
   return (round?.slots ?? []).map((slot) => ({
     position: slot.position,
     membershipId: slot.membership_id,
-    state: standing(slot, { round, running, first }),
+    state: slotState(slot, { round, running, first }),
     because: slot.chosen_because,
     skipReason: slot.skip_reason ?? null,
   }))
 }
 
-function standing(slot, { round, running, first }) {
+function slotState(slot, { round, running, first }) {
   if (slot.status !== "pending") return slot.status
-  if (isBeingSpoken(slot, round, running)) return "speaking"
+  if (isRunning(slot, round, running)) return "speaking"
   if (slot !== first || running?.round_id === round.id) return "pending"
   return round.state === "failed" ? "failed" : "next"
 }
 
-function isBeingSpoken(slot, round, running) {
+function isRunning(slot, round, running) {
   return running !== null && running?.round_id === round.id && running.slot_position === slot.position
 }
 

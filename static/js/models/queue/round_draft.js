@@ -10,7 +10,7 @@ export default class RoundDraft {
   entries = []
 
   constructor(queue) {
-    this.#take(queue)
+    this.#load(queue)
   }
 
   get isOver() {
@@ -55,13 +55,13 @@ export default class RoundDraft {
       return begun > 0 ? "begun" : null
     }
     const wasChanged = this.isChanged
-    this.#take(queue)
+    this.#load(queue)
     return wasChanged || !isSameRound ? "changed" : "begun"
   }
 
   // Private
 
-  #take(queue) {
+  #load(queue) {
     this.roundId = queue.round?.id ?? null
     this.#base = pendingSlots(queue)
     this.entries = this.#base.map((slot) => ({

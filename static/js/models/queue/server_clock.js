@@ -9,7 +9,7 @@ export default class ServerClock {
   }
 
   // An answer that told the server's time; it was written somewhere on the way.
-  learn({ time, sentAt, receivedAt }) {
+  synchronize({ time, sentAt, receivedAt }) {
     const ahead = Date.parse(time) - (sentAt + receivedAt) / 2
     if (!Number.isNaN(ahead)) this.#ahead = ahead
   }

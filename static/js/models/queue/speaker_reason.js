@@ -19,7 +19,7 @@ function numbersIn({ n, ...rest } = {}) {
 }
 
 // Answers `{ key, values }`, or null for a sentence that is new here.
-export function readReason(text) {
+export function readSpeakerReason(text) {
   for (const [pattern, key] of SENTENCES) {
     const match = pattern.exec(text)
     if (match) return { key, values: numbersIn(match.groups) }

@@ -19,10 +19,10 @@ export const ERRORS = [
   "upstream_timeout",
 ]
 
-const LEAST = 50
-const MOST = 200
+const MIN_LIMIT = 50
+const MAX_LIMIT = 200
 
-export default class RunLedger {
+export default class RunHistory {
   #runs = []
   #hasMore = false
 
@@ -37,8 +37,8 @@ export default class RunLedger {
     return this.#runs.at(-1)?.id ?? null
   }
   // How many to ask for, so that what is shown is seen again.
-  get span() {
-    return Math.min(MOST, Math.max(LEAST, this.#runs.length))
+  get refreshLimit() {
+    return Math.min(MAX_LIMIT, Math.max(MIN_LIMIT, this.#runs.length))
   }
 
   // Another question was asked: nothing of the old answer stays.
@@ -48,12 +48,12 @@ export default class RunLedger {
   }
 
   // The newest part, as it is now. What it does not reach stays as it was.
-  renew({ data, has_more: hasMore }) {
+  refresh({ data, has_more: hasMore }) {
     const last = data.at(-1)?.id
     // Ids are made in the order of time.
-    const beyond = hasMore ? this.#runs.filter((run) => run.id < last) : []
-    this.#runs = [...data, ...beyond]
-    if (beyond.length === 0) this.#hasMore = hasMore
+    const older = hasMore ? this.#runs.filter((run) => run.id < last) : []
+    this.#runs = [...data, ...older]
+    if (older.length === 0) this.#hasMore = hasMore
   }
 
   // The part behind the oldest.

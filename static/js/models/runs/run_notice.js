@@ -1,5 +1,5 @@
 // The card that stands for a run which left no message: shown until the room has moved on.
-import { keepsTextOf } from "../message/swipes.js"
+import { isPartialTextOf } from "../message/swipes.js"
 
 export default class RunNotice {
   #run = null
@@ -41,7 +41,7 @@ export default class RunNotice {
     if (!this.#run) return
     const isOvertaken = (tail?.seq ?? 0) > this.#run.tailSeq
     const isRunning = queue.running_run !== null || queue.queued_run !== null
-    const isKept = tail?.conversation_run_id === this.#run.id || keepsTextOf(this.#run, tail)
+    const isKept = tail?.conversation_run_id === this.#run.id || isPartialTextOf(this.#run, tail)
     const isOver = this.#run.round_id && queue.round?.id !== this.#run.round_id
     if (isOvertaken || isRunning || isOver || isKept) this.clear()
   }

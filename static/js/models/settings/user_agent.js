@@ -19,7 +19,7 @@ const SYSTEMS = [
 ]
 
 // Names, or null for what is not known.
-export function readAgent(text) {
+export function readUserAgent(text) {
   const find = (list) => list.find(([, pattern]) => pattern.test(text ?? ""))?.[0] ?? null
   return { browser: find(BROWSERS), system: find(SYSTEMS) }
 }

@@ -7,7 +7,7 @@
 // A step that never arrives must not hold up the page for ever: where we are is then the page.
 const STEP_WITHIN_MS = 1000
 
-export default class Layers {
+export default class BackStack {
   #history
   // From the lowest to the topmost.
   #open = []
@@ -23,7 +23,7 @@ export default class Layers {
   // Lifecycle
 
   start() {
-    window.addEventListener("popstate", () => this.moved())
+    window.addEventListener("popstate", () => this.onPopState())
     this.#settleSoon()
   }
 
@@ -39,27 +39,27 @@ export default class Layers {
   }
 
   // The history has moved.
-  moved() {
+  onPopState() {
     if (this.#step !== null) return this.#arrive()
-    for (const layer of this.#open.slice(this.#held).reverse()) {
+    for (const layer of this.#open.slice(this.#nEntries).reverse()) {
       if (!layer.dismiss()) break
       this.#release(layer)
     }
     this.#settleSoon()
   }
 
-  // Calls `go(isPut)` when the history may be written. `isPut`: where we are is the entry of a layer,
+  // Calls `go(isLayerEntry)` when the history may be written. `isLayerEntry`: where we are is the entry of a layer,
   // which leads nowhere any more, and the next page takes its place.
-  whenStill(go) {
+  whenSettled(go) {
     if (this.#step !== null) return this.#waiting.push(go)
-    go(this.#held > 0)
+    go(this.#nEntries > 0)
     this.#settleSoon()
   }
 
   // Private
 
   // How many entries of layers there are from the page up to where we are.
-  get #held() {
+  get #nEntries() {
     return this.#history.state?.layer ?? 0
   }
 
@@ -77,20 +77,20 @@ export default class Layers {
 
   #settle() {
     if (this.#step !== null) return
-    const [held, wanted] = [this.#held, this.#open.length]
-    for (let layer = held + 1; layer <= wanted; layer += 1) this.#history.pushState({ layer }, "")
-    if (held <= wanted) return
+    const [nEntries, wanted] = [this.#nEntries, this.#open.length]
+    for (let layer = nEntries + 1; layer <= wanted; layer += 1) this.#history.pushState({ layer }, "")
+    if (nEntries <= wanted) return
     this.#step = setTimeout(() => {
       this.#history.replaceState({}, "")
       this.#arrive()
     }, STEP_WITHIN_MS)
-    this.#history.go(wanted - held)
+    this.#history.go(wanted - nEntries)
   }
 
   #arrive() {
     clearTimeout(this.#step)
     this.#step = null
-    for (const go of this.#waiting.splice(0)) go(this.#held > 0)
+    for (const go of this.#waiting.splice(0)) go(this.#nEntries > 0)
     this.#settleSoon()
   }
 }

@@ -137,7 +137,7 @@ function depthPrompt(value, isReadOnly) {
   return { ...made, read }
 }
 
-// A card may leave it open, and then the room's own rule holds.
+// A card may leave it open, and then the openConversation's own rule holds.
 function talkativeness(value, isReadOnly) {
   const range = el("input", {
     class: "range",

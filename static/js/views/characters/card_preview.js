@@ -11,22 +11,22 @@ import { openDialog } from "../components/dialog.js"
 import { explain } from "../components/error_messages.js"
 
 // Cards that are dropped, pasted or chosen open their sheet.
-export function takeDroppedCards(parts) {
-  parts.drop.takes({
+export function registerCardImporter(parts) {
+  parts.fileDrop.registerImporter({
     name: "card",
     looksLike: looksLikeCard,
-    open: (file) => openCardSheet(parts, file),
+    open: (file) => openCardPreview(parts, file),
   })
 }
 
-async function openCardSheet(parts, file) {
+async function openCardPreview(parts, file) {
   let found
   try {
     found = await parts.library.preview(file)
   } catch (error) {
     return refuse(error, file)
   }
-  await openDialog({ title: t("card.preview"), content: (close) => sheet(parts, file, found, close) })
+  await openDialog({ title: t("card.preview"), content: (close) => preview(parts, file, found, close) })
 }
 
 // Nothing is stored, and the reason stays until it was read.
@@ -46,7 +46,7 @@ function reasonOf(error) {
   return error.code === "not_a_card" ? error.message : explain(error)
 }
 
-function sheet(parts, file, found, close) {
+function preview(parts, file, found, close) {
   const problem = el("p", { class: "form__error", role: "alert", hidden: true })
   return [
     head(found),
@@ -108,7 +108,7 @@ function warnings(list) {
 
 function actions(parts, file, close, problem) {
   const { openSpace: space } = parts.store
-  const maySeat = space && space.status !== "archived" && may(space.my_role, "cast")
+  const mayAddToSpace = space && space.status !== "archived" && may(space.my_role, "characters")
   const act = (run) => async (event) => {
     const buttons = [...event.currentTarget.parentElement.querySelectorAll("button")]
     for (const it of buttons) it.disabled = true
@@ -121,23 +121,23 @@ function actions(parts, file, close, problem) {
       for (const it of buttons) it.disabled = false
     }
   }
-  const keep = act(async () => {
-    const { character } = await parts.library.bring(file)
+  const addToLibrary = act(async () => {
+    const { character } = await parts.library.importFile(file)
     parts.toasts.show(t("card.added_to_library", { name: character.name }))
   })
-  const seat = act(async () => {
-    const { character } = await parts.library.bring(file)
-    await parts.cast.seat(space.id, character.id)
+  const addToSpace = act(async () => {
+    const { character } = await parts.library.importFile(file)
+    await parts.members.add(space.id, character.id)
     parts.toasts.show(t("card.added_to_space", { name: character.name, space: space.name }))
   })
   return [
-    button(t("card.add_to_library"), { look: maySeat ? "quiet" : "primary", "data-act": "add_to_library", click: keep }),
-    maySeat &&
+    button(t("card.add_to_library"), { look: mayAddToSpace ? "quiet" : "primary", "data-act": "add_to_library", click: addToLibrary }),
+    mayAddToSpace &&
       button(t("card.add_to_space", { name: space.name }), {
         look: "primary",
         "data-act": "add_to_space",
         autofocus: true,
-        click: seat,
+        click: addToSpace,
       }),
   ]
 }

@@ -7,11 +7,11 @@ import { avatar } from "../components/avatar.js"
 import { button, iconButton, submitButton } from "../components/buttons.js"
 import { openCardEditor } from "./card_editor.js"
 import { openDialog } from "../components/dialog.js"
-import { area, field, form, input, watched } from "../components/form.js"
+import { area, field, form, input, trackChanges } from "../components/form.js"
 
 const WAYS = { write: writeForm, paste: pasteForm, library: libraryList }
 
-export function askForCharacter(parts, spaceId) {
+export function openCharacterDialog(parts, spaceId) {
   let typed
   return openDialog({
     title: t("member.add"),
@@ -23,7 +23,7 @@ export function askForCharacter(parts, spaceId) {
         for (const button of choices.children)
           button.setAttribute("aria-pressed", String(button.dataset.way === name))
         replace(body, WAYS[name](parts, spaceId, close))
-        typed = watched([...body.querySelectorAll("input, textarea")].map((control) => ({ control })))
+        typed = trackChanges([...body.querySelectorAll("input, textarea")].map((control) => ({ control })))
         body.querySelector("input, textarea")?.focus()
       }
       for (const name of Object.keys(WAYS))
@@ -92,7 +92,7 @@ function pasteForm(parts, spaceId, close) {
     icon: "image",
     "data-act": "choose_file",
     click: () => {
-      parts.drop.choose({ accept: CARD_FILES })
+      parts.fileDrop.choose({ accept: CARD_FILES })
       close()
     },
   })
@@ -122,7 +122,7 @@ function previewOf({ problem, name, description, greeting }) {
 
 function libraryList(parts, spaceId, close) {
   const list = el("ul", { "aria-busy": "true" }, el("li", { class: "soft" }, t("loading")))
-  parts.cast
+  parts.members
     .library(spaceId)
     .then((characters) => {
       list.removeAttribute("aria-busy")
@@ -141,7 +141,7 @@ function libraryItem(parts, spaceId, character, close) {
   const click = async ({ currentTarget }) => {
     currentTarget.disabled = true
     try {
-      await parts.cast.seat(spaceId, character.id)
+      await parts.members.add(spaceId, character.id)
       close(true)
     } catch (error) {
       currentTarget.disabled = false
@@ -162,7 +162,7 @@ function libraryItem(parts, spaceId, character, close) {
 }
 
 function add(parts, spaceId, description) {
-  return parts.cast.addNew(spaceId, description)
+  return parts.members.addNew(spaceId, description)
 }
 
 function buttons() {

@@ -3,9 +3,9 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 
-const LOOK_EVERY_MS = 250
+const UPDATE_EVERY_MS = 250
 // A wait shorter than this is over before it is read.
-const WORTH_MS = 1500
+const MIN_WAIT_MS = 1500
 
 export default class Countdown {
   #now
@@ -29,9 +29,9 @@ export default class Countdown {
     const until = at ? Date.parse(at) : null
     if (until === this.#until) return
     this.stop()
-    if (until === null || until - this.#now() < WORTH_MS) return
+    if (until === null || until - this.#now() < MIN_WAIT_MS) return
     this.#until = until
-    this.#timer = setInterval(() => this.#tick(), LOOK_EVERY_MS)
+    this.#timer = setInterval(() => this.#tick(), UPDATE_EVERY_MS)
     this.#tick()
   }
 

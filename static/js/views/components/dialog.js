@@ -5,11 +5,11 @@ import { t } from "../../base/i18n.js"
 import { button, iconButton } from "./buttons.js"
 
 let n = 0
-let layers = null
+let backStack = null
 
 // From now on the browser's Back goes through these.
-export function standAbove(all) {
-  layers = all
+export function useBackStack(stack) {
+  backStack = stack
 }
 
 // `content(close)` makes the body. Resolves with what `close` was given, undefined when dismissed.
@@ -45,7 +45,7 @@ export function openDialog({ title, content, wide = false, dismissable = true, i
       ),
       el("div", { class: "dialog__body" }, content(close)),
     )
-    const release = layers?.open(dismiss)
+    const release = backStack?.open(dismiss)
     dialog.addEventListener("close", () => {
       release?.()
       dialog.remove()

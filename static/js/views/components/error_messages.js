@@ -1,6 +1,6 @@
 // What the server says, as a sentence for a person in the language of the page.
 import { has, t } from "../../base/i18n.js"
-import { readReason } from "../../models/queue/speaker_reason.js"
+import { readSpeakerReason } from "../../models/queue/speaker_reason.js"
 
 // A value that cannot be is explained by its field, everything else by its code. Sentences that
 // only the server can know, because they tell which limit or which address, are shown as they are.
@@ -24,14 +24,14 @@ export function explainCancel({ canceled_because: reason }) {
 }
 
 // A suggestion that does not come, as short as it would be.
-export function explainSuggestion({ code }) {
+export function explainCandidateError({ code }) {
   if (code === "network") return t("error.network")
   const key = [`copilot_panel.${code}`, `run_error.${code}`].find(has) ?? "copilot_panel.failed"
   return t(key)
 }
 
 // Why somebody was chosen to speak.
-export function explainChoice(text) {
-  const reason = readReason(text)
+export function explainSpeakerReason(text) {
+  const reason = readSpeakerReason(text)
   return reason ? t(reason.key, reason.values) : text
 }

@@ -50,7 +50,7 @@ export function check({ label, hint = null, checked = false, name = null }) {
 }
 
 // What is typed into fields and not kept yet.
-export function watched(fields) {
+export function trackChanges(fields) {
   const read = () => Object.values(fields).map(({ control }) => control.value)
   let kept = read()
   return {

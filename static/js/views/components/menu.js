@@ -68,7 +68,7 @@ function moveInMenu(menu, event) {
   items[(to + items.length) % items.length].focus()
 }
 
-// Below the button, above it when there is no room, never outside the page.
+// Below the button, above it when there is no openConversation, never outside the page.
 function place(menu, button) {
   const at = button.getBoundingClientRect()
   const size = menu.getBoundingClientRect()

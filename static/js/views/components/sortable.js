@@ -57,7 +57,7 @@ export default class Sortable {
     })
   }
 
-  // The rows between the old place and the new one make room.
+  // The rows between the old place and the new one make openConversation.
   #shift(index) {
     const { from, to, boxes } = this.#drag
     if (index > from && index <= to) return -boxes[from].height

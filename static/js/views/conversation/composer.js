@@ -2,19 +2,21 @@
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { describeCopilot, locksComposer } from "../../models/conversation/copilot.js"
+import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
 import { may } from "../../models/members/rights.js"
 import { iconButton } from "../components/buttons.js"
-import { copilotLock } from "./copilot_notice.js"
-import HelperTray from "./copilot_panel.js"
+import { copilotNotice } from "./copilot_notice.js"
+import CopilotPanel from "./copilot_panel.js"
 
 const LONGEST_BYTES = 64 * 1024
 const COUNTS_FROM_BYTES = 60 * 1024
-const SAY_TYPING_EVERY_MS = 3000
+const SEND_TYPING_EVERY_MS = 3000
 const STOPS_TYPING_AFTER_MS = 5000
 
 // Fingers write line by line; keyboards send with Enter.
 const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
 const encoder = new TextEncoder()
+const EVENTS = CONVERSATION_EVENTS.filter((name) => name !== "typing")
 
 export default class Composer {
   #root
@@ -26,12 +28,12 @@ export default class Composer {
   #stop
   #counter
   #box
-  #help
-  #tray
+  #copilotButton
+  #copilotPanel
   // What stands in place of the box, and of what it tells.
-  #lock = null
-  #locked = null
-  #saidTypingAt = 0
+  #copilotNotice = null
+  #noticeSignature = null
+  #typingSentAt = 0
   #typingTimer = null
   #stops = []
 
@@ -46,23 +48,21 @@ export default class Composer {
 
   mount() {
     const { store, drafts } = this.#parts
-    this.#conversationId = store.room.conversationId
+    this.#conversationId = store.openConversation.conversationId
     this.#build()
     this.#field.value = drafts.read(this.#conversationId)
     this.#root.addEventListener("submit", this.#onSubmit)
     this.#stops = [
-      store.on("room", (what) => {
-        if (what !== "typing") this.#update()
-      }),
-      store.on("cast", () => this.#update()),
+      store.onAny(EVENTS, () => this.#update()),
+      store.on("roster", () => this.#update()),
       store.on("spaces", () => this.#update()),
     ]
     this.#update()
-    this.#grow()
+    this.#resize()
   }
 
   unmount() {
-    this.#sayTyping(false)
+    this.#sendTyping(false)
     for (const stop of this.#stops) stop()
   }
 
@@ -78,7 +78,7 @@ export default class Composer {
     const on = {
       input: () => this.#onInput(),
       keydown: (event) => this.#onKey(event),
-      blur: () => this.#sayTyping(false),
+      blur: () => this.#sendTyping(false),
     }
     const label = { "aria-label": t("composer.field"), "aria-describedby": "composer-count" }
     const enter = TOUCH.matches ? "enter" : "send"
@@ -97,18 +97,18 @@ export default class Composer {
       click: () => this.#onStop(),
     })
     this.#counter = el("p", { class: "composer__count", id: "composer-count", role: "status", hidden: true })
-    this.#tray = new HelperTray(this.#parts, { onChoose: (text) => this.#fill(text) })
-    this.#help = iconButton("spark", t("copilot_panel.open"), {
+    this.#copilotPanel = new CopilotPanel(this.#parts, { onChoose: (text) => this.#insertCandidate(text) })
+    this.#copilotButton = iconButton("spark", t("copilot_panel.open"), {
       class: "composer__help",
       "aria-expanded": "false",
-      "aria-controls": this.#tray.node.id,
-      click: () => this.#turnTray(!this.#tray.isOpen),
+      "aria-controls": this.#copilotPanel.node.id,
+      click: () => this.#togglePanel(!this.#copilotPanel.isOpen),
     })
     this.#box = el(
       "div",
       { class: "composer__box", on: { keydown: (event) => this.#onBoxKey(event) } },
-      this.#tray.node,
-      el("div", { class: "composer__row" }, this.#help, this.#field, this.#stop, this.#send),
+      this.#copilotPanel.node,
+      el("div", { class: "composer__row" }, this.#copilotButton, this.#field, this.#stop, this.#send),
       this.#counter,
     )
     replace(this.#root, this.#box)
@@ -116,13 +116,13 @@ export default class Composer {
 
   #update() {
     const { store } = this.#parts
-    if (!store.room) return
-    const closed = this.#whyClosed()
-    const isLocked = closed === null && this.#updateLock()
-    this.#box.hidden = closed !== null || isLocked
+    if (!store.openConversation) return
+    const closed = this.#closedReason()
+    const isCopilotActive = closed === null && this.#updateCopilotNotice()
+    this.#box.hidden = closed !== null || isCopilotActive
     this.#root.querySelector(".composer__closed")?.remove()
     if (closed) this.#root.append(el("p", { class: "composer__closed" }, closed))
-    const isRunning = store.room.isRunning && may(store.openSpace?.my_role, "control")
+    const isRunning = store.openConversation.isRunning && may(store.openSpace?.my_role, "control")
     const isEmpty = this.#field.value.trim() === ""
     const focused = document.activeElement
     this.#field.placeholder = this.#placeholder()
@@ -133,39 +133,39 @@ export default class Composer {
     if ((focused === this.#send && this.#send.hidden) || (focused === this.#stop && this.#stop.hidden))
       this.#field.focus()
     this.#updateCounter()
-    this.#tray.update()
+    this.#copilotPanel.update()
   }
 
   // While the AI speaks for me, its lock stands here. Says whether it does.
-  #updateLock() {
+  #updateCopilotNotice() {
     const { store } = this.#parts
-    const { mySeat: seat, room } = store
-    const copilot = describeCopilot({ seat, conversationId: room.conversationId, state: room.queue.state })
-    const shown = locksComposer(copilot) ? JSON.stringify([copilot, seat.display_name]) : null
-    if (shown === this.#locked) return shown !== null
-    this.#locked = shown
+    const { myMembership: membership, openConversation } = store
+    const copilot = describeCopilot({ membership, conversationId: openConversation.conversationId, state: openConversation.queue.state })
+    const shown = locksComposer(copilot) ? JSON.stringify([copilot, membership.display_name]) : null
+    if (shown === this.#noticeSignature) return shown !== null
+    this.#noticeSignature = shown
     const hadFocus = this.#root.contains(document.activeElement)
-    this.#lock?.remove()
-    this.#lock = shown && copilotLock(this.#parts, copilot, seat.display_name)
-    if (this.#lock) {
-      this.#turnTray(false)
-      this.#sayTyping(false)
-      this.#root.append(this.#lock)
+    this.#copilotNotice?.remove()
+    this.#copilotNotice = shown && copilotNotice(this.#parts, copilot, membership.display_name)
+    if (this.#copilotNotice) {
+      this.#togglePanel(false)
+      this.#sendTyping(false)
+      this.#root.append(this.#copilotNotice)
     } else this.#box.hidden = false
-    if (hadFocus) (this.#lock?.querySelector("button:last-of-type") ?? this.#field).focus()
+    if (hadFocus) (this.#copilotNotice?.querySelector("button:last-of-type") ?? this.#field).focus()
     return shown !== null
   }
 
-  #turnTray(isOpen) {
-    if (isOpen === this.#tray.isOpen) return
-    this.#help.setAttribute("aria-expanded", String(isOpen))
-    if (isOpen) return this.#tray.open()
-    this.#tray.close()
+  #togglePanel(isOpen) {
+    if (isOpen === this.#copilotPanel.isOpen) return
+    this.#copilotButton.setAttribute("aria-expanded", String(isOpen))
+    if (isOpen) return this.#copilotPanel.open()
+    this.#copilotPanel.close()
     if (!this.#box.hidden) this.#field.focus()
   }
 
   // A chosen reply takes the place of what is written; the browser's undo brings that back.
-  #fill(text) {
+  #insertCandidate(text) {
     this.#field.focus()
     this.#field.select()
     if (!document.execCommand("insertText", false, text)) {
@@ -175,9 +175,9 @@ export default class Composer {
   }
 
   #onBoxKey(event) {
-    if (event.key !== "Escape" || !this.#tray.isOpen) return
+    if (event.key !== "Escape" || !this.#copilotPanel.isOpen) return
     event.preventDefault()
-    this.#turnTray(false)
+    this.#togglePanel(false)
   }
 
   #placeholder() {
@@ -188,12 +188,12 @@ export default class Composer {
   }
 
   // Who may not write is told why.
-  #whyClosed() {
-    const { mySeat, openSpace, openRoster } = this.#parts.store
+  #closedReason() {
+    const { myMembership, openSpace, openRoster } = this.#parts.store
     if (!openSpace || openRoster.active.length === 0) return null
     if (openSpace.status === "archived") return t("composer.archived")
-    if (!mySeat) return t("composer.not_a_member")
-    return mySeat.participation === "observer" ? t("composer.observer") : null
+    if (!myMembership) return t("composer.not_a_member")
+    return myMembership.participation === "observer" ? t("composer.observer") : null
   }
 
   #updateCounter() {
@@ -215,13 +215,13 @@ export default class Composer {
 
   #onInput() {
     this.#parts.drafts.write(this.#conversationId, this.#field.value)
-    this.#grow()
+    this.#resize()
     this.#update()
-    this.#sayTyping(this.#field.value.trim() !== "")
+    this.#sendTyping(this.#field.value.trim() !== "")
   }
 
   // Browsers without `field-sizing` get their height by hand.
-  #grow() {
+  #resize() {
     if (CSS.supports("field-sizing", "content")) return
     this.#field.style.height = "auto"
     this.#field.style.height = `${this.#field.scrollHeight}px`
@@ -241,13 +241,13 @@ export default class Composer {
   #onSubmit = (event) => {
     event.preventDefault()
     const content = this.#field.value
-    if (content.trim() === "" || this.#isTooLong() || this.#whyClosed() || this.#lock) return
-    this.#turnTray(false)
+    if (content.trim() === "" || this.#isTooLong() || this.#closedReason() || this.#copilotNotice) return
+    this.#togglePanel(false)
     this.#field.value = ""
     this.#parts.drafts.clear(this.#conversationId)
-    this.#grow()
-    this.#sayTyping(false)
-    this.#parts.room.send(content)
+    this.#resize()
+    this.#sendTyping(false)
+    this.#parts.conversation.send(content)
     this.#update()
     this.#callbacks.onSent()
     this.#field.focus()
@@ -255,21 +255,21 @@ export default class Composer {
 
   async #onStop() {
     this.#stop.disabled = true
-    await this.#parts.room.stop().catch((error) => this.#parts.toasts.error(error))
+    await this.#parts.conversation.stop().catch((error) => this.#parts.toasts.error(error))
     this.#stop.disabled = false
     this.#field.focus()
   }
 
-  #sayTyping(active) {
+  #sendTyping(active) {
     clearTimeout(this.#typingTimer)
     if (!active) {
-      if (this.#saidTypingAt > 0) this.#parts.room.typing(false)
-      this.#saidTypingAt = 0
+      if (this.#typingSentAt > 0) this.#parts.conversation.typing(false)
+      this.#typingSentAt = 0
       return
     }
-    this.#typingTimer = setTimeout(() => this.#sayTyping(false), STOPS_TYPING_AFTER_MS)
-    if (Date.now() - this.#saidTypingAt < SAY_TYPING_EVERY_MS) return
-    this.#saidTypingAt = Date.now()
-    this.#parts.room.typing(true)
+    this.#typingTimer = setTimeout(() => this.#sendTyping(false), STOPS_TYPING_AFTER_MS)
+    if (Date.now() - this.#typingSentAt < SEND_TYPING_EVERY_MS) return
+    this.#typingSentAt = Date.now()
+    this.#parts.conversation.typing(true)
   }
 }

@@ -6,16 +6,16 @@ import { paths } from "../../router.js"
 import { iconButton } from "../components/buttons.js"
 import Composer from "./composer.js"
 import { exportItems } from "../files/export_items.js"
-import { railButton } from "../components/empty_state.js"
-import { askPeopleIn } from "../members/invite_dialog.js"
+import { sidebarButton } from "../components/empty_state.js"
+import { openInviteDialog } from "../members/invite_dialog.js"
 import { menuButton } from "../components/menu.js"
-import { placeName } from "./conversation_name.js"
-import Present from "./presence_list.js"
+import { conversationName } from "./conversation_name.js"
+import PresenceList from "./presence_list.js"
 import QueueBar from "../queue/queue_bar.js"
-import { askForConversation, askForNewTitle, askToDeleteConversation } from "../spaces/space_dialogs.js"
+import { openNewConversationDialog, openRenameConversationDialog, confirmDeleteConversation } from "../spaces/space_dialogs.js"
 import TimelineView from "./timeline.js"
 import ToolApprovals from "../message/tool_approvals.js"
-import Whisper from "./typing_indicator.js"
+import TypingIndicator from "./typing_indicator.js"
 
 // With fingers alone the focus would bring up a keyboard that hides half the page.
 const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
@@ -23,7 +23,7 @@ const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
 export default class ConversationView {
   #parts
   #head
-  #present
+  #presenceList
   #signature = null
   #children = []
   #timeline
@@ -35,29 +35,29 @@ export default class ConversationView {
 
   // Lifecycle
 
-  mount(stage) {
+  mount(main) {
     const { store } = this.#parts
     this.#head = el("header", { class: "main__head" })
     const body = el("div", { class: "main__body" })
-    const whisper = el("div", { class: "typing-indicator", "aria-live": "off" })
+    const typing = el("div", { class: "typing-indicator", "aria-live": "off" })
     const queue = el("section", { class: "queue", "aria-label": t("queue.label") })
     const approvals = el("section", { class: "approvals", "aria-label": t("tools.approvals"), "aria-live": "polite" })
     const form = el("form", { class: "composer", "aria-label": t("composer.label") })
-    stage.append(this.#head, body, whisper, approvals, queue, form)
+    main.append(this.#head, body, typing, approvals, queue, form)
     const timeline = new TimelineView(body, this.#parts)
     this.#timeline = timeline
     const composer = new Composer(form, this.#parts, {
       onSent: () => timeline.toEnd(),
       onEditLast: () => timeline.editMyTail(),
     })
-    this.#present = new Present(this.#parts)
+    this.#presenceList = new PresenceList(this.#parts)
     this.#children = [
       timeline,
-      new Whisper(whisper, this.#parts),
+      new TypingIndicator(typing, this.#parts),
       new ToolApprovals(approvals, this.#parts),
       new QueueBar(queue, this.#parts),
       composer,
-      this.#present,
+      this.#presenceList,
     ]
     for (const child of this.#children) child.mount()
     this.#stops = [store.on("spaces", () => this.#updateHead())]
@@ -79,11 +79,11 @@ export default class ConversationView {
 
   #updateHead() {
     const { store, shell } = this.#parts
-    const { openConversation: conversation, openSpace: space } = store
+    const { openConversationDocument: conversation, openSpace: space } = store
     if (!conversation || !space) return
-    const title = placeName(conversation, space)
+    const title = conversationName(conversation, space)
     const parent = store.conversation(conversation.parent_conversation_id)
-    const from = parent && placeName(parent, space)
+    const from = parent && conversationName(parent, space)
     // Every word said anywhere comes by here: an open menu must outlive it.
     const signature = JSON.stringify([conversation.id, title, space.name, space.my_role, from])
     if (signature === this.#signature) return
@@ -92,7 +92,7 @@ export default class ConversationView {
     const focused = this.#head.contains(document.activeElement) ? document.activeElement.dataset.id : null
     replace(
       this.#head,
-      railButton(() => shell.openDrawer("sidebar")),
+      sidebarButton(() => shell.openDrawer("sidebar")),
       el(
         "div",
         { class: "main__titles" },
@@ -104,11 +104,11 @@ export default class ConversationView {
           parent && this.#crumb(parent, from),
         ),
       ),
-      this.#present.node,
+      this.#presenceList.node,
       menuButton({
         label: t("conversation.menu"),
         className: "icon-button",
-        items: () => this.#items(store.openConversation, store.openSpace),
+        items: () => this.#items(store.openConversationDocument, store.openSpace),
       }),
       iconButton("panel", t("panel.toggle"), {
         "data-id": "panel",
@@ -141,19 +141,19 @@ export default class ConversationView {
       items.push({
         label: t("conversation.rename"),
         icon: "edit",
-        run: () => askForNewTitle(this.#parts, conversation),
+        run: () => openRenameConversationDialog(this.#parts, conversation),
       })
     if (may(role, "new_conversation"))
       items.push({
         label: t("conversation.new"),
         icon: "plus",
-        run: () => askForConversation(this.#parts, space.id),
+        run: () => openNewConversationDialog(this.#parts, space.id),
       })
     if (may(role, "invite"))
       items.push({
         label: t("invite.people"),
         icon: "person",
-        run: () => askPeopleIn(this.#parts, space),
+        run: () => openInviteDialog(this.#parts, space),
       })
     items.push({
       label: t("space.settings"),
@@ -166,7 +166,7 @@ export default class ConversationView {
         label: t("conversation.delete"),
         icon: "trash",
         danger: true,
-        run: () => askToDeleteConversation(this.#parts, conversation),
+        run: () => confirmDeleteConversation(this.#parts, conversation),
       })
     }
     return items

@@ -2,15 +2,15 @@
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { list } from "../../base/time.js"
-import { voiceOf } from "../../models/providers/provider_kinds.js"
+import { modelChoiceOf } from "../../models/providers/provider_kinds.js"
 import { may } from "../../models/members/rights.js"
 import { button } from "../components/buttons.js"
-import { askForCharacter } from "../characters/character_dialog.js"
+import { openCharacterDialog } from "../characters/character_dialog.js"
 import { connectModel } from "../providers/provider_dialog.js"
 
 const DISMISSED = "troupe.demo_notice_dismissed"
 
-export default class Beginning {
+export default class ConversationIntro {
   #root
   #parts
   #signature = null
@@ -22,7 +22,7 @@ export default class Beginning {
 
   update() {
     // Before the snapshot nobody knows whether this is the beginning.
-    if (!this.#parts.store.room?.isReady) return
+    if (!this.#parts.store.openConversation?.isReady) return
     const facts = this.#facts()
     const signature = JSON.stringify(facts)
     if (signature === this.#signature) return
@@ -37,13 +37,13 @@ export default class Beginning {
 
   #facts() {
     const { store, local } = this.#parts
-    const { room, openSpace: space, openConversation: conversation, openRoster: roster } = store
+    const { openConversation, openSpace: space, openConversationDocument: conversation, openRoster: roster } = store
     return {
-      mayHaveOlder: room?.timeline.mayHaveOlder && room.timeline.oldestSeq !== null,
+      mayHaveOlder: openConversation?.timeline.mayHaveOlder && openConversation.timeline.oldestSeq !== null,
       title: conversation?.title || space?.name,
       description: space?.description ?? "",
       names: roster.characters.map((member) => member.display_name),
-      mayCast: may(space?.my_role, "cast"),
+      mayManageCharacters: may(space?.my_role, "characters"),
       isAdmin: store.user.role === "admin",
       showsNotice: this.#isDemoSpeaking(roster) && local.getItem(DISMISSED) === null,
     }
@@ -52,13 +52,13 @@ export default class Beginning {
   // Not where everybody has a model of their own.
   #isDemoSpeaking({ characters }) {
     const { providers, isDemoOnly } = this.#parts.store
-    const isOfDemo = (member) => (voiceOf(member, providers)?.provider.kind ?? "demo") === "demo"
+    const isOfDemo = (member) => (modelChoiceOf(member, providers)?.provider.kind ?? "demo") === "demo"
     return providers.length > 0 && isDemoOnly && (characters.length === 0 || characters.some(isOfDemo))
   }
 
-  #head({ title, description, names, mayCast }) {
+  #head({ title, description, names, mayManageCharacters }) {
     const isAlone = names.length === 0
-    const click = () => askForCharacter(this.#parts, this.#parts.store.openSpace.id)
+    const click = () => openCharacterDialog(this.#parts, this.#parts.store.openSpace.id)
     return el(
       "header",
       { class: "intro" },
@@ -69,7 +69,7 @@ export default class Beginning {
         isAlone ? t("intro.no_characters") : description || t("intro.characters", { names: list(names) }),
       ),
       isAlone &&
-        mayCast &&
+        mayManageCharacters &&
         el(
           "div",
           { class: "intro__actions" },

@@ -1,7 +1,7 @@
 // What a conversation is called: by its title, else by what it is.
 import { t } from "../../base/i18n.js"
 
-export function placeName(conversation, space) {
+export function conversationName(conversation, space) {
   if (conversation.title) return conversation.title
   if (conversation.id === space?.root_conversation_id) return t("conversation.main")
   if (conversation.kind === "branch") return t("conversation.branch")

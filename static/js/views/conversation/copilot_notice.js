@@ -4,7 +4,7 @@ import { t } from "../../base/i18n.js"
 import { button } from "../components/buttons.js"
 
 // `copilot` is the result of `describeCopilot`.
-export function copilotLock(parts, { status, left }, name) {
+export function copilotNotice(parts, { status, left }, name) {
   const act = (run) => async (event) => {
     const { currentTarget } = event
     currentTarget.disabled = true
@@ -18,14 +18,14 @@ export function copilotLock(parts, { status, left }, name) {
       "p",
       { class: "copilot-lock__text", role: "status" },
       t("copilot.speaks", { name, n: left }),
-      status === "held" && ` ${t("copilot.blocked")}`,
-      status === "resting" && ` ${t("copilot.waiting")}`,
+      status === "blocked" && ` ${t("copilot.blocked")}`,
+      status === "waiting" && ` ${t("copilot.waiting")}`,
     ),
     el(
       "div",
       { class: "copilot-notice__actions" },
-      status === "resting" &&
-        button(t("copilot.resume"), { icon: "play", look: "quiet", click: act(() => parts.copilot.goOn()) }),
+      status === "waiting" &&
+        button(t("copilot.resume"), { icon: "play", look: "quiet", click: act(() => parts.copilot.resume()) }),
       button(t("copilot.take_over"), {
         icon: "edit",
         look: "primary",

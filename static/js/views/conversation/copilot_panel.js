@@ -4,7 +4,7 @@ import { t } from "../../base/i18n.js"
 import { describeCopilot } from "../../models/conversation/copilot.js"
 import { may } from "../../models/members/rights.js"
 import { button } from "../components/buttons.js"
-import { explainSuggestion } from "../components/error_messages.js"
+import { explainCandidateError } from "../components/error_messages.js"
 import { field, input, select } from "../components/form.js"
 
 const MOST_SUGGESTIONS = 4
@@ -13,16 +13,16 @@ const USUAL_SUGGESTIONS = 3
 const USUAL_STEPS = 3
 const LONGEST_INSTRUCTION = 2000
 
-export default class HelperTray {
+export default class CopilotPanel {
   node = el("section", { class: "copilot-panel", id: "copilot-panel", "aria-label": t("copilot_panel.label"), hidden: true })
   #parts
   #onChoose
-  #wish = null
+  #instruction = null
   #count = null
   #steps = null
   #suggest = null
   #list = null
-  #elsewhere = null
+  #elsewhereNote = null
 
   // `onChoose(text)`: a reply was chosen.
   constructor(parts, { onChoose }) {
@@ -43,33 +43,33 @@ export default class HelperTray {
 
   close() {
     this.node.hidden = true
-    if (!this.#parts.store.suggestions?.isEmpty) this.#parts.copilot.forget()
+    if (!this.#parts.store.candidates?.isEmpty) this.#parts.copilot.clearCandidates()
   }
 
   update() {
     if (!this.isOpen) return
-    const { suggestions, room, mySeat: seat } = this.#parts.store
-    this.#list.hidden = suggestions.isEmpty
-    this.#list.setAttribute("aria-busy", String(suggestions.isWaiting))
-    const made = suggestions.entries.map((entry, at) => this.#suggestion(entry, at))
+    const { candidates, openConversation, myMembership: membership } = this.#parts.store
+    this.#list.hidden = candidates.isEmpty
+    this.#list.setAttribute("aria-busy", String(candidates.isPending))
+    const made = candidates.entries.map((entry, at) => this.#candidate(entry, at))
     const focused = [...this.#list.children].findIndex((node) => node.contains(document.activeElement))
     replace(this.#list, made)
     if (focused >= 0) this.#list.children[focused]?.querySelector("button")?.focus()
-    const copilot = describeCopilot({ seat, conversationId: room.conversationId, state: room.queue.state })
-    this.#elsewhere.hidden = copilot.status !== "elsewhere"
+    const copilot = describeCopilot({ membership, conversationId: openConversation.conversationId, state: openConversation.queue.state })
+    this.#elsewhereNote.hidden = copilot.status !== "elsewhere"
   }
 
   // Private
 
   #build() {
     this.#list = el("ul", { class: "copilot-panel__list", "aria-label": t("copilot_panel.suggestions"), "aria-live": "polite", hidden: true })
-    this.#elsewhere = el("p", { class: "copilot-panel__note", hidden: true }, t("copilot.elsewhere"))
+    this.#elsewhereNote = el("p", { class: "copilot-panel__note", hidden: true }, t("copilot.elsewhere"))
     const maySuggest = may(this.#parts.store.openSpace?.my_role, "suggest")
-    replace(this.node, maySuggest && this.#asking(), this.#list, this.#copilot())
+    replace(this.node, maySuggest && this.#candidateForm(), this.#list, this.#copilotForm())
   }
 
-  #asking() {
-    this.#wish = input({
+  #candidateForm() {
+    this.#instruction = input({
       maxlength: LONGEST_INSTRUCTION,
       placeholder: t("copilot_panel.instruction_hint"),
       autocomplete: "off",
@@ -81,32 +81,32 @@ export default class HelperTray {
     return el(
       "div",
       { class: "copilot-panel__row" },
-      field({ label: t("copilot_panel.instruction"), control: this.#wish }).node,
+      field({ label: t("copilot_panel.instruction"), control: this.#instruction }).node,
       field({ label: t("copilot_panel.count"), control: this.#count }).node,
       this.#suggest,
     )
   }
 
-  #copilot() {
+  #copilotForm() {
     this.#steps = select(numbers(MOST_STEPS), String(USUAL_STEPS))
     return el(
       "div",
       { class: "copilot-panel__row copilot-panel__row--copilot" },
       el("p", { class: "copilot-panel__note" }, t("copilot.about")),
-      this.#elsewhere,
+      this.#elsewhereNote,
       field({ label: t("copilot.steps"), control: this.#steps }).node,
       button(t("copilot.turn_on"), { icon: "loop", click: (event) => this.#turnOn(event) }),
     )
   }
 
-  #suggestion({ text, error }, at) {
+  #candidate({ text, error }, at) {
     if (text !== null) {
       const click = () => this.#onChoose(text)
       const label = t("copilot_panel.use", { n: at + 1, text })
       const choose = el("button", { class: "suggestion", type: "button", "aria-label": label, on: { click } }, text)
       return el("li", {}, choose)
     }
-    const why = error && explainSuggestion(error)
+    const why = error && explainCandidateError(error)
     const look = error ? "suggestion suggestion--failed" : "suggestion suggestion--waiting"
     return el("li", { class: look }, why ?? t("copilot_panel.waiting"))
   }
@@ -119,7 +119,7 @@ export default class HelperTray {
   }
 
   async #ask() {
-    const instruction = this.#wish.value.trim()
+    const instruction = this.#instruction.value.trim()
     await this.#parts.copilot
       .suggest(Number(this.#count.value), instruction)
       .catch((error) => this.#parts.toasts.error(error))

@@ -5,7 +5,7 @@ import { avatar } from "../components/avatar.js"
 
 const FACES = 3
 
-export default class Present {
+export default class PresenceList {
   #node
   #parts
   #signature = null
@@ -27,10 +27,8 @@ export default class Present {
   mount() {
     const { store } = this.#parts
     this.#stops = [
-      store.on("room", (what) => {
-        if (what === "presence" || what === "restored") this.#update()
-      }),
-      store.on("cast", () => this.#update()),
+      store.onAny(["presence", "restored"], () => this.#update()),
+      store.on("roster", () => this.#update()),
     ]
     this.#update()
   }
@@ -42,11 +40,11 @@ export default class Present {
   // Private
 
   #update() {
-    const { room, openRoster, mySeat } = this.#parts.store
-    if (!room) return
+    const { openConversation, openRoster, myMembership } = this.#parts.store
+    if (!openConversation) return
     const here = openRoster.people
-      .filter(({ id }) => id !== mySeat?.id && room.presence.has(id))
-      .map(({ id, display_name: name, avatar_url: url }) => ({ name, url, presence: room.presence.get(id) }))
+      .filter(({ id }) => id !== myMembership?.id && openConversation.presence.has(id))
+      .map(({ id, display_name: name, avatar_url: url }) => ({ name, url, presence: openConversation.presence.get(id) }))
     const signature = JSON.stringify(here)
     if (signature === this.#signature) return
     this.#signature = signature

@@ -1,4 +1,4 @@
-// Search: what one may read, the newest first. Arrows choose, Enter goes there.
+// SearchView: what one may read, the newest first. Arrows choose, Enter goes there.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
@@ -11,7 +11,7 @@ const PAUSE_MS = 120
 const PAGE = 30
 
 // Ctrl+K, or ⌘K, anywhere in the page.
-export function listenForSearch(parts) {
+export function registerSearchShortcut(parts) {
   document.addEventListener("keydown", (event) => {
     const isIt = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)
     if (!isIt || event.altKey || event.shiftKey) return
@@ -25,18 +25,18 @@ export async function openSearch(parts) {
   const hit = await openDialog({
     title: t("search.title"),
     wide: true,
-    content: (close) => new Search(parts, close).node,
+    content: (close) => new SearchView(parts, close).node,
   })
   if (hit) parts.router.go(paths.message(hit.conversation_id, hit.message_id))
 }
 
-class Search {
+class SearchView {
   #parts
   #close
   #hits = []
   #chosen = -1
   #timer = null
-  #turn = 0
+  #request = 0
 
   constructor(parts, close) {
     this.#parts = parts
@@ -46,8 +46,8 @@ class Search {
 
   #build() {
     this.list = el("ul", { class: "search__list", role: "listbox", id: "search-hits", "aria-label": t("search.results") })
-    this.word = el("p", { class: "search__status", role: "status" })
-    this.more = button(t("search.more"), { look: "quiet small", hidden: true, click: () => this.#look(true) })
+    this.status = el("p", { class: "search__status", role: "status" })
+    this.more = button(t("search.more"), { look: "quiet small", hidden: true, click: () => this.#search(true) })
     const control = input({
       type: "search",
       maxlength: "200",
@@ -60,47 +60,47 @@ class Search {
       placeholder: t("search.placeholder"),
     })
     this.control = control
-    control.addEventListener("input", () => this.#lookSoon())
+    control.addEventListener("input", () => this.#searchSoon())
     control.addEventListener("keydown", (event) => this.#onKey(event))
     const { openSpace: space } = this.#parts.store
     this.here = space && check({ label: t("search.only_here", { name: space.name }) })
-    this.here?.control.addEventListener("change", () => this.#look())
+    this.here?.control.addEventListener("change", () => this.#search())
     this.node = el(
       "div",
       { class: "search" },
       field({ label: t("search.label"), control }).node,
       this.here?.node,
-      this.word,
+      this.status,
       this.list,
       this.more,
     )
   }
 
-  #lookSoon() {
+  #searchSoon() {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#look(), PAUSE_MS)
+    this.#timer = setTimeout(() => this.#search(), PAUSE_MS)
   }
 
   // An answer that comes after a later question is dropped.
-  async #look(isMore = false) {
-    const turn = ++this.#turn
+  async #search(isMore = false) {
+    const request = ++this.#request
     const q = this.control.value.trim()
     if (!q) return this.#show([], "", false)
     const before = isMore ? this.#hits.at(-1)?.message_id : null
     const spaceId = this.here?.control.checked ? this.#parts.store.openSpace?.id : null
     try {
       const { data, has_more: hasMore } = await this.#parts.files.search({ q, space_id: spaceId, before, limit: PAGE })
-      if (turn !== this.#turn) return
+      if (request !== this.#request) return
       const hits = isMore ? [...this.#hits, ...data] : data
       this.#show(hits, hits.length ? t("search.found", { n: hits.length }) : t("search.nothing"), hasMore, isMore)
     } catch (error) {
-      if (turn === this.#turn) this.#parts.toasts.error(error)
+      if (request === this.#request) this.#parts.toasts.error(error)
     }
   }
 
   #show(hits, word, hasMore, isMore = false) {
     this.#hits = hits
-    this.word.textContent = word
+    this.status.textContent = word
     this.more.hidden = !hasMore
     replace(
       this.list,
@@ -110,7 +110,7 @@ class Search {
   }
 
   #row(hit, index) {
-    const place = hit.conversation_title || hit.space_name
+    const location = hit.conversation_title || hit.space_name
     return el(
       "li",
       {
@@ -123,7 +123,7 @@ class Search {
         "span",
         { class: "search__where" },
         el("bdi", { class: "search__author" }, hit.author_name),
-        el("bdi", { class: "truncate grow" }, place),
+        el("bdi", { class: "truncate grow" }, location),
         el("time", { datetime: hit.created_at }, shortTime(Date.parse(hit.created_at))),
       ),
       el("span", { class: "search__text", dir: "auto" }, marked(hit)),

@@ -7,17 +7,18 @@ import { el, icon, reconcile } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { dayName } from "../../base/time.js"
 import { oncePerFrame, throttle } from "../../base/timing.js"
+import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
 import MessageWindow from "../../models/conversation/message_window.js"
 import Paginator from "../../models/conversation/paginator.js"
 import { rows } from "../../models/conversation/timeline_rows.js"
 import Announcer from "../shell/announcer.js"
-import Beginning from "./conversation_intro.js"
+import ConversationIntro from "./conversation_intro.js"
 import { button } from "../components/buttons.js"
 import MessageView from "../message/message.js"
 import MessageTools from "../message/message_tools.js"
 import RunCard from "../message/run_card.js"
 import Scroll from "./scroll.js"
-import Versions from "../message/swipes.js"
+import Swipes from "../message/swipes.js"
 
 const READ_EVERY_MS = 1500
 
@@ -26,10 +27,10 @@ export default class TimelineView {
   #parts
   #nodes = new Map()
   #window = new MessageWindow()
-  #unseen = 0
+  #nNew = 0
   #unreadAfter = null
   #readSeq = 0
-  #wanted = null
+  #pendingReveal = null
   #jumps = 0
   #stops = []
 
@@ -41,11 +42,11 @@ export default class TimelineView {
   // Lifecycle
 
   mount() {
-    const { store, room: actions, announcer } = this.#parts
-    const { room } = store
-    this.room = room
+    const { store, conversation: actions, announcer } = this.#parts
+    const { openConversation } = store
+    this.openConversation = openConversation
     this.#build()
-    this.paginator = new Paginator(room.timeline, (cursor) => actions.page(room.conversationId, cursor))
+    this.paginator = new Paginator(openConversation.timeline, (cursor) => actions.page(openConversation.conversationId, cursor))
     this.scroll = new Scroll(this.scroller, {
       onMove: (place) => this.#onMove(place),
       isWhole: () => this.#isAtEnd,
@@ -53,27 +54,27 @@ export default class TimelineView {
     this.scroll.mount(this.inner)
     this.announcer = new Announcer(announcer)
     const viewOf = (node) => this.#nodes.get(node?.dataset.key)
-    this.versions = new Versions(this.#parts)
+    this.swipes = new Swipes(this.#parts)
     // Before the tools: what was drawn aside was not tapped.
-    this.versions.listen(this.list, viewOf)
-    this.tools = new MessageTools(this.list, this.#parts, { viewOf, versions: this.versions })
+    this.swipes.listen(this.list, viewOf)
+    this.tools = new MessageTools(this.list, this.#parts, { viewOf, swipes: this.swipes })
     this.tools.mount()
     this.#stops = [
-      store.on("room", (what) => this.#onChange(what)),
-      store.on("fresh", (messages) => this.#onFresh(messages)),
-      store.on("cast", () => this.#render()),
+      store.onAny(CONVERSATION_EVENTS, (name) => this.#onChange(name)),
+      store.on("new_messages", (messages) => this.#onFresh(messages)),
+      store.on("roster", () => this.#render()),
       store.on("rights", () => this.#render()),
-      store.on("providers", () => this.beginning.update()),
+      store.on("providers", () => this.intro.update()),
       this.tools.unmount,
     ]
     document.addEventListener("visibilitychange", this.#markRead)
-    if (room.isReady) this.#onChange("restored")
+    if (openConversation.isReady) this.#onChange("restored")
   }
 
   unmount() {
     document.removeEventListener("visibilitychange", this.#markRead)
     for (const stop of this.#stops) stop()
-    this.#tellReadNow()
+    this.#sendReadNow()
     this.scroll.unmount()
   }
 
@@ -83,9 +84,9 @@ export default class TimelineView {
     // The button hides itself: whoever pressed it goes on at the newest message.
     const isByButton = document.activeElement === this.jump
     this.#jumps += 1
-    this.#unseen = 0
+    this.#nNew = 0
     this.#unreadAfter = null
-    this.#leap()
+    this.#showNewest()
     this.#render()
     this.scroll.toEnd()
     this.#updateJump()
@@ -94,19 +95,19 @@ export default class TimelineView {
 
   // Shows a message, however far back it is, and marks it for a moment.
   async reveal(id) {
-    this.#wanted = id
+    this.#pendingReveal = id
     if (!this.wasRestored) return
-    this.#wanted = null
+    this.#pendingReveal = null
     const jump = ++this.#jumps
     try {
-      await this.#bring(id, () => jump === this.#jumps && this.scroller.isConnected)
+      await this.#loadAround(id, () => jump === this.#jumps && this.scroller.isConnected)
     } catch (error) {
       return error.status === 404
         ? this.#parts.toasts.show(t("search.gone"))
         : this.#parts.toasts.error(error)
     }
     if (jump !== this.#jumps || !this.scroller.isConnected) return
-    const { messages } = this.room.timeline
+    const { messages } = this.openConversation.timeline
     const index = messages.findIndex((message) => message.id === id)
     if (index < 0) return this.#parts.toasts.show(t("search.gone"))
     this.#window.around(index)
@@ -122,32 +123,32 @@ export default class TimelineView {
 
   editMyTail() {
     if (!this.#isAtEnd) this.toEnd()
-    const { tail } = this.room.timeline
-    const node = tail && this.#nodes.get(this.room.timeline.keyOf(tail))
+    const { tail } = this.openConversation.timeline
+    const node = tail && this.#nodes.get(this.openConversation.timeline.keyOf(tail))
     return node ? this.tools.edit(node) : false
   }
 
   // Private
 
   get #isAtEnd() {
-    return this.#window.isAtEnd && !this.room.timeline.mayHaveNewer
+    return this.#window.isAtEnd && !this.openConversation.timeline.mayHaveNewer
   }
 
   // Back to the newest, from wherever one has jumped to.
-  #leap() {
-    const { timeline } = this.room
-    timeline.leap()
+  #showNewest() {
+    const { timeline } = this.openConversation
+    timeline.showNewest()
     this.#window.reset(timeline.messages.length)
   }
 
   // Sees to it that a message is among those that can be shown: one page with it in the middle, unless
   // it is here.
-  async #bring(id, isWanted) {
-    const { timeline, conversationId } = this.room
+  async #loadAround(id, isWanted) {
+    const { timeline, conversationId } = this.openConversation
     const isShown = () => timeline.messages.some((message) => message.id === id)
     if (isShown()) return
-    if (timeline.byId(id)) return this.#leap()
-    const { data } = await this.#parts.room.page(conversationId, { around: id })
+    if (timeline.byId(id)) return this.#showNewest()
+    const { data } = await this.#parts.conversation.page(conversationId, { around: id })
     if (!isWanted() || isShown()) return
     timeline.jump(data)
     this.#window.reset(timeline.messages.length)
@@ -167,76 +168,76 @@ export default class TimelineView {
     this.scroller = el("section", { class: "timeline", tabindex: "-1" }, this.inner)
     this.jump = button(null, { look: "small", class: "jump", hidden: true, click: () => this.toEnd() })
     this.#root.append(this.scroller, this.jump)
-    this.beginning = new Beginning(this.top, this.#parts)
+    this.intro = new ConversationIntro(this.top, this.#parts)
     this.card = new RunCard(this.end, this.#parts)
   }
 
-  #onChange(what) {
-    // Between leaving a room and leaving the page the next room may already speak.
-    if (this.#parts.store.room !== this.room) return
-    if (what === "stream") return this.#streamChanged()
-    if (what === "typing" || what === "presence") return
-    if (what === "restored") this.#restored()
-    this.#window.resize(this.room.timeline.messages.length)
+  #onChange(name) {
+    // Between leaving a openConversation and leaving the page the next openConversation may already speak.
+    if (this.#parts.store.openConversation !== this.openConversation) return
+    if (name === "stream") return this.#streamChanged()
+    if (name === "typing" || name === "presence") return
+    if (name === "restored") this.#restored()
+    this.#window.resize(this.openConversation.timeline.messages.length)
     this.#render()
   }
 
   #restored() {
-    const { store, room: actions } = this.#parts
+    const { store, conversation: actions } = this.#parts
     if (!this.wasRestored) {
       this.wasRestored = true
-      const { last_read_seq: read, last_seq: last } = store.openConversation ?? {}
+      const { last_read_seq: read, last_seq: last } = store.openConversationDocument ?? {}
       this.#unreadAfter = read && last > read ? read : null
-      this.#window.reset(this.room.timeline.messages.length)
+      this.#window.reset(this.openConversation.timeline.messages.length)
     }
-    actions.recallNotice().catch(() => {})
+    actions.loadRunNotice().catch(() => {})
     this.#markRead()
-    // Once what came with the room is on the page.
-    if (this.#wanted) queueMicrotask(() => this.#wanted && this.reveal(this.#wanted))
+    // Once what came with the openConversation is on the page.
+    if (this.#pendingReveal) queueMicrotask(() => this.#pendingReveal && this.reveal(this.#pendingReveal))
   }
 
   // A chunk touches one node; only the first and the last change the list.
   #streamChanged() {
-    const { stream } = this.room
-    const node = stream && this.#nodes.get(this.room.keyForStream())
+    const { stream } = this.openConversation
+    const node = stream && this.#nodes.get(this.openConversation.keyForStream())
     if (!node || node.row.stream !== stream) return this.#render()
     this.#paintStream()
   }
 
   #paintStream = oncePerFrame(() => {
-    const { stream } = this.room
-    const node = stream && this.#nodes.get(this.room.keyForStream())
+    const { stream } = this.openConversation
+    const node = stream && this.#nodes.get(this.openConversation.keyForStream())
     if (node) this.scroll.keep(() => node.updateStream())
   })
 
   #render() {
     this.scroll.keep(() => {
-      this.beginning.update()
+      this.intro.update()
       reconcile(this.list, this.#rows(), {
         key: (row) => row.key,
         create: (row) => this.#create(row),
         update: (node, row) => this.#nodes.get(row.key)?.update(row),
       })
       this.card.update()
-      const { mayHaveNewer } = this.room.timeline
+      const { mayHaveNewer } = this.openConversation.timeline
       this.more.hidden = !mayHaveNewer
       this.end.hidden = mayHaveNewer
     })
-    this.#forgetGone()
+    this.#removeDetached()
     this.tools.settle()
     this.#updateJump()
     this.#markRead()
   }
 
   #rows() {
-    const { outbox, mySeat } = this.#parts.store
+    const { outbox, myMembership } = this.#parts.store
     const { start, end } = this.#window
-    const seatId = mySeat?.id ?? null
+    const myMembershipId = myMembership?.id ?? null
     return rows({
-      room: this.room,
+      conversation: this.openConversation,
       entries: outbox.entries,
-      seatId,
-      now: this.room.stream?.startedAt,
+      myMembershipId,
+      now: this.openConversation.stream?.startedAt,
       start,
       end,
       unreadAfter: this.#unreadAfter,
@@ -252,12 +253,12 @@ export default class TimelineView {
         { class: "divider divider--unread", role: "separator" },
         el("span", {}, t("timeline.unread")),
       )
-    const { store, room: actions } = this.#parts
+    const { store, conversation: actions } = this.#parts
     const view = new MessageView({
       roster: () => store.openRoster,
-      seatId: () => store.mySeat?.id ?? null,
+      myMembershipId: () => store.myMembership?.id ?? null,
       userName: () => store.user.display_name,
-      versions: this.versions,
+      swipes: this.swipes,
       onRetry: (clientId) => actions.retrySend(clientId),
       onDiscard: (clientId) => actions.discard(clientId),
     })
@@ -265,26 +266,26 @@ export default class TimelineView {
     return view.node
   }
 
-  #forgetGone() {
+  #removeDetached() {
     for (const [key, view] of this.#nodes) if (!view.node.isConnected) this.#nodes.delete(key)
   }
 
   #onFresh(messages) {
-    const seatId = this.#parts.store.mySeat?.id
-    const others = messages.filter((message) => message.space_membership_id !== seatId)
+    const myMembershipId = this.#parts.store.myMembership?.id
+    const others = messages.filter((message) => message.space_membership_id !== myMembershipId)
     this.announcer.announce(others)
-    if (!this.scroll.isPinned) this.#unseen += others.length
+    if (!this.scroll.isPinned) this.#nNew += others.length
     if (others.length > 0 && (document.hidden || !this.scroll.isPinned)) this.#markUnread(others[0])
   }
 
   // The line stands above the first of what came while nobody looked.
   #markUnread({ seq }) {
-    const isAllRead = (this.#parts.store.openConversation?.last_read_seq ?? 0) >= seq - 1
+    const isAllRead = (this.#parts.store.openConversationDocument?.last_read_seq ?? 0) >= seq - 1
     if (isAllRead || this.#unreadAfter === null) this.#unreadAfter = seq - 1
   }
 
   #onMove({ nearTop, nearBottom, isPinned }) {
-    if (isPinned) this.#unseen = 0
+    if (isPinned) this.#nNew = 0
     if (nearTop) this.#showOlder()
     if (nearBottom) this.#showNewer()
     this.#updateJump()
@@ -293,7 +294,7 @@ export default class TimelineView {
 
   async #showOlder() {
     if (this.#window.showOlder()) return this.#render()
-    if (this.paginator.loading || !this.room.timeline.mayHaveOlder) return
+    if (this.paginator.loading || !this.openConversation.timeline.mayHaveOlder) return
     await this.#grow(async () => {
       this.#window.prepended(await this.paginator.loadOlder())
       this.#window.showOlder()
@@ -302,7 +303,7 @@ export default class TimelineView {
 
   async #showNewer() {
     if (this.#window.showNewer()) return this.#render()
-    const { timeline } = this.room
+    const { timeline } = this.openConversation
     if (this.paginator.loading || !timeline.mayHaveNewer) return
     await this.#grow(async () => {
       await this.paginator.loadNewer()
@@ -324,7 +325,7 @@ export default class TimelineView {
     const isAway = !this.scroll.isPinned || !this.#isAtEnd
     this.jump.hidden = !isAway
     if (!isAway) return
-    const label = this.#unseen > 0 ? t("timeline.new", { n: this.#unseen }) : t("timeline.latest")
+    const label = this.#nNew > 0 ? t("timeline.new", { n: this.#nNew }) : t("timeline.latest")
     if (this.jump.dataset.label === label) return
     this.jump.dataset.label = label
     this.jump.replaceChildren(icon("down"), label)
@@ -332,16 +333,16 @@ export default class TimelineView {
 
   // Read is what stood at the end of the page while one looked at it.
   #markRead = () => {
-    const { tail } = this.room.timeline
+    const { tail } = this.openConversation.timeline
     if (!tail || document.hidden || !this.scroll.isPinned || !this.#isAtEnd) return
     this.#readSeq = tail.seq
-    this.#tellRead()
+    this.#sendRead()
   }
 
-  #tellReadNow() {
+  #sendReadNow() {
     if (this.#readSeq > 0)
-      this.#parts.room.markRead(this.#readSeq, this.room.conversationId).catch(() => {})
+      this.#parts.conversation.markRead(this.#readSeq, this.openConversation.conversationId).catch(() => {})
   }
 
-  #tellRead = throttle(() => this.#tellReadNow(), READ_EVERY_MS)
+  #sendRead = throttle(() => this.#sendReadNow(), READ_EVERY_MS)
 }

@@ -3,9 +3,9 @@ import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { list } from "../../base/time.js"
 
-const LOOK_EVERY_MS = 500
+const UPDATE_EVERY_MS = 500
 
-export default class Whisper {
+export default class TypingIndicator {
   #root
   #parts
   #stops = []
@@ -19,9 +19,10 @@ export default class Whisper {
 
   mount() {
     const { store } = this.#parts
-    this.#stops = [store.on("room", () => this.#update()), store.on("cast", () => this.#update())]
+    const events = ["typing", "messages", "restored", "roster"]
+    this.#stops = [store.onAny(events, () => this.#update())]
     // An entry whose end got lost expires by itself.
-    this.#timer = setInterval(() => this.#update(), LOOK_EVERY_MS)
+    this.#timer = setInterval(() => this.#update(), UPDATE_EVERY_MS)
   }
 
   unmount() {
@@ -43,10 +44,10 @@ export default class Whisper {
   }
 
   #sentence() {
-    const { room, openRoster: roster, mySeat } = this.#parts.store
-    if (!room) return ""
-    const people = room.typing.active
-      .filter((id) => id !== mySeat?.id)
+    const { openConversation, openRoster: roster, myMembership } = this.#parts.store
+    if (!openConversation) return ""
+    const people = openConversation.typing.active
+      .filter((id) => id !== myMembership?.id)
       .map((id) => roster.nameOf(id))
       .filter(Boolean)
     if (people.length === 0) return ""

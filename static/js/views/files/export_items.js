@@ -2,7 +2,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
-import { askForChat } from "./import_dialog.js"
+import { openChatImportDialog } from "./import_dialog.js"
 
 // Longer than anything takes to be packed.
 const PACKING_MS = 20 * 60_000
@@ -22,7 +22,7 @@ export function exportItems(conversation, role) {
 export function spaceFileItems(parts, space) {
   const items = []
   if (may(space.my_role, "files"))
-    items.push({ label: t("chats.import"), icon: "up", run: () => askForChat(parts, space.id) })
+    items.push({ label: t("chats.import"), icon: "up", run: () => openChatImportDialog(parts, space.id) })
   if (may(space.my_role, "settings"))
     items.push({
       label: t("chats.export_space"),

@@ -2,14 +2,14 @@
 // whoever knows its kind; nothing is stored before that one has asked.
 import { el, icon } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { lookAt, takerOf } from "../../models/files/dropped_file.js"
+import { inspectFile, importerFor } from "../../models/files/dropped_file.js"
 
-export default class Drop {
+export default class FileDrop {
   #toasts
-  #takers = []
-  #veil = null
+  #importers = []
+  #overlay = null
   #isOpening = false
-  #waiting = []
+  #queue = []
 
   constructor({ toasts }) {
     this.#toasts = toasts
@@ -31,18 +31,18 @@ export default class Drop {
     document.removeEventListener("dragleave", this.#onLeave)
     document.removeEventListener("drop", this.#onDrop)
     document.removeEventListener("paste", this.#onPaste)
-    this.#lift()
+    this.#hideOverlay()
   }
 
   // Actions
 
-  // `taker` is `{ name, looksLike(file, head, json), open(file, json) }`. `open` resolves when the
+  // `importer` is `{ name, looksLike(file, head, json), open(file, json) }`. `open` resolves when the
   // person is done with the file; `json` is what it says if it is one JSON document, else null.
-  takes(taker) {
-    this.#takers.push(taker)
+  registerImporter(importer) {
+    this.#importers.push(importer)
   }
 
-  // Lets somebody choose files, for whom dragging is no way. `accept` as an input takes it.
+  // Lets somebody choose files, for whom dragging is no way. `accept` as an input registerImporter it.
   choose({ accept = "", multiple = true } = {}) {
     const input = el("input", { type: "file", accept, multiple, hidden: true, "aria-label": t("drop.choose") })
     input.addEventListener("change", () => {
@@ -56,10 +56,10 @@ export default class Drop {
 
   // One after the other, as each may ask something.
   async offer(files) {
-    this.#waiting.push(...files)
+    this.#queue.push(...files)
     if (this.#isOpening) return
     this.#isOpening = true
-    while (this.#waiting.length > 0) await this.#open(this.#waiting.shift())
+    while (this.#queue.length > 0) await this.#open(this.#queue.shift())
     this.#isOpening = false
   }
 
@@ -67,9 +67,9 @@ export default class Drop {
 
   async #open(file) {
     try {
-      const look = await lookAt(file)
-      const taker = takerOf(this.#takers, file, look)
-      if (taker) await taker.open(file, look.json)
+      const look = await inspectFile(file)
+      const importer = importerFor(this.#importers, file, look)
+      if (importer) await importer.open(file, look.json)
       else this.#toasts.show(t("drop.unknown", { name: file.name }))
     } catch (error) {
       this.#toasts.error(error)
@@ -80,16 +80,16 @@ export default class Drop {
     if (!event.dataTransfer?.types.includes("Files")) return
     event.preventDefault()
     event.dataTransfer.dropEffect = "copy"
-    this.#lower()
+    this.#showOverlay()
   }
 
   // Between two elements of the page there is always a next one; outside of it there is none.
   #onLeave = (event) => {
-    if (event.relatedTarget === null) this.#lift()
+    if (event.relatedTarget === null) this.#hideOverlay()
   }
 
   #onDrop = (event) => {
-    this.#lift()
+    this.#hideOverlay()
     const files = [...(event.dataTransfer?.files ?? [])]
     if (files.length === 0) return
     event.preventDefault()
@@ -103,19 +103,19 @@ export default class Drop {
     this.offer(files)
   }
 
-  #lower() {
-    if (this.#veil) return
-    this.#veil = el(
+  #showOverlay() {
+    if (this.#overlay) return
+    this.#overlay = el(
       "div",
       { class: "drop", popover: "manual" },
       el("p", { class: "drop__text" }, icon("plus"), t("drop.here")),
     )
-    document.body.append(this.#veil)
-    this.#veil.showPopover() // above a dialog that is open
+    document.body.append(this.#overlay)
+    this.#overlay.showPopover() // above a dialog that is open
   }
 
-  #lift() {
-    this.#veil?.remove()
-    this.#veil = null
+  #hideOverlay() {
+    this.#overlay?.remove()
+    this.#overlay = null
   }
 }

@@ -1,7 +1,7 @@
 // A chat or a space out of a file: chosen, looked at, brought in.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { looksLikeChat, preview, seatsByThemselves } from "../../models/files/chat_file.js"
+import { looksLikeChat, preview, matchMembers } from "../../models/files/chat_file.js"
 import { may } from "../../models/members/rights.js"
 import { paths } from "../../router.js"
 import { button } from "../components/buttons.js"
@@ -12,18 +12,18 @@ import { progress } from "./import_progress.js"
 const SHOWN_NAMES = 30
 
 // Asks for a file, unless there is one already, and brings it into this space.
-export async function askForChat(parts, spaceId, given = null) {
+export async function openChatImportDialog(parts, spaceId, given = null) {
   const file = given ?? (await chooseFile("application/x-ndjson,.jsonl"))
   if (!file) return
   const made = await openDialog({
     title: t("chats.import"),
-    content: (close) => new ChatSheet(parts, spaceId, file, close).node,
+    content: (close) => new ChatImport(parts, spaceId, file, close).node,
   })
   if (made) await arrive(parts, made)
 }
 
 // Asks for the file of a whole space, unless there is one already.
-export async function askForSpaceFile(parts, given = null) {
+export async function openSpaceImportDialog(parts, given = null) {
   const file = given ?? (await chooseFile("application/zip,.zip"))
   if (!file) return
   const begin = () => parts.files.importSpace(file)
@@ -35,22 +35,22 @@ export async function askForSpaceFile(parts, given = null) {
 }
 
 // A chat that was dropped goes into the space that is open, or into the first that takes it.
-export function takeDroppedChats(parts) {
+export function registerChatImporters(parts) {
   const takesFiles = (space) => space && may(space.my_role, "files")
-  parts.drop.takes({
+  parts.fileDrop.registerImporter({
     name: "chat",
     looksLike: (file, head) => looksLikeChat(file, new TextDecoder().decode(head)),
     open: (file) => {
       const { store, toasts } = parts
       const space = [store.openSpace, ...store.spaces].find(takesFiles)
-      if (space) askForChat(parts, space.id, file)
+      if (space) openChatImportDialog(parts, space.id, file)
       else toasts.show(t("chats.no_space"))
     },
   })
-  parts.drop.takes({
+  parts.fileDrop.registerImporter({
     name: "space",
     looksLike: (file) => /\.troupe\.zip$/i.test(file.name),
-    open: (file) => askForSpaceFile(parts, file),
+    open: (file) => openSpaceImportDialog(parts, file),
   })
 }
 
@@ -75,7 +75,7 @@ function chooseFile(accept) {
   })
 }
 
-class ChatSheet {
+class ChatImport {
   #parts
   #spaceId
   #file
@@ -87,39 +87,39 @@ class ChatSheet {
     this.#spaceId = spaceId
     this.#file = file
     this.#close = close
-    this.#look()
+    this.#read()
   }
 
-  async #look() {
+  async #read() {
     const { files } = this.#parts
     replace(this.node, el("p", { class: "import__text" }, t("chats.reading", { name: this.#file.name })))
     try {
-      const [seen, roster] = await Promise.all([preview(this.#file), files.roster(this.#spaceId)])
-      this.#show(seen, roster, files.mySeatIn(roster))
+      const [contents, roster] = await Promise.all([preview(this.#file), files.roster(this.#spaceId)])
+      this.#show(contents, roster, files.myMembershipIn(roster))
     } catch {
       replace(this.node, el("p", { class: "form__error", role: "alert" }, t("chats.unreadable")))
     }
   }
 
-  #show({ n, names }, roster, mySeat) {
+  #show({ n, names }, roster, myMembership) {
     if (n === 0) {
       replace(this.node, el("p", { class: "form__error", role: "alert" }, t("chats.no_messages")))
       return
     }
     const shown = names.slice(0, SHOWN_NAMES)
-    const defaults = seatsByThemselves(names, roster, mySeat?.id ?? null)
-    const seats = roster.map((seat) => [String(seat.id), seatName(seat)])
+    const defaults = matchMembers(names, roster, myMembership?.id ?? null)
+    const memberships = roster.map((membership) => [String(membership.id), memberName(membership)])
     const fields = shown.map(({ name, isUser, n: times }, index) =>
       field({
         label: t(isUser ? "chats.person" : "chats.character", { name }),
         hint: t("chats.message_count", { n: times }),
-        control: select([...seats, ["new", t("chats.new_member")]], String(defaults[index])),
+        control: select([...memberships, ["new", t("chats.new_member")]], String(defaults[index])),
       }),
     )
     const changed = () => {
       const entries = shown.map(({ name }, index) => [name, fields[index].control.value, String(defaults[index])])
-      const said = entries.filter(([, value, before]) => value !== before)
-      return Object.fromEntries(said.map(([name, value]) => [name, value === "new" ? "new" : Number(value)]))
+      const differing = entries.filter(([, value, before]) => value !== before)
+      return Object.fromEntries(differing.map(([name, value]) => [name, value === "new" ? "new" : Number(value)]))
     }
     replace(
       this.node,
@@ -132,23 +132,23 @@ class ChatSheet {
         "div",
         { class: "form__actions" },
         button(t("cancel"), { look: "quiet", click: () => this.#close() }),
-        button(t("chats.start_import"), { look: "primary", autofocus: true, click: () => this.#bringIn(changed()) }),
+        button(t("chats.start_import"), { look: "primary", autofocus: true, click: () => this.#import(changed()) }),
       ),
     )
     this.node.querySelector("[autofocus]").focus()
   }
 
-  #bringIn(names) {
+  #import(names) {
     const { files } = this.#parts
     const begin = () => files.importChat(this.#spaceId, this.#file, names)
     replace(
       this.node,
-      progress({ files, begin, close: this.#close, again: () => this.#look() }),
+      progress({ files, begin, close: this.#close, again: () => this.#read() }),
     )
   }
 }
 
-function seatName({ display_name: name, status, kind }) {
+function memberName({ display_name: name, status, kind }) {
   if (status === "removed") return t("chats.member_removed", { name })
   return t(kind === "human" ? "chats.member_person" : "chats.member_character", { name })
 }

@@ -19,13 +19,13 @@ export default class JobList {
   // Lifecycle
 
   mount() {
-    this.#parts.store.on("job", (job) => this.#take(job))
+    this.#parts.store.on("job", (job) => this.#update(job))
     this.#parts.jobs.load().catch(() => {})
   }
 
   // Private
 
-  #take(job) {
+  #update(job) {
     if (!this.#parts.jobs.isShown(job)) return
     if (job.status === "running") this.#show(job)
     else this.#end(job)
@@ -74,7 +74,7 @@ export default class JobList {
     if (job.status === "canceled" && entry?.close) toasts.show(t("jobs.canceled"))
     if (job.status !== "succeeded" || !jobs.canCancel(job)) return
     const open = () => router.go(paths.conversation(job.conversation_id))
-    if (isFollowed && store.openConversation?.space_id === job.space_id) open()
+    if (isFollowed && store.openConversationDocument?.space_id === job.space_id) open()
     else if (entry) toasts.show(t("jobs.branch_ready"), { action: { label: t("jobs.open"), run: open } })
   }
 }

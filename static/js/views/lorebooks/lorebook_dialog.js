@@ -4,12 +4,12 @@ import { t } from "../../base/i18n.js"
 import { matching } from "../../models/lorebooks/lorebook_entry.js"
 import { button, iconButton, submitButton } from "../components/buttons.js"
 import { confirm, openDialog } from "../components/dialog.js"
-import { field, form, input, select, watched } from "../components/form.js"
+import { field, form, input, select, trackChanges } from "../components/form.js"
 import { entryForm } from "./lorebook_entry_form.js"
-import { loreTester } from "./lorebook_tester.js"
+import { lorebookTester } from "./lorebook_tester.js"
 
 // Asks for the name of a new book; undefined when there is to be none.
-export function nameBook() {
+export function openNewLorebookDialog() {
   return openDialog({
     title: t("lorebook.new"),
     content: (close) => {
@@ -28,16 +28,16 @@ export function nameBook() {
 }
 
 // Resolves when the book is closed.
-export async function openBook(parts, id) {
+export async function openLorebookDialog(parts, id) {
   try {
-    const book = await parts.lore.open(id)
+    const book = await parts.lorebooks.open(id)
     let editor
     await openDialog({
       title: book.name,
       wide: true,
       isUnsaved: () => editor.isUnsaved,
       content: (close) => {
-        editor = new BookEditor(parts, book, close)
+        editor = new LorebookEditor(parts, book, close)
         return editor.nodes
       },
     })
@@ -46,7 +46,7 @@ export async function openBook(parts, id) {
   }
 }
 
-class BookEditor {
+class LorebookEditor {
   #parts
   #book
   #close
@@ -67,7 +67,7 @@ class BookEditor {
       fold(t("lorebook.part_book"), this.#rules()),
       fold(
         t("lorebook.part_test"),
-        loreTester(parts, book.id, (id) => this.#openEntry(id, true)),
+        lorebookTester(parts, book.id, (id) => this.#openEntry(id, true)),
         true,
       ),
       el(
@@ -121,10 +121,10 @@ class BookEditor {
         ),
       }),
     }
-    this.#typed = watched(fields)
+    this.#typed = trackChanges(fields)
     const number = (name) => (fields[name].control.value === "" ? null : Number(fields[name].control.value))
     const submit = async () => {
-      await this.#parts.lore.change(book.id, {
+      await this.#parts.lorebooks.change(book.id, {
         name: fields.name.control.value,
         scan_depth: number("scan_depth"),
         token_budget: number("token_budget"),
@@ -188,7 +188,7 @@ class BookEditor {
 
   #showOpened() {
     const entry = this.#book.entries.find((it) => it.id === this.#openId)
-    const save = async (changes) => this.#put(await this.#parts.lore.changeEntry(entry, changes))
+    const save = async (changes) => this.#put(await this.#parts.lorebooks.changeEntry(entry, changes))
     replace(
       this.#opened,
       entry ? entryForm(entry, save) : el("p", { class: "panel__empty" }, t("lorebook.choose_entry")),
@@ -204,7 +204,7 @@ class BookEditor {
 
   async #create() {
     await this.#try(async () => {
-      const entry = await this.#parts.lore.createEntry(this.#book.id, { name: "", keys: [], content: "" })
+      const entry = await this.#parts.lorebooks.createEntry(this.#book.id, { name: "", keys: [], content: "" })
       this.#search.value = ""
       this.#put(entry)
       this.#openEntry(entry.id, true)
@@ -213,7 +213,7 @@ class BookEditor {
 
   async #switch(entry, control) {
     await this.#try(async () => {
-      const changed = await this.#parts.lore.changeEntry(entry, { enabled: control.checked })
+      const changed = await this.#parts.lorebooks.changeEntry(entry, { enabled: control.checked })
       this.#put(changed)
       if (entry.id === this.#openId) this.#showOpened()
       this.#list.querySelector(`[data-entry-id="${entry.id}"] input`)?.focus()
@@ -229,7 +229,7 @@ class BookEditor {
     }
     if (!(await confirm(words))) return
     await this.#try(async () => {
-      await this.#parts.lore.removeEntry(entry)
+      await this.#parts.lorebooks.removeEntry(entry)
       this.#book.entries = this.#book.entries.filter((it) => it.id !== entry.id)
       if (entry.id === this.#openId) this.#openEntry(null)
       else this.#showList()
@@ -244,7 +244,7 @@ class BookEditor {
     }
     if (!(await confirm(words))) return
     await this.#try(async () => {
-      await this.#parts.lore.remove(this.#book.id)
+      await this.#parts.lorebooks.remove(this.#book.id)
       this.#close()
     })
   }

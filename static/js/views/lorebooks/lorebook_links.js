@@ -1,29 +1,29 @@
-// The lorebooks that take part in one place, in order: dragged by their handles, or moved with Alt
+// The lorebooks that take part in one target, in order: dragged by their handles, or moved with Alt
 // and the arrows.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button, iconButton } from "../components/buttons.js"
-import { openBook } from "./lorebook_dialog.js"
+import { openLorebookDialog } from "./lorebook_dialog.js"
 import Sortable from "../components/sortable.js"
 
 const MOVES = ["Alt+ArrowUp", "Alt+ArrowDown"]
 
-export default class LoreLinks {
+export default class LorebookLinks {
   #parts
-  #place
+  #target
   #onChanged
   #list = el("ul", { class: "member-list" })
   #adding = el("div", { class: "field__row" })
   #books = []
-  #shelf = []
+  #library = []
   #sortable
   #isGone = false
 
-  // `place` is `{ kind, id, title, isMine }`. Whose character it is the page learns by trying:
+  // `target` is `{ kind, id, title, isMine }`. Whose character it is the page learns by trying:
   // `isMine` is null then.
-  constructor(parts, place, onChanged) {
+  constructor(parts, target, onChanged) {
     this.#parts = parts
-    this.#place = place
+    this.#target = target
     this.#onChanged = onChanged
     this.#sortable = new Sortable(this.#list, {
       handle: ".member__grip",
@@ -33,14 +33,14 @@ export default class LoreLinks {
 
   // Lifecycle
 
-  mount(shelf) {
-    this.#shelf = shelf
+  mount(library) {
+    this.#library = library
     if (this.#isChangeable) this.#sortable.mount()
     this.refresh()
     return el(
       "section",
-      { class: "panel__section", "data-lore": this.#place.kind },
-      el("div", { class: "panel__title" }, el("h2", {}, this.#place.title)),
+      { class: "panel__section", "data-lore": this.#target.kind },
+      el("div", { class: "panel__title" }, el("h2", {}, this.#target.title)),
       this.#list,
       this.#adding,
     )
@@ -51,14 +51,14 @@ export default class LoreLinks {
     this.#sortable.unmount()
   }
 
-  setShelf(shelf) {
-    this.#shelf = shelf
+  setLibrary(library) {
+    this.#library = library
     this.#show()
   }
 
   async refresh() {
     await this.#try(async () => {
-      this.#books = await this.#parts.lore.linked(this.#place)
+      this.#books = await this.#parts.lorebooks.linked(this.#target)
     })
     this.#show()
   }
@@ -66,7 +66,7 @@ export default class LoreLinks {
   // Private
 
   get #isChangeable() {
-    return this.#place.isMine !== false
+    return this.#target.isMine !== false
   }
 
   #show() {
@@ -78,13 +78,13 @@ export default class LoreLinks {
       this.#books.map((book) => this.#row(book)),
     )
     const linked = new Set(this.#books.map((book) => book.id))
-    const others = this.#shelf.filter((book) => !linked.has(book.id))
+    const others = this.#library.filter((book) => !linked.has(book.id))
     replace(this.#adding, this.#isChangeable && others.length > 0 && this.#adder(others))
     if (focused) this.#list.querySelector(`[data-book-id="${focused.dataset.bookId}"] button`)?.focus()
   }
 
   #row(book) {
-    const isOnShelf = this.#shelf.some((it) => it.id === book.id)
+    const isInLibrary = this.#library.some((it) => it.id === book.id)
     const words = el(
       "span",
       { class: "member__names" },
@@ -98,7 +98,7 @@ export default class LoreLinks {
         "data-book-id": String(book.id),
         on: { keydown: (event) => this.#onKey(event, book.id) },
       },
-      isOnShelf ? this.#opener(book, words) : el("div", { class: "member__button" }, words),
+      isInLibrary ? this.#opener(book, words) : el("div", { class: "member__button" }, words),
       this.#isChangeable &&
         iconButton("close", t("lorebook.unlink", { name: book.name }), {
           click: () => this.#put(this.#books.filter((it) => it.id !== book.id)),
@@ -109,7 +109,7 @@ export default class LoreLinks {
 
   #opener(book, words) {
     const click = async () => {
-      await openBook(this.#parts, book.id)
+      await openLorebookDialog(this.#parts, book.id)
       this.#onChanged()
       this.refresh()
     }
@@ -122,14 +122,14 @@ export default class LoreLinks {
   }
 
   #adder(others) {
-    const label = t("lorebook.choose_for", { place: this.#place.title })
+    const label = t("lorebook.choose_for", { place: this.#target.title })
     const choice = el(
       "select",
       { class: "input", "aria-label": label },
       others.map((book) => el("option", { value: String(book.id) }, book.name)),
     )
     const click = () => this.#put([...this.#books, { id: Number(choice.value) }])
-    return [choice, button(t("add"), { click, "aria-label": t("lorebook.add_to", { place: this.#place.title }) })]
+    return [choice, button(t("add"), { click, "aria-label": t("lorebook.add_to", { place: this.#target.title }) })]
   }
 
   // Order
@@ -153,7 +153,7 @@ export default class LoreLinks {
 
   async #put(books) {
     await this.#try(async () => {
-      this.#books = await this.#parts.lore.link(this.#place, books)
+      this.#books = await this.#parts.lorebooks.link(this.#target, books)
     })
     this.#show()
     // The row or the button that was pressed is gone.

@@ -1,7 +1,7 @@
 // How lore is found in a space: how far back, how much of it, and what counts as a key.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { FLAGS, NUMBERS, numberOf, STRATEGIES, worldOf } from "../../models/lorebooks/lorebook_settings.js"
+import { FLAGS, NUMBERS, numberOf, STRATEGIES, readLorebookSettings } from "../../models/lorebooks/lorebook_settings.js"
 import { submitButton } from "../components/buttons.js"
 import { check, field, form, input, select } from "../components/form.js"
 
@@ -16,10 +16,10 @@ const MORE = [
   "insertion_strategy",
 ]
 
-// `save(world)` keeps it.
-export function worldForm({ toasts }, { settings, disabled = false, save }) {
-  const world = worldOf(settings)
-  const controls = Object.fromEntries([...FIRST, ...MORE].map((name) => [name, control(name, world[name])]))
+// `save(rules)` keeps it.
+export function lorebookSettingsForm({ toasts }, { settings, disabled = false, save }) {
+  const rules = readLorebookSettings(settings)
+  const controls = Object.fromEntries([...FIRST, ...MORE].map((name) => [name, control(name, rules[name])]))
   const nodesOf = (names) => names.map((name) => controls[name].node)
   const more = el("details", { class: "note__more" }, el("summary", {}, t("lorebook_settings.more")), nodesOf(MORE))
   const submit = async () => {

@@ -2,9 +2,9 @@
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
-import { worldForm } from "./lorebook_settings_form.js"
+import { lorebookSettingsForm } from "./lorebook_settings_form.js"
 
-export default class WorldSection {
+export default class LorebookSettingsSection {
   #root
   #parts
   #stops = []
@@ -37,22 +37,22 @@ export default class WorldSection {
     if (signature === this.#shown) return
     this.#shown = signature
     const controls = () => [...this.#root.querySelectorAll("summary, button, input, select")]
-    const place = controls().indexOf(document.activeElement)
+    const focusedIndex = controls().indexOf(document.activeElement)
     const isOpen = this.#root.querySelector(".lorebook-settings")?.open ?? false
-    const rules = worldForm(this.#parts, {
+    const rules = lorebookSettingsForm(this.#parts, {
       settings: space.settings,
       disabled: !may(space.my_role, "settings"),
-      save: (world) => this.#save(world),
+      save: (settings) => this.#save(settings),
     })
     const summary = el("summary", { class: "lorebook-settings__summary" }, el("h2", {}, t("lorebook_settings.title")))
     const hint = el("p", { class: "field__hint" }, t("lorebook_settings.hint"))
     replace(this.#root, el("details", { class: "lorebook-settings note__more", open: isOpen }, summary, hint, rules))
-    controls()[place]?.focus()
+    controls()[focusedIndex]?.focus()
   }
 
   // What was saved is shown anew: whoever pressed the button goes on from there.
-  async #save(world) {
-    await this.#parts.lore.changeWorld(this.#parts.store.openSpace, world)
+  async #save(settings) {
+    await this.#parts.lorebooks.changeLorebookSettings(this.#parts.store.openSpace, settings)
     if (document.activeElement === document.body) this.#root.querySelector("[type=submit]")?.focus()
   }
 }

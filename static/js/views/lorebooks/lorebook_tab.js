@@ -1,18 +1,18 @@
-// Lore & note: the lorebooks that take part here, and one's shelf of them.
+// Lore & note: the lorebooks that take part here, and one's library of them.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
 import { button } from "../components/buttons.js"
-import LoreLinks from "./lorebook_links.js"
-import { nameBook, openBook } from "./lorebook_dialog.js"
-import NoteSection from "../prompt/author_note_section.js"
-import WorldSection from "./lorebook_settings_section.js"
+import LorebookLinks from "./lorebook_links.js"
+import { openNewLorebookDialog, openLorebookDialog } from "./lorebook_dialog.js"
+import AuthorNoteSection from "../prompt/author_note_section.js"
+import LorebookSettingsSection from "./lorebook_settings_section.js"
 
-export default class LoreTab {
+export default class LorebookTab {
   #root
   #parts
-  #shelf = el("ul", { class: "lore-library" })
-  #places = el("div", { class: "panel__section" })
+  #library = el("ul", { class: "lore-library" })
+  #targets = el("div", { class: "panel__section" })
   #books = []
   #links = []
   #sections = []
@@ -29,15 +29,15 @@ export default class LoreTab {
   mount() {
     const { store } = this.#parts
     this.#stops = [
-      store.on("rights", () => this.#showPlaces()),
-      store.on("cast", () => this.#showPlaces()),
-      this.#parts.lore.onBrought(() => this.#loadAll()),
+      store.on("rights", () => this.#showTargets()),
+      store.on("roster", () => this.#showTargets()),
+      this.#parts.lorebooks.onImported(() => this.#loadAll()),
     ]
-    const [note, world] = [1, 2].map(() => el("section", { class: "panel__section" }))
-    this.#sections = [new NoteSection(note, this.#parts), new WorldSection(world, this.#parts)]
+    const [note, settings] = [1, 2].map(() => el("section", { class: "panel__section" }))
+    this.#sections = [new AuthorNoteSection(note, this.#parts), new LorebookSettingsSection(settings, this.#parts)]
     for (const it of this.#sections) it.mount()
-    replace(this.#root, note, this.#places, world, this.#shelfSection())
-    this.#showPlaces()
+    replace(this.#root, note, this.#targets, settings, this.#librarySection())
+    this.#showTargets()
     this.#load()
   }
 
@@ -52,22 +52,22 @@ export default class LoreTab {
 
   async #load() {
     try {
-      this.#books = await this.#parts.lore.shelf()
+      this.#books = await this.#parts.lorebooks.list()
     } catch (error) {
       this.#parts.toasts.error(error)
     }
     if (this.#isGone) return
-    this.#showShelf()
-    for (const it of this.#links) it.setShelf(this.#books)
+    this.#showLibrary()
+    for (const it of this.#links) it.setLibrary(this.#books)
   }
 
   // The conversation, the space, and each character that sits in it, as long as they stay the same.
-  #showPlaces() {
-    const { openSpace: space, room, openRoster: roster } = this.#parts.store
-    if (!space || !room) return
+  #showTargets() {
+    const { openSpace: space, openConversation, openRoster: roster } = this.#parts.store
+    if (!space || !openConversation) return
     const mine = may(space.my_role, "settings")
-    const places = [
-      { kind: "conversations", id: room.conversationId, title: t("lorebook.of_conversation"), isMine: mine },
+    const targets = [
+      { kind: "conversations", id: openConversation.conversationId, title: t("lorebook.of_conversation"), isMine: mine },
       { kind: "spaces", id: space.id, title: t("lorebook.of_space"), isMine: mine },
       ...roster.characters
         .filter((member) => member.character_id && member.status === "active")
@@ -78,39 +78,39 @@ export default class LoreTab {
           isMine: null,
         })),
     ]
-    const signature = JSON.stringify(places)
-    if (this.#places.dataset.signature === signature) return
-    this.#places.dataset.signature = signature
+    const signature = JSON.stringify(targets)
+    if (this.#targets.dataset.signature === signature) return
+    this.#targets.dataset.signature = signature
     for (const it of this.#links) it.unmount()
-    this.#links = places.map((place) => new LoreLinks(this.#parts, place, () => this.#load()))
+    this.#links = targets.map((target) => new LorebookLinks(this.#parts, target, () => this.#load()))
     replace(
-      this.#places,
+      this.#targets,
       this.#links.map((it) => it.mount(this.#books)),
     )
   }
 
-  #shelfSection() {
+  #librarySection() {
     return el(
       "section",
       { class: "panel__section", "data-lore": "library" },
       el("div", { class: "panel__title" }, el("h2", {}, t("lorebook.library"))),
-      this.#shelf,
+      this.#library,
       el(
         "div",
         { class: "member__buttons" },
         button(t("lorebook.new"), { look: "small", icon: "plus", click: () => this.#create() }),
         button(t("lorebook.import"), {
           look: "small quiet",
-          click: () => this.#parts.drop.choose({ accept: ".json,application/json" }),
+          click: () => this.#parts.fileDrop.choose({ accept: ".json,application/json" }),
         }),
       ),
     )
   }
 
-  #showShelf() {
-    const focused = this.#shelf.contains(document.activeElement) ? document.activeElement.dataset.bookId : null
+  #showLibrary() {
+    const focused = this.#library.contains(document.activeElement) ? document.activeElement.dataset.bookId : null
     replace(
-      this.#shelf,
+      this.#library,
       this.#books.length === 0 && el("li", { class: "panel__empty" }, t("lorebook.library_empty")),
       this.#books.map((book) =>
         el(
@@ -135,14 +135,14 @@ export default class LoreTab {
         ),
       ),
     )
-    if (focused) this.#shelf.querySelector(`[data-book-id="${focused}"]`)?.focus()
+    if (focused) this.#library.querySelector(`[data-book-id="${focused}"]`)?.focus()
   }
 
   async #create() {
-    const name = await nameBook()
+    const name = await openNewLorebookDialog()
     if (!name) return
     try {
-      const book = await this.#parts.lore.create(name)
+      const book = await this.#parts.lorebooks.create(name)
       await this.#open(book.id)
     } catch (error) {
       this.#parts.toasts.error(error)
@@ -150,7 +150,7 @@ export default class LoreTab {
   }
 
   async #open(id) {
-    await openBook(this.#parts, id)
+    await openLorebookDialog(this.#parts, id)
     await this.#loadAll()
   }
 

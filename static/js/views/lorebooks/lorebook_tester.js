@@ -1,17 +1,17 @@
 // Trying a lorebook: type a sentence and see which entries fire, by which key, and why not the others.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { readLoreReason } from "../../models/lorebooks/lorebook_reason.js"
+import { readLorebookReason } from "../../models/lorebooks/lorebook_reason.js"
 import { sentencesOf } from "../../models/files/import_warnings.js"
 import { submitButton } from "../components/buttons.js"
 import { area, field, form } from "../components/form.js"
 
 // `openEntry(id)` shows an entry; the book may change between two tries.
-export function loreTester(parts, bookId, openEntry) {
+export function lorebookTester(parts, bookId, openEntry) {
   const text = field({ label: t("lorebook.test_text"), control: area({ rows: "2", name: "text" }) })
   const outcome = el("div", { class: "lore-outcome", role: "status" })
   const submit = async () => {
-    const tried = await parts.lore.tryOn(bookId, text.control.value)
+    const tried = await parts.lorebooks.testText(bookId, text.control.value)
     replace(
       outcome,
       sentencesOf(tried).map((it) => el("p", { class: "outcome outcome--bad" }, icon("alert"), el("span", {}, it))),
@@ -54,6 +54,6 @@ function list(title, judged, look, openEntry) {
 }
 
 function reason(because) {
-  const read = readLoreReason(because)
+  const read = readLorebookReason(because)
   return read ? t(read.key, read.values) : because
 }

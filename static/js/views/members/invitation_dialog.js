@@ -8,7 +8,7 @@ import { button, submitButton } from "../components/buttons.js"
 import { openDialog } from "../components/dialog.js"
 import { field, form, input } from "../components/form.js"
 
-export function openInvitation(parts, invitation) {
+export function openInvitationDialog(parts, invitation) {
   return openDialog({
     title: t("invitation.title", { space: invitation.space.name }),
     content: (close) => [lead(invitation), answerForm(parts, invitation, close)],

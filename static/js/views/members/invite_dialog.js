@@ -4,7 +4,7 @@ import { el, replace } from "../../base/dom.js"
 import { copyText } from "../../base/clipboard.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
-import { again, stateOf } from "../../models/members/invites.js"
+import { renewalOf, stateOf } from "../../models/members/invites.js"
 import { button, iconButton, submitButton } from "../components/buttons.js"
 import { openDialog } from "../components/dialog.js"
 import { field, form, input, select } from "../components/form.js"
@@ -13,7 +13,7 @@ const ROLES = ["guest", "member", "moderator"]
 const HOURS = [1, 24, 168, 720]
 const USES = [1, 5, 20]
 
-export function askPeopleIn(parts, space) {
+export function openInviteDialog(parts, space) {
   return openDialog({
     title: t("invite.title", { space: space.name }),
     content: () => new InviteDialog(parts, space.id).nodes,
@@ -25,21 +25,21 @@ class InviteDialog {
   #spaceId
   #shown = el("section", { class: "invite", "aria-live": "polite", hidden: true })
   #list = el("ul", { class: "invite__list" })
-  #living = el("section", { hidden: true })
-  #askedList = el("ul", { class: "invite__list" })
-  #asked = el("section", { hidden: true })
+  #active = el("section", { hidden: true })
+  #pendingList = el("ul", { class: "invite__list" })
+  #pending = el("section", { hidden: true })
 
   constructor(parts, spaceId) {
     this.#parts = parts
     this.#spaceId = spaceId
-    replace(this.#living, el("h3", { class: "field__label" }, t("invite.active")), this.#list)
-    replace(this.#asked, el("h3", { class: "field__label" }, t("invitation.pending")), this.#askedList)
+    replace(this.#active, el("h3", { class: "field__label" }, t("invite.active")), this.#list)
+    replace(this.#pending, el("h3", { class: "field__label" }, t("invitation.pending")), this.#pendingList)
     this.#reload()
-    this.#reloadAsked()
+    this.#reloadPending()
   }
 
   get nodes() {
-    return [this.#form(), this.#shown, this.#living, this.#asked]
+    return [this.#form(), this.#shown, this.#active, this.#pending]
   }
 
   // Private
@@ -58,12 +58,12 @@ class InviteDialog {
       control: select([["", t("invite.uses_any")], ...USES.map((n) => [String(n), t("invite.uses_n", { n })])], ""),
     })
     const submit = async () => {
-      const wish = {
+      const options = {
         role: role.control.value,
         hours: Number(hours.control.value),
         maxUses: Number(uses.control.value) || null,
       }
-      this.#show(await this.#parts.invites.create(this.#spaceId, wish), wish)
+      this.#show(await this.#parts.invites.create(this.#spaceId, options), options)
       this.#reload()
     }
     const pair = el("div", { class: "invite__pair" }, hours.node, uses.node)
@@ -76,7 +76,7 @@ class InviteDialog {
   }
 
   // The one time that the link is known.
-  #show(invite, wish) {
+  #show(invite, options) {
     const { url, qr_svg: svg } = invite
     const link = input({ class: "input input--code", readonly: true, value: url, "aria-label": t("invite.link") })
     link.addEventListener("focus", () => link.select())
@@ -100,7 +100,7 @@ class InviteDialog {
         button(t("invite.new"), {
           look: "small quiet",
           icon: "retry",
-          click: () => this.#try(() => this.#replace(invite, wish)),
+          click: () => this.#try(() => this.#replace(invite, options)),
         }),
       ),
     )
@@ -109,8 +109,8 @@ class InviteDialog {
     this.#shown.scrollIntoView({ block: "nearest" })
   }
 
-  async #replace(old, wish) {
-    this.#show(await this.#parts.invites.replace(this.#spaceId, old, wish), wish)
+  async #replace(old, options) {
+    this.#show(await this.#parts.invites.replace(this.#spaceId, old, options), options)
     await this.#reload()
   }
 
@@ -127,7 +127,7 @@ class InviteDialog {
   async #reload() {
     await this.#try(async () => {
       const invites = await this.#parts.invites.list(this.#spaceId)
-      this.#living.hidden = invites.length === 0
+      this.#active.hidden = invites.length === 0
       replace(
         this.#list,
         invites.map((invite) => this.#item(invite)),
@@ -135,22 +135,22 @@ class InviteDialog {
     })
   }
 
-  // People who were asked and have not answered. Who they are is told when they accept.
-  async #reloadAsked() {
+  // People who were pending and have not answered. Who they are is told when they accept.
+  async #reloadPending() {
     await this.#try(async () => {
-      const asked = await this.#parts.invites.pending(this.#spaceId)
-      this.#asked.hidden = asked.length === 0
+      const pending = await this.#parts.invites.pending(this.#spaceId)
+      this.#pending.hidden = pending.length === 0
       replace(
-        this.#askedList,
-        asked.map((invitation) => this.#askedItem(invitation)),
+        this.#pendingList,
+        pending.map((invitation) => this.#pendingItem(invitation)),
       )
     })
   }
 
-  #askedItem({ id, user_id: user, role, expires_at: until }) {
+  #pendingItem({ id, user_id: user, role, expires_at: until }) {
     const revoke = async () => {
       await this.#parts.invites.revokeInvitation(id)
-      await this.#reloadAsked()
+      await this.#reloadPending()
     }
     const who = t("invitation.person", { id: user })
     return el(
@@ -183,7 +183,7 @@ class InviteDialog {
       ),
       iconButton("retry", t("invite.new_for", { role }), {
         look: "small",
-        click: () => this.#try(() => this.#replace(invite, again(invite))),
+        click: () => this.#try(() => this.#replace(invite, renewalOf(invite))),
       }),
       iconButton("trash", t("invite.revoke", { role }), {
         look: "small",

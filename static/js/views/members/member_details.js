@@ -1,4 +1,4 @@
-// What opens below a member of the cast: what one may change of their seat, or of one's own.
+// What opens below a member of the cast: what one may change of their member, or of one's own.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { percent } from "../../base/numbers.js"
@@ -9,8 +9,8 @@ import { confirm } from "../components/dialog.js"
 import { select } from "../components/form.js"
 import { presetChoice } from "../presets/preset_choice.js"
 import { memberModel } from "./member_model.js"
-import { noteForm } from "../prompt/author_note_form.js"
-import { askForWords } from "./my_membership_dialog.js"
+import { authorNoteForm } from "../prompt/author_note_form.js"
+import { openMyMembershipDialog } from "./my_membership_dialog.js"
 
 const ROLES = ["guest", "member", "moderator"]
 
@@ -31,7 +31,7 @@ export default class MemberDetails {
     const children =
       member.kind === "character"
         ? this.#ofCharacter(member, role)
-        : member.id === this.#parts.store.mySeat?.id
+        : member.id === this.#parts.store.myMembership?.id
           ? this.#ofMyself(member)
           : this.#ofPerson(member, role)
     return el("div", { class: "member__details" }, children)
@@ -81,7 +81,7 @@ export default class MemberDetails {
       el(
         "div",
         { class: "member__buttons" },
-        this.#button("edit", t("member.edit"), () => askForWords(this.#parts, member)),
+        this.#button("edit", t("member.edit"), () => openMyMembershipDialog(this.#parts, member)),
         !isOwner && this.#button("leave", t("member.leave"), () => this.#leave(member)),
       ),
       isOwner && el("p", { class: "field__hint" }, t("member.owner_stays")),
@@ -102,7 +102,7 @@ export default class MemberDetails {
       currentTarget.setAttribute("aria-valuetext", said.textContent)
     }
     const change = ({ currentTarget }) =>
-      this.#try(() => this.#parts.cast.setTalkativeness(member, Number(currentTarget.value)))
+      this.#try(() => this.#parts.members.setTalkativeness(member, Number(currentTarget.value)))
     const range = el("input", {
       class: "range",
       type: "range",
@@ -131,12 +131,12 @@ export default class MemberDetails {
 
   // What every reply of this character is written with.
   #note(member) {
-    const form = noteForm(this.#parts, {
+    const form = authorNoteForm(this.#parts, {
       settings: member.settings,
       label: t("author_note.of_member", { name: member.display_name }),
       hint: t("author_note.of_member_hint"),
       beside: true,
-      save: (note) => this.#parts.notes.ofMember(member, note),
+      save: (note) => this.#parts.authorNotes.setForMember(member, note),
     })
     return el("details", { class: "note" }, el("summary", {}, t("author_note.title")), form)
   }
@@ -148,10 +148,10 @@ export default class MemberDetails {
       hint: t("preset.choose_member_hint"),
       value: member.preset_id,
       mayChange: may(role, "settings"),
-      choose: (id) => this.#parts.presets.chooseForSeat(member, id),
+      choose: (id) => this.#parts.presets.chooseForMember(member, id),
       layers: () => ({
-        seat: member.settings?.preset ?? null,
-        seatPresetId: member.preset_id,
+        member: member.settings?.preset ?? null,
+        memberPresetId: member.preset_id,
         space,
         spacePresetId: space.preset_id ?? null,
       }),
@@ -168,7 +168,7 @@ export default class MemberDetails {
     control.id = id
     control.dataset.act = "role"
     control.addEventListener("change", () =>
-      this.#try(() => this.#parts.cast.setRole(member, control.value)).then((isDone) => {
+      this.#try(() => this.#parts.members.setRole(member, control.value)).then((isDone) => {
         if (!isDone) control.value = member.role
       }),
     )
@@ -189,7 +189,7 @@ export default class MemberDetails {
       "data-act": which,
       title: t(`participation.${which}_hint`),
       "aria-pressed": String(isOn),
-      click: () => this.#try(() => this.#parts.cast.setParticipation(member, isOn ? "active" : which)),
+      click: () => this.#try(() => this.#parts.members.setParticipation(member, isOn ? "active" : which)),
     })
   }
 
@@ -208,7 +208,7 @@ export default class MemberDetails {
       text: t("member.remove_text", { name }),
       action: t("member.remove"),
     })
-    if (isSure) await this.#parts.cast.remove(member)
+    if (isSure) await this.#parts.members.remove(member)
   }
 
   async #handOver(member) {
@@ -218,7 +218,7 @@ export default class MemberDetails {
       text: t("member.hand_over_text", values),
       action: t("member.hand_over"),
     })
-    if (isSure) await this.#parts.cast.setRole(member, "owner")
+    if (isSure) await this.#parts.members.setRole(member, "owner")
   }
 
   async #leave(member) {
@@ -228,7 +228,7 @@ export default class MemberDetails {
       text: t("member.leave_text"),
       action: t("member.leave"),
     })
-    if (isSure) await this.#parts.cast.leave(member)
+    if (isSure) await this.#parts.members.leave(member)
   }
 
   // Returns whether it worked.

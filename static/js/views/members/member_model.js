@@ -19,7 +19,7 @@ function providerField(parts, member, providers, own, act) {
   const control = select([["", t("member.model_usual")], ...options], own ? String(own.id) : "")
   control.dataset.act = "provider"
   control.addEventListener("change", () =>
-    act(() => parts.cast.setProvider(member, control.value === "" ? null : Number(control.value))),
+    act(() => parts.members.setProvider(member, control.value === "" ? null : Number(control.value))),
   )
   return field({ label: t("member.model"), hint: t("member.model_hint"), control }).node
 }
@@ -35,10 +35,10 @@ function modelField(parts, member, own, act) {
     autocomplete: "off",
     "data-act": "model",
   })
-  control.addEventListener("change", () => act(() => parts.cast.setModel(member, control.value.trim())))
+  control.addEventListener("change", () => act(() => parts.members.setModel(member, control.value.trim())))
   // Only an admin may ask; whoever may not types the name.
   const offer = async () => {
-    const names = await parts.models.models(own.id).catch(() => [])
+    const names = await parts.providers.listModels(own.id).catch(() => [])
     replace(
       list,
       names.map((name) => el("option", { value: name })),

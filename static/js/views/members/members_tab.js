@@ -3,18 +3,18 @@
 import { bdi, el, icon, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { timeOfDay } from "../../base/time.js"
-import { voiceOf } from "../../models/providers/provider_kinds.js"
-import { may, mayManageSeat } from "../../models/members/rights.js"
+import { modelChoiceOf } from "../../models/providers/provider_kinds.js"
+import { may, mayManageMember } from "../../models/members/rights.js"
 import { avatar } from "../components/avatar.js"
 import { button, iconButton } from "../components/buttons.js"
-import { askForCharacter } from "../characters/character_dialog.js"
-import { askPeopleIn } from "./invite_dialog.js"
+import { openCharacterDialog } from "../characters/character_dialog.js"
+import { openInviteDialog } from "./invite_dialog.js"
 import MemberDetails from "./member_details.js"
 import Sortable from "../components/sortable.js"
 
 const MOVES = ["Alt+ArrowUp", "Alt+ArrowDown"]
 
-export default class CastTab {
+export default class MembersTab {
   #root
   #parts
   #details
@@ -41,12 +41,12 @@ export default class CastTab {
 
   mount() {
     const { store } = this.#parts
-    const add = () => askForCharacter(this.#parts, store.openSpace.id)
+    const add = () => openCharacterDialog(this.#parts, store.openSpace.id)
     this.#add = iconButton("plus", t("member.add"), { look: "small", click: add })
     this.#invite = button(t("invite.people"), {
       look: "small quiet",
       icon: "plus",
-      click: () => askPeopleIn(this.#parts, store.openSpace),
+      click: () => openInviteDialog(this.#parts, store.openSpace),
     })
     replace(
       this.#empty,
@@ -59,12 +59,10 @@ export default class CastTab {
       panelSection([t("member.people"), this.#invite], this.#people),
     )
     this.#stops = [
-      store.on("cast", () => this.#update()),
+      store.on("roster", () => this.#update()),
       store.on("spaces", () => this.#update()),
       store.on("providers", () => this.#update()),
-      store.on("room", (what) => {
-        if (what === "presence" || what === "restored") this.#update()
-      }),
+      store.onAny(["presence", "restored"], () => this.#update()),
     ]
     this.#sortable.mount()
     this.#update()
@@ -80,11 +78,11 @@ export default class CastTab {
   #update() {
     const { openRoster: roster, openSpace: space } = this.#parts.store
     if (!space) return
-    const mayCast = may(space.my_role, "cast")
-    this.#add.hidden = !mayCast
+    const mayManageCharacters = may(space.my_role, "characters")
+    this.#add.hidden = !mayManageCharacters
     this.#invite.hidden = !may(space.my_role, "invite")
     this.#empty.hidden = roster.characters.length > 0
-    this.#empty.querySelector("button").hidden = !mayCast
+    this.#empty.querySelector("button").hidden = !mayManageCharacters
     this.#list(this.#characters, roster.characters)
     this.#list(this.#people, roster.people)
   }
@@ -107,12 +105,12 @@ export default class CastTab {
   #fill(node, member) {
     const { store } = this.#parts
     const { my_role: role } = store.openSpace
-    const presence = member.kind === "human" ? (store.room?.presence.get(member.id) ?? "offline") : null
+    const presence = member.kind === "human" ? (store.openConversation?.presence.get(member.id) ?? "offline") : null
     const canOpen = this.#canOpen(member, role)
     const isOpen = canOpen && this.#open === member.id
     const { position, ...shown } = member
     const { providers } = this.#parts.store
-    const signature = JSON.stringify([shown, presence, canOpen, isOpen, role, isOpen ? providers : voiceOf(member, providers)])
+    const signature = JSON.stringify([shown, presence, canOpen, isOpen, role, isOpen ? providers : modelChoiceOf(member, providers)])
     if (node.dataset.signature === signature) return
     const focused = node.contains(document.activeElement) ? document.activeElement.dataset.act : null
     node.dataset.signature = signature
@@ -127,13 +125,13 @@ export default class CastTab {
   }
 
   #canOpen(member, role) {
-    if (member.kind === "character") return may(role, "cast")
+    if (member.kind === "character") return may(role, "characters")
     const isOwn = this.#isOwn(member)
-    return isOwn || mayManageSeat(role, member, isOwn)
+    return isOwn || mayManageMember(role, member, isOwn)
   }
 
   #isOwn(member) {
-    return member.id === this.#parts.store.mySeat?.id
+    return member.id === this.#parts.store.myMembership?.id
   }
 
   #row(member, { presence, canOpen, isOpen, role }) {
@@ -156,7 +154,7 @@ export default class CastTab {
       iconButton("speak", t("queue.trigger", { name }), {
         look: "small",
         "data-act": "speak",
-        click: () => this.#try(() => this.#parts.room.generate(member.id)),
+        click: () => this.#try(() => this.#parts.conversation.generate(member.id)),
       })
     return el(
       "div",
@@ -193,13 +191,13 @@ export default class CastTab {
       if (this.#isOwn(member)) said.push(t("member.you"))
       said.push(t(`role.${member.role}`), this.#whereabouts(member, presence))
     } else if (said.length === 0) said.push(t("member.character"))
-    const voice = voiceOf(member, this.#parts.store.providers)
-    if (voice) said.push(t("member.speaks_with", { model: voice.model }))
+    const modelChoice = modelChoiceOf(member, this.#parts.store.providers)
+    if (modelChoice) said.push(t("member.speaks_with", { model: modelChoice.model }))
     return said.join(" · ")
   }
 
   #whereabouts(member, presence) {
-    const goneAt = this.#parts.store.room?.goneAt(member.id)
+    const goneAt = this.#parts.store.openConversation?.goneAt(member.id)
     return goneAt ? t("presence.last_seen", { at: timeOfDay(goneAt) }) : t(`presence.${presence}`)
   }
 
@@ -221,8 +219,8 @@ export default class CastTab {
   }
 
   async #moveTo(member, index) {
-    const { cast, announcer } = this.#parts
-    if (!(await cast.moveTo(member, index))) return
+    const { members, announcer } = this.#parts
+    if (!(await members.moveTo(member, index))) return
     announcer.append(el("p", {}, t("member.moved", { name: member.display_name, n: index + 1 })))
   }
 
@@ -234,7 +232,7 @@ export default class CastTab {
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key]
     const { openRoster: roster, openSpace: space } = this.#parts.store
     const member = roster.byId(id)
-    if (!step || !event.altKey || member?.kind !== "character" || !may(space.my_role, "cast")) return
+    if (!step || !event.altKey || member?.kind !== "character" || !may(space.my_role, "characters")) return
     event.preventDefault()
     const act = document.activeElement.dataset.act ?? "open"
     this.#try(async () => {

@@ -1,10 +1,10 @@
-// One's own seat: who one plays in this space, and by which other names one is addressed.
+// One's own membership: who one plays in this space, and by which other names one is addressed.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { readAliases } from "../../models/members/aliases.js"
 import { submitButton } from "../components/buttons.js"
 import { openDialog } from "../components/dialog.js"
-import { area, field, form, input, watched } from "../components/form.js"
+import { area, field, form, input, trackChanges } from "../components/form.js"
 
 export function personaField(props = {}) {
   return field({
@@ -14,7 +14,7 @@ export function personaField(props = {}) {
   })
 }
 
-export function askForWords({ cast, toasts }, member) {
+export function openMyMembershipDialog({ members, toasts }, member) {
   let typed
   return openDialog({
     title: t("member.edit"),
@@ -31,9 +31,9 @@ export function askForWords({ cast, toasts }, member) {
         hint: t("member.name_hint"),
         control: input({ name: "display_name", value: member.display_name, maxlength: "100", autocomplete: "off" }),
       })
-      typed = watched({ name, persona, aliases })
+      typed = trackChanges({ name, persona, aliases })
       const submit = async () => {
-        await cast.setWords(member, {
+        await members.setPersona(member, {
           persona: persona.control.value.trim() || null,
           aliases: readAliases(aliases.control.value),
           displayName: changedName(name.control.value.trim(), member),

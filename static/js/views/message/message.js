@@ -27,7 +27,7 @@ export default class MessageView {
   #signature = ""
   #bodySignature = ""
 
-  // `context` gives `roster()`, `seatId()`, `userName()`, `versions`, `onRetry(clientId)`,
+  // `context` gives `roster()`, `myMembershipId()`, `userName()`, `swipes`, `onRetry(clientId)`,
   // `onDiscard(clientId)`.
   constructor(context) {
     this.#context = context
@@ -73,7 +73,7 @@ export default class MessageView {
       message?.content,
       message?.metadata?.reasoning?.length,
       message?.metadata?.tool_calls?.length,
-      message && this.#context.versions.signature(message),
+      message && this.#context.swipes.signature(message),
       entry?.state,
       entry?.error,
     ].join("|")
@@ -81,7 +81,7 @@ export default class MessageView {
 
   #author({ kind, message, authorId }) {
     const member = this.#context.roster().byId(authorId)
-    const isOwn = kind === "pending" || (authorId !== null && authorId === this.#context.seatId())
+    const isOwn = kind === "pending" || (authorId !== null && authorId === this.#context.myMembershipId())
     const name =
       message?.author_name ??
       member?.display_name ??
@@ -141,7 +141,7 @@ export default class MessageView {
     this.#foot.classList.toggle("message__foot--failed", entry?.state === "failed")
     if (kind === "pending") return replace(this.#foot, entry.state === "failed" ? this.#failure(entry) : null)
     const focused = this.#foot.contains(document.activeElement) ? document.activeElement.dataset.id : null
-    replace(this.#foot, message ? [this.#context.versions.bar(message), notes(message)] : null)
+    replace(this.#foot, message ? [this.#context.swipes.bar(message), notes(message)] : null)
     // Where the arrow leads nowhere any more, the focus goes to the other one.
     const next = focused ? [`[data-id="${focused}"]:enabled`, ".swipes button:enabled"] : []
     next.map((css) => this.#foot.querySelector(css)).find(Boolean)?.focus()

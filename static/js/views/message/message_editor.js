@@ -62,7 +62,7 @@ export default class MessageEditor {
     const content = this.#field.value
     if (content.trim() === "" || content === this.#base.content) return this.#close()
     try {
-      await this.#parts.room.editMessage(this.#base, content, this.#base.version)
+      await this.#parts.conversation.editMessage(this.#base, content, this.#base.version)
       this.#close()
     } catch (error) {
       // The text stays in the field: nothing that was written is lost.
@@ -75,7 +75,7 @@ export default class MessageEditor {
   // `present` is the message as it is now. My text stays in the field and can still be changed.
   #showConflict(present) {
     this.#base = present
-    this.#parts.room.takeMessage(present)
+    this.#parts.conversation.applyMessage(present)
     this.#view.body.hidden = true
     const takeTheirs = () => this.#close()
     const theirs = button(t("edit.use_theirs"), { look: "small", click: takeTheirs })

@@ -7,7 +7,7 @@ import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { copyText } from "../../base/clipboard.js"
 import { may } from "../../models/members/rights.js"
-import { mayBeOfRun } from "../../models/message/swipes.js"
+import { mayComeFromRun } from "../../models/message/swipes.js"
 import { iconButton } from "../components/buttons.js"
 import MessageEditor from "./message_editor.js"
 import { showPromptOfMessage } from "../prompt/prompt_dialog.js"
@@ -17,7 +17,7 @@ export default class MessageTools {
   #list
   #parts
   #viewOf
-  #versions
+  #swipes
   #bar = el("div", { class: "message__tools", role: "toolbar", "aria-label": t("tools.label") })
   #target = null
   // The message and the labels that the bar shows now.
@@ -25,11 +25,11 @@ export default class MessageTools {
   #editor = null
 
   // `viewOf(node)` gives the MessageView of a row's node.
-  constructor(list, parts, { viewOf, versions }) {
+  constructor(list, parts, { viewOf, swipes }) {
     this.#list = list
     this.#parts = parts
     this.#viewOf = viewOf
-    this.#versions = versions
+    this.#swipes = swipes
   }
 
   // Lifecycle
@@ -120,17 +120,17 @@ export default class MessageTools {
         label: t("tools.edit"),
         run: (it) => this.edit(this.#viewOf(this.#list.querySelector(`#m-${it.id}`))),
       },
-      this.#versions.mayRegenerate(message) && {
+      this.#swipes.mayRegenerate(message) && {
         icon: "retry",
         label: t("tools.regenerate"),
-        run: (it) => this.#versions.regenerate(it),
+        run: (it) => this.#swipes.regenerate(it),
       },
       may(openSpace?.my_role, "generate") && {
         icon: "branch",
         label: t("tools.branch"),
-        run: (it) => this.#versions.branch(it),
+        run: (it) => this.#swipes.branch(it),
       },
-      mayBeOfRun(message) &&
+      mayComeFromRun(message) &&
         may(openSpace?.my_role, "prompt") && {
           icon: "list",
           label: t("prompt.of_run"),
@@ -151,8 +151,8 @@ export default class MessageTools {
 
   // One's own words are one's own, as long as one may speak.
   #isMine(message) {
-    const { mySeat } = this.#parts.store
-    return mySeat?.participation !== "observer" && message.space_membership_id === mySeat?.id
+    const { myMembership } = this.#parts.store
+    return myMembership?.participation !== "observer" && message.space_membership_id === myMembership?.id
   }
 
   #mayDelete(message) {
@@ -161,8 +161,8 @@ export default class MessageTools {
 
   // The server changes only the tail, and not while a reply is being written.
   #mayEdit(message) {
-    const { room, openSpace, openRoster } = this.#parts.store
-    if (room.timeline.tail?.id !== message.id || room.isRunning) return false
+    const { openConversation, openSpace, openRoster } = this.#parts.store
+    if (openConversation.timeline.tail?.id !== message.id || openConversation.isRunning) return false
     const isOfAi = openRoster.byId(message.space_membership_id)?.kind === "character"
     return this.#isMine(message) || (isOfAi && may(openSpace?.my_role, "edit_ai"))
   }
@@ -173,21 +173,21 @@ export default class MessageTools {
   }
 
   async #setVisibility(message, visibility) {
-    await this.#parts.room
+    await this.#parts.conversation
       .setVisibility(message, visibility)
       .catch((error) => this.#parts.toasts.error(error))
   }
 
   async #delete(message) {
-    const { room, toasts } = this.#parts
+    const { conversation, toasts } = this.#parts
     const next = this.#neighbor(this.#target.node)
     try {
-      await room.deleteMessage(message)
+      await conversation.deleteMessage(message)
     } catch (error) {
       return toasts.error(error)
     }
     next?.focus()
-    const undo = () => room.setVisibility(message, message.visibility).catch((error) => toasts.error(error))
+    const undo = () => conversation.setVisibility(message, message.visibility).catch((error) => toasts.error(error))
     toasts.show(t("tools.deleted"), { action: { label: t("undo"), run: undo }, staysMs: UNDO_MS })
   }
 

@@ -18,16 +18,16 @@ export default class RunCard {
 
   update() {
     const { store } = this.#parts
-    const { room } = store
-    const { run } = room.notice
+    const { openConversation } = store
+    const { run } = openConversation.notice
     // The name too: a snapshot may bring the run before the roster is there.
-    const facts = run && [run.id, run.status, run.error, this.#nameOf(run), room.queue.state]
+    const facts = run && [run.id, run.status, run.error, this.#nameOf(run), openConversation.queue.state]
     const signature = run && JSON.stringify([...facts, store.openSpace?.my_role])
     if (signature === this.#signature) return
     this.#signature = signature
     replace(
       this.#root,
-      run && (run.status === "failed" ? this.#failed(run, room.queue) : this.#ended(run)),
+      run && (run.status === "failed" ? this.#failed(run, openConversation.queue) : this.#ended(run)),
     )
     if (run?.status === "failed") document.getElementById("alarm").textContent = explainRun(run)
   }
@@ -55,11 +55,11 @@ export default class RunCard {
   }
 
   #actions(queue) {
-    const { store, room } = this.#parts
+    const { store, conversation } = this.#parts
     if (!may(store.openSpace?.my_role, "control")) return null
     return [
-      this.#button(t("retry"), "retry", "primary", () => room.retry()),
-      queue.round && this.#button(t("skip"), "skip", "", () => room.skip()),
+      this.#button(t("retry"), "retry", "primary", () => conversation.retry()),
+      queue.round && this.#button(t("skip"), "skip", "", () => conversation.skip()),
       store.user.role === "admin" &&
         button(t("failed.change_model"), { look: "small quiet", click: () => changeModel(this.#parts) }),
     ]

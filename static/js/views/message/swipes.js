@@ -4,7 +4,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
-import { stepTo } from "../../models/message/swipes.js"
+import { swipeTarget } from "../../models/message/swipes.js"
 import { paths } from "../../router.js"
 import { iconButton } from "../components/buttons.js"
 import { confirm } from "../components/dialog.js"
@@ -13,7 +13,7 @@ import { confirm } from "../components/dialog.js"
 const DRAWN = 60
 const ACROSS = 2
 
-export default class Versions {
+export default class Swipes {
   #parts
 
   constructor(parts) {
@@ -51,15 +51,15 @@ export default class Versions {
   }
 
   async regenerate(message) {
-    const { room, toasts } = this.#parts
+    const { conversation, toasts } = this.#parts
     const takesBranch = !this.#isTail(message) || this.#isForkPoint(message)
-    if (takesBranch && !(await askForBranch())) return
-    await room.regenerate(message).then(this.#follow, (error) => toasts.error(error))
+    if (takesBranch && !(await confirmBranch())) return
+    await conversation.regenerate(message).then(this.#follow, (error) => toasts.error(error))
   }
 
   async branch(message) {
-    const { room, toasts } = this.#parts
-    await room.branch(message).then(this.#follow, (error) => toasts.error(error))
+    const { conversation, toasts } = this.#parts
+    await conversation.branch(message).then(this.#follow, (error) => toasts.error(error))
   }
 
   // One text on, or back. Returns whether there is anything that way.
@@ -67,7 +67,7 @@ export default class Versions {
     const to = this.#target(message, delta)
     if (to === null) return false
     if (to === "new") this.regenerate(message)
-    else this.#parts.room.selectSwipe(message, to).catch((error) => this.#parts.toasts.error(error))
+    else this.#parts.conversation.selectSwipe(message, to).catch((error) => this.#parts.toasts.error(error))
     return true
   }
 
@@ -92,35 +92,35 @@ export default class Versions {
   // Private
 
   #isTail(message) {
-    return this.#parts.store.room?.timeline.tail?.id === message.id
+    return this.#parts.store.openConversation?.timeline.tail?.id === message.id
   }
 
   // A branch hangs on it: its text stays as it is.
   #isForkPoint(message) {
     const { store } = this.#parts
-    const places = store.conversations(store.openConversation?.space_id)
+    const places = store.conversations(store.openConversationDocument?.space_id)
     return places.some((it) => it.forked_from_message_id === message.id)
   }
 
   get #isBusy() {
-    return this.#parts.store.room.isRunning
+    return this.#parts.store.openConversation.isRunning
   }
 
   #maySwitch(message) {
-    const { mySeat, openSpace } = this.#parts.store
-    const isMine = message.space_membership_id === mySeat?.id && mySeat?.participation !== "observer"
+    const { myMembership, openSpace } = this.#parts.store
+    const isMine = message.space_membership_id === myMembership?.id && myMembership?.participation !== "observer"
     return isMine || may(openSpace?.my_role, "generate")
   }
 
   #target(message, delta) {
     if (this.#isBusy) return null
-    const to = stepTo(message, delta)
+    const to = swipeTarget(message, delta)
     if (to === "new") return this.mayRegenerate(message) ? to : null
     return this.#maySwitch(message) && !this.#isForkPoint(message) ? to : null
   }
 
   #nextLabel(message) {
-    return stepTo(message, 1) === "new" ? t("swipe.new") : t("swipe.next")
+    return swipeTarget(message, 1) === "new" ? t("swipe.new") : t("swipe.next")
   }
 
   #arrow(name, label, message, delta) {
@@ -136,11 +136,11 @@ export default class Versions {
   #follow = ({ conversationId, job }) => {
     const { jobs, router, store } = this.#parts
     if (job) return jobs.follow(job)
-    if (store.room?.conversationId !== conversationId) router.go(paths.conversation(conversationId))
+    if (store.openConversation?.conversationId !== conversationId) router.go(paths.conversation(conversationId))
   }
 }
 
-function askForBranch() {
+function confirmBranch() {
   return confirm({
     title: t("regenerate.title"),
     text: t("regenerate.text"),

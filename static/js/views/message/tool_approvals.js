@@ -1,6 +1,7 @@
 // Tools that a character wants to call and that a moderator must agree to, above the queue bar.
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
+import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
 import { may } from "../../models/members/rights.js"
 import { toolName } from "../../models/characters/tools.js"
 import { button } from "../components/buttons.js"
@@ -20,8 +21,7 @@ export default class ToolApprovals {
 
   mount() {
     const { store } = this.#parts
-    const events = ["room", "spaces", "cast"]
-    this.#stops = events.map((what) => store.on(what, () => this.#show()))
+    this.#stops = [store.onAny([...CONVERSATION_EVENTS, "spaces", "roster"], () => this.#show())]
     this.#show()
   }
 
@@ -34,7 +34,7 @@ export default class ToolApprovals {
   // Words come by here all the time: what is shown stays as it is until it is another.
   #show() {
     const { store } = this.#parts
-    const open = [...(store.room?.approvals.values() ?? [])]
+    const open = [...(store.openConversation?.approvals.values() ?? [])]
     const mayDecide = may(store.openSpace?.my_role, "decide_tools")
     const signature = JSON.stringify([open, mayDecide])
     if (signature === this.#shown) return
@@ -65,7 +65,7 @@ export default class ToolApprovals {
     const decide = (isAllowed) => async (event) => {
       const buttons = event.currentTarget.parentElement.querySelectorAll("button")
       for (const it of buttons) it.disabled = true
-      await this.#parts.room.decideTool(id, isAllowed).catch((error) => this.#parts.toasts.error(error))
+      await this.#parts.conversation.decideTool(id, isAllowed).catch((error) => this.#parts.toasts.error(error))
       for (const it of buttons) it.disabled = false
     }
     return el(

@@ -1,11 +1,11 @@
-// Which preset a space or a seat goes by, and, when one asks, what decides what.
+// Which preset a space or a member goes by, and, when one asks, what decides what.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
 import { decided } from "../../models/presets/preset_document.js"
 import { button } from "../components/buttons.js"
 import { field, select } from "../components/form.js"
-import { editPreset } from "./preset_editor.js"
+import { openPresetDialog } from "./preset_editor.js"
 
 // `choose(id)` holds at once. `layers()` answers what is laid over what, ids of presets in place of
 // what they say.
@@ -38,14 +38,14 @@ export function presetChoice(parts, { label, hint, value, mayChange, choose, lay
     })
   })
   edit.addEventListener("click", () =>
-    editPreset(parts, value)
+    openPresetDialog(parts, value)
       .then((saved) => saved && fill())
       .catch(fail),
   )
   const it = field({ label, hint, control })
   const looks = "button button--small button--quiet"
-  const shelf = el("a", { class: looks, href: paths.settings("presets") }, t("preset.library"))
-  it.node.append(el("div", { class: "member__buttons" }, edit, shelf), whatApplies(parts, layers))
+  const library = el("a", { class: looks, href: paths.settings("presets") }, t("preset.library"))
+  it.node.append(el("div", { class: "member__buttons" }, edit, library), whatApplies(parts, layers))
   fill().catch(fail)
   return it.node
 }
@@ -67,22 +67,22 @@ function whatApplies(parts, layers) {
     body,
   )
   details.addEventListener("toggle", () => {
-    if (details.open) tell(parts, layers(), body).catch((error) => parts.toasts.error(error))
+    if (details.open) showLayers(parts, layers(), body).catch((error) => parts.toasts.error(error))
   })
   return details
 }
 
-async function tell({ presets }, { seat = null, seatPresetId = null, space, spacePresetId }, body) {
-  const [ofSeat, ofSpace] = await Promise.all([presets.find(seatPresetId), presets.find(spacePresetId)])
+async function showLayers({ presets }, { member = null, memberPresetId = null, space, spacePresetId }, body) {
+  const [ofMember, ofSpace] = await Promise.all([presets.find(memberPresetId), presets.find(spacePresetId)])
   const rows = decided({
-    seat,
-    seatPreset: ofSeat?.document ?? null,
+    member,
+    memberPreset: ofMember?.document ?? null,
     space,
     spacePreset: ofSpace?.document ?? null,
   })
   const names = {
-    seat: t("preset.from_member"),
-    seat_preset: ofSeat?.name ?? "",
+    member: t("preset.from_member"),
+    member_preset: ofMember?.name ?? "",
     space: t("preset.from_space"),
     space_preset: ofSpace?.name ?? "",
   }

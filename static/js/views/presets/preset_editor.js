@@ -12,7 +12,7 @@ import PresetEntries from "./preset_entries.js"
 import { samplerFields, textFields } from "./preset_fields.js"
 
 // Resolves with the preset as it was saved; undefined when nothing was.
-export async function editPreset(parts, id) {
+export async function openPresetDialog(parts, id) {
   const { presets } = parts
   const [preset, defaults] = await Promise.all([presets.get(id), presets.defaults()])
   let editor
@@ -31,9 +31,9 @@ export async function editPreset(parts, id) {
 }
 
 // Asks for a file and reads what came of it out loud. Answers the preset, or null.
-export async function bringPreset(parts, file) {
-  const brought = await parts.presets.bring(file)
-  const { preset, warnings } = brought
+export async function importPreset(parts, file) {
+  const imported = await parts.presets.importFile(file)
+  const { preset, warnings } = imported
   if (warnings.length === 0) {
     parts.toasts.show(t("preset.imported", { name: preset.name }))
     return preset
@@ -45,7 +45,7 @@ export async function bringPreset(parts, file) {
       el(
         "ul",
         { class: "preset__warnings" },
-        sentencesOf(brought).map((it) => el("li", {}, it)),
+        sentencesOf(imported).map((it) => el("li", {}, it)),
       ),
       el("div", { class: "form__actions" }, button(t("close"), { look: "primary", click: () => close() })),
     ],
@@ -55,10 +55,10 @@ export async function bringPreset(parts, file) {
 
 // Takes files of presets that are dropped on the page: kept first, then shown, as nothing goes by one
 // before somebody chooses it.
-export function presetTaker(parts) {
+export function presetImporter(parts) {
   const open = async (file) => {
-    const { id } = await bringPreset(parts, file)
-    await editPreset(parts, id)
+    const { id } = await importPreset(parts, file)
+    await openPresetDialog(parts, id)
   }
   return { name: "preset", looksLike: (file, head, json) => isPreset(json), open }
 }

@@ -155,11 +155,11 @@ export default class PresetEntries {
     on(label, "input", () => ({ label: label.value }))
     on(text, "input", () => ({ text: text.value }))
     on(role, "change", () => ({ role: role.value }))
-    const inWhoseName = field({ label: t("preset.role"), control: role }).node
+    const roleField = field({ label: t("preset.role"), control: role }).node
     return [
       field({ label: t("preset.label"), control: label }).node,
       field({ label: t("preset.text"), control: text }).node,
-      el("div", { class: "preset__grid" }, inWhoseName, this.#place(entry)),
+      el("div", { class: "preset__grid" }, roleField, this.#place(entry)),
       this.#triggers(entry),
       entry.slot ? this.#override(entry) : this.#removal(entry),
     ]
@@ -183,15 +183,15 @@ export default class PresetEntries {
     })
     const orderField = field({ label: t("preset.place_order"), control: number(order, -10000) })
     const fine = [depthField, orderField]
-    const tell = () => {
+    const savePosition = () => {
       const isInChat = where.value === "in_chat"
       for (const { node } of fine) node.hidden = !isInChat
       const [deep, among] = fine.map(({ control }) => Math.round(Number(control.value)))
       this.#change(id, { place: placeFrom(isInChat ? deep : null, among) })
     }
     for (const { node } of fine) node.hidden = depth === null
-    where.addEventListener("change", tell)
-    for (const { control } of fine) control.addEventListener("change", tell)
+    where.addEventListener("change", savePosition)
+    for (const { control } of fine) control.addEventListener("change", savePosition)
     return [field({ label: t("preset.place"), control: where }).node, ...fine.map(({ node }) => node)]
   }
 

@@ -1,20 +1,20 @@
 // An author's note: its words, and where, in whose name and how often it is said.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { COMBINES, noteOf, POSITIONS, ROLES, wholeNumber } from "../../models/presets/author_note.js"
+import { COMBINE_MODES, readAuthorNote, POSITIONS, ROLES, wholeNumber } from "../../models/presets/author_note.js"
 import { submitButton } from "../components/buttons.js"
 import { area, field, form, input, select } from "../components/form.js"
 
 // `save(note)` keeps it; `beside` asks how it stands to the note of the space.
-export function noteForm({ toasts }, { settings, label, hint, beside = false, disabled = false, save }) {
-  const note = noteOf(settings)
+export function authorNoteForm({ toasts }, { settings, label, hint, beside = false, disabled = false, save }) {
+  const note = readAuthorNote(settings)
   const text = field({ label, hint, control: area({ value: note.text, rows: "4", maxlength: "20000" }) })
   const position = choice(t("author_note.position"), POSITIONS, note.position, (it) => t(`author_note.position_${it}`))
   const depth = count(t("author_note.depth"), t("author_note.depth_hint"), note.depth)
   const role = choice(t("author_note.role"), ROLES, note.role, (it) => t(`author_note.role_${it}`))
   const interval = count(t("author_note.interval"), t("author_note.interval_hint"), note.interval)
   const combine =
-    beside && choice(t("author_note.combine"), COMBINES, note.combine, (it) => t(`author_note.combine_${it}`))
+    beside && choice(t("author_note.combine"), COMBINE_MODES, note.combine, (it) => t(`author_note.combine_${it}`))
   const settle = () => {
     depth.node.hidden = position.control.value !== "in_chat"
   }

@@ -2,9 +2,9 @@
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
-import { noteForm } from "./author_note_form.js"
+import { authorNoteForm } from "./author_note_form.js"
 
-export default class NoteSection {
+export default class AuthorNoteSection {
   #root
   #parts
   #stops = []
@@ -31,27 +31,27 @@ export default class NoteSection {
 
   // Who is in the middle of writing keeps their words: only another note is shown anew.
   #show() {
-    const { openConversation: conversation, openSpace: space } = this.#parts.store
+    const { openConversationDocument: conversation, openSpace: space } = this.#parts.store
     if (!conversation || !space) return
     const ofBoth = [conversation.settings?.author_note, space.settings?.author_note]
     const signature = JSON.stringify([conversation.id, space.my_role, ofBoth])
     if (signature === this.#shown) return
     this.#shown = signature
-    const { notes } = this.#parts
+    const { authorNotes } = this.#parts
     const place = focusPlace(this.#root)
-    const ofConversation = noteForm(this.#parts, {
+    const ofConversation = authorNoteForm(this.#parts, {
       settings: conversation.settings,
       label: t("author_note.of_conversation"),
       hint: t("author_note.of_conversation_hint"),
       disabled: !may(space.my_role, "prompt"),
-      save: (note) => this.#saved(notes.ofConversation(this.#parts.store.openConversation, note), 0),
+      save: (note) => this.#saved(authorNotes.setForConversation(this.#parts.store.openConversationDocument, note), 0),
     })
-    const ofSpace = noteForm(this.#parts, {
+    const ofSpace = authorNoteForm(this.#parts, {
       settings: space.settings,
       label: t("author_note.of_space"),
       hint: t("author_note.of_space_hint"),
       disabled: !may(space.my_role, "settings"),
-      save: (note) => this.#saved(notes.ofSpace(this.#parts.store.openSpace, note), 1),
+      save: (note) => this.#saved(authorNotes.setForSpace(this.#parts.store.openSpace, note), 1),
     })
     replace(
       this.#root,

@@ -14,9 +14,9 @@ export async function showPrompt({ toasts }, load) {
 }
 
 // What a run was told. Only the newest of a conversation keep it.
-export async function showPromptOfRun({ room, toasts }, runId) {
+export async function showPromptOfRun({ conversation, toasts }, runId) {
   try {
-    await open(t("prompt.of_run"), await room.promptOfRun(runId))
+    await open(t("prompt.of_run"), await conversation.promptOfRun(runId))
   } catch (error) {
     if (error.status === 404) toasts.show(t("prompt.not_kept"))
     else toasts.error(error)
@@ -25,9 +25,9 @@ export async function showPromptOfRun({ room, toasts }, runId) {
 
 // The same for the text that a message shows.
 export async function showPromptOfMessage(parts, message) {
-  const { room, toasts } = parts
+  const { conversation, toasts } = parts
   try {
-    const runId = await room.runOf(message)
+    const runId = await conversation.runOf(message)
     if (runId) await showPromptOfRun(parts, runId)
     else toasts.show(t("prompt.no_run"))
   } catch (error) {

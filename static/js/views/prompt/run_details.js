@@ -2,12 +2,12 @@
 import { bdi, el } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
 import { seconds } from "../../base/time.js"
-import { explainCancel, explainChoice, explainRun } from "../components/error_messages.js"
+import { explainCancel, explainSpeakerReason, explainRun } from "../components/error_messages.js"
 
-export function factsOf(run) {
+export function detailsOf(run) {
   const reason = has(`run_reason.${run.reason}`) ? t(`run_reason.${run.reason}`) : run.reason
   const facts = [[t("runs.reason"), reason]]
-  if (run.chosen_because) facts.push([t("runs.speaker_reason"), explainChoice(run.chosen_because)])
+  if (run.chosen_because) facts.push([t("runs.speaker_reason"), explainSpeakerReason(run.chosen_because)])
   if (run.started_at && run.finished_at)
     facts.push([
       t("runs.took"),
@@ -30,7 +30,7 @@ function modelOf({ provider, model }) {
   return { name: provider, model }
 }
 
-export function factList(facts) {
+export function detailList(facts) {
   const nodes = facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, bdi(value))])
   return el("dl", { class: "run__list" }, nodes)
 }

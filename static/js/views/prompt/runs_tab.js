@@ -5,9 +5,7 @@ import { fullTime, shortTime } from "../../base/time.js"
 import { may } from "../../models/members/rights.js"
 import { button } from "../components/buttons.js"
 import { showPrompt, showPromptOfRun } from "./prompt_dialog.js"
-import { factList, factsOf } from "./run_details.js"
-
-const ENDS = ["queue", "messages", "restored"]
+import { detailList, detailsOf } from "./run_details.js"
 
 export default class RunsTab {
   #root
@@ -40,10 +38,8 @@ export default class RunsTab {
       ),
     )
     this.#stops = [
-      store.on("room", (what) => {
-        if (ENDS.includes(what)) this.#load()
-      }),
-      store.on("cast", () => this.#takeCast()),
+      store.onAny(["queue", "messages", "restored"], () => this.#load()),
+      store.on("roster", () => this.#updateRoster()),
       store.on("rights", () => this.#showPrompt()),
     ]
     this.#showPrompt()
@@ -78,12 +74,12 @@ export default class RunsTab {
 
   async #ask({ currentTarget }) {
     currentTarget.disabled = true
-    await showPrompt(this.#parts, () => this.#parts.room.promptPreview(Number(this.#speaker.value) || null))
+    await showPrompt(this.#parts, () => this.#parts.conversation.promptPreview(Number(this.#speaker.value) || null))
     currentTarget.disabled = false
   }
 
   // The runs may have come before those who made them.
-  #takeCast() {
+  #updateRoster() {
     this.#fillSpeakers()
     if (this.#runs) this.#show()
   }
@@ -111,7 +107,7 @@ export default class RunsTab {
     while (this.#again) {
       this.#again = false
       try {
-        this.#runs = await this.#parts.room.runs()
+        this.#runs = await this.#parts.conversation.runs()
         this.#show()
       } catch {
         // The list keeps what it had; the next change asks again.
@@ -155,7 +151,7 @@ export default class RunsTab {
     const isTold = wasAsked && may(this.#parts.store.openSpace?.my_role, "prompt")
     replace(
       node.querySelector(".run__facts"),
-      factList(factsOf(run)),
+      detailList(detailsOf(run)),
       isTold &&
         button(t("prompt.of_run"), {
           look: "small quiet",

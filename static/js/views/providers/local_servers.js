@@ -2,17 +2,17 @@
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 
-export default class HereView {
+export default class LocalServersView {
   node = el("div", { role: "status" })
   found = []
   #choices = null
   #marked = {}
 
-  // `onTake(server)` is given the one that was chosen.
-  constructor(parts, onTake) {
-    this.#say(t("provider.searching"))
-    parts.models.discover().then(
-      (found) => this.#show(found, onTake),
+  // `onChoose(server)` is given the one that was chosen.
+  constructor(parts, onChoose) {
+    this.#showStatus(t("provider.searching"))
+    parts.providers.discover().then(
+      (found) => this.#show(found, onChoose),
       // A server that may not look says nothing of it: an address can still be entered.
       () => replace(this.node),
     )
@@ -31,28 +31,28 @@ export default class HereView {
 
   // Private
 
-  #show(found, onTake) {
+  #show(found, onChoose) {
     this.found = found
-    if (found.length === 0) return this.#say(t("provider.no_local_servers"))
+    if (found.length === 0) return this.#showStatus(t("provider.no_local_servers"))
     this.#choices = el(
       "div",
       { class: "choices", role: "group", "aria-label": t("provider.presets") },
-      found.map((server) => choice(server, onTake)),
+      found.map((server) => choice(server, onChoose)),
     )
     replace(this.node, el("p", { class: "field__label" }, t("provider.presets")), this.#choices)
     this.mark(this.#marked)
   }
 
-  #say(text) {
+  #showStatus(text) {
     replace(this.node, el("p", { class: "field__hint" }, text))
   }
 }
 
-function choice(server, onTake) {
+function choice(server, onChoose) {
   const { name, kind, base_url: url, models } = server
   return el(
     "button",
-    { class: "choice", type: "button", "data-kind": kind, "data-url": url, on: { click: () => onTake(server) } },
+    { class: "choice", type: "button", "data-kind": kind, "data-url": url, on: { click: () => onChoose(server) } },
     t("provider.local_server", { name, n: models.length }),
   )
 }

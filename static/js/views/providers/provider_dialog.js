@@ -9,7 +9,7 @@ import { button, submitButton } from "../components/buttons.js"
 import { openDialog } from "../components/dialog.js"
 import { explain } from "../components/error_messages.js"
 import { field, form, input, select } from "../components/form.js"
-import HereView from "./local_servers.js"
+import LocalServersView from "./local_servers.js"
 
 const EFFORTS = ["usual", "off", "low", "medium", "high"]
 
@@ -22,7 +22,7 @@ export async function connectModel(parts, provider = null) {
     return opened.nodes
   }
   const title = provider ? t("provider.change") : t("provider.connect")
-  if (!(await openDialog({ title, content }))) await opened.forget()
+  if (!(await openDialog({ title, content }))) await opened.discard()
 }
 
 // The model that speaks, as long as it can be changed; else a first one.
@@ -45,7 +45,7 @@ class ProviderForm {
   #modelBefore
   #settings
   #close
-  #here
+  #localServers
   #kind
   #url
   #key
@@ -62,22 +62,22 @@ class ProviderForm {
     this.#modelBefore = provider?.model ?? "none"
     this.#settings = provider?.settings ?? {}
     this.#close = close
-    this.#here = new HereView(parts, (server) => this.#take(server))
+    this.#localServers = new LocalServersView(parts, (server) => this.#choose(server))
     this.#makeFields(provider)
     this.#kind.control.addEventListener("change", () => {
       this.#dropKey()
       this.#showKind()
     })
-    this.#url.control.addEventListener("input", () => this.#here.mark(this.#address()))
+    this.#url.control.addEventListener("input", () => this.#localServers.mark(this.#address()))
     this.#showKind()
-    this.nodes = [el("p", { class: "dialog__lead" }, t("provider.lead")), this.#here.node, this.#form()]
+    this.nodes = [el("p", { class: "dialog__lead" }, t("provider.lead")), this.#localServers.node, this.#form()]
   }
 
   // Lifecycle
 
   // A provider that was stored only to try it.
-  async forget() {
-    if (this.#isNew && this.#id) await this.#parts.models.remove(this.#id).catch(() => {})
+  async discard() {
+    if (this.#isNew && this.#id) await this.#parts.providers.remove(this.#id).catch(() => {})
   }
 
   // Private
@@ -139,11 +139,11 @@ class ProviderForm {
   }
 
   #showKind() {
-    const { usual } = kindOf(this.#kind.control.value)
-    this.#url.control.placeholder = usual ?? "https://…/v1"
-    const hint = usual ? t("provider.url_hint_usual", { url: usual }) : t("provider.url_hint")
+    const { defaultUrl } = kindOf(this.#kind.control.value)
+    this.#url.control.placeholder = defaultUrl ?? "https://…/v1"
+    const hint = defaultUrl ? t("provider.url_hint_usual", { url: defaultUrl }) : t("provider.url_hint")
     this.#url.node.querySelector(".field__hint").textContent = hint
-    this.#here.mark(this.#address())
+    this.#localServers.mark(this.#address())
   }
 
   #dropKey() {
@@ -157,7 +157,7 @@ class ProviderForm {
   }
 
   // A server of this machine, with one of its models.
-  #take({ kind, base_url: baseUrl, models }) {
+  #choose({ kind, base_url: baseUrl, models }) {
     this.#kind.control.value = kind
     this.#url.control.value = baseUrl
     this.#dropKey()
@@ -171,21 +171,21 @@ class ProviderForm {
       this.#list,
       names.map((name) => el("option", { value: name })),
     )
-    const present = this.#model.control.value
-    if (names.length > 0 && !names.includes(present) && (present === "" || this.#isNew))
+    const current = this.#model.control.value
+    if (names.length > 0 && !names.includes(current) && (current === "" || this.#isNew))
       this.#model.control.value = names[0]
-    this.#say("good", t("provider.found", { n: names.length }))
+    this.#showStatus("good", t("provider.found", { n: names.length }))
   }
 
   // Stores the form. The key leaves the page with it and does not come back; it is kept in memory as
   // long as the dialog is open, because the server forgets it when the address changes.
   async #save() {
     const { kind, base_url: baseUrl } = this.#address()
-    if (baseUrl === "" && kindOf(kind).usual === null) return this.#ask(this.#url)
+    if (baseUrl === "" && kindOf(kind).defaultUrl === null) return this.#requireField(this.#url)
     if (this.#key.control.value !== "") this.#typedKey = this.#key.control.value
     const model = this.#model.control.value.trim() || this.#modelBefore
-    const provider = await this.#parts.models.save(this.#id, {
-      name: nameFor({ kind, label: labelOf(kindOf(kind)), baseUrl, found: this.#here.found }),
+    const provider = await this.#parts.providers.save(this.#id, {
+      name: nameFor({ kind, label: labelOf(kindOf(kind)), baseUrl, found: this.#localServers.found }),
       kind,
       baseUrl,
       key: this.#typedKey,
@@ -196,7 +196,7 @@ class ProviderForm {
     if (this.#typedKey) this.#key.control.placeholder = t("provider.key_stored")
     this.#key.control.value = ""
     if (provider.api_key_cleared && this.#typedKey === "")
-      return this.#ask(this.#key, t("provider.key_cleared"))
+      return this.#requireField(this.#key, t("provider.key_cleared"))
     return true
   }
 
@@ -207,7 +207,7 @@ class ProviderForm {
     return effort === "usual" ? settings : { ...settings, reasoning: effort }
   }
 
-  #ask(it, text = t("field.needed")) {
+  #requireField(it, text = t("field.needed")) {
     it.showError(text)
     it.control.focus()
     return false
@@ -219,23 +219,23 @@ class ProviderForm {
 
   async #loadModels() {
     if (!(await this.#save())) return
-    this.#say("wait", t("provider.loading_models"))
-    this.#offer(await this.#parts.models.models(this.#id))
+    this.#showStatus("wait", t("provider.loading_models"))
+    this.#offer(await this.#parts.providers.listModels(this.#id))
   }
 
   async #test() {
-    if (this.#model.control.value.trim() === "") return this.#ask(this.#model)
+    if (this.#model.control.value.trim() === "") return this.#requireField(this.#model)
     if (!(await this.#save())) return
-    this.#say("wait", t("provider.testing"))
-    const answer = await this.#parts.models.test(this.#id)
-    if (answer.ok) this.#say("good", t("provider.works", { seconds: seconds(answer.latency_ms ?? 0) }))
-    else this.#say("bad", answer.error ? explain(answer.error) : t("provider.failed"))
+    this.#showStatus("wait", t("provider.testing"))
+    const answer = await this.#parts.providers.test(this.#id)
+    if (answer.ok) this.#showStatus("good", t("provider.works", { seconds: seconds(answer.latency_ms ?? 0) }))
+    else this.#showStatus("bad", answer.error ? explain(answer.error) : t("provider.failed"))
   }
 
   async #use() {
-    if (this.#model.control.value.trim() === "") return this.#ask(this.#model)
+    if (this.#model.control.value.trim() === "") return this.#requireField(this.#model)
     if (!(await this.#save())) return
-    await this.#parts.models.use(this.#id)
+    await this.#parts.providers.use(this.#id)
     this.#parts.toasts.show(t("provider.in_use", { model: this.#model.control.value.trim() }))
     this.#close(true)
   }
@@ -245,7 +245,7 @@ class ProviderForm {
     try {
       await act()
     } catch (error) {
-      this.#say("bad", explain(error))
+      this.#showStatus("bad", explain(error))
     }
   }
 
@@ -255,7 +255,7 @@ class ProviderForm {
     button.disabled = false
   }
 
-  #say(kind, text) {
+  #showStatus(kind, text) {
     const name = { good: "check", bad: "alert", wait: "retry" }[kind]
     replace(this.#outcome, el("p", { class: `outcome outcome--${kind}` }, icon(name), el("span", {}, text)))
   }

@@ -2,7 +2,8 @@
 // nobody is due, whom to ask.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { describeAuto } from "../../models/queue/auto_mode.js"
+import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
+import { describeAutoMode } from "../../models/queue/auto_mode.js"
 import { describe } from "../../models/queue/queue.js"
 import { may } from "../../models/members/rights.js"
 import { autoSwitch } from "./auto_switch.js"
@@ -10,13 +11,15 @@ import { avatar } from "../components/avatar.js"
 import { button, iconButton } from "../components/buttons.js"
 import Countdown from "../components/countdown.js"
 import { slotStrip } from "./queue_slots.js"
-import QueueWords from "./queue_text.js"
-import { askForRound } from "./round_dialog.js"
+import QueueText from "./queue_text.js"
+import { openRoundDialog } from "./round_dialog.js"
+
+const EVENTS = CONVERSATION_EVENTS.filter((name) => name !== "typing" && name !== "presence")
 
 export default class QueueBar {
   #root
   #parts
-  #words
+  #queueText
   #countdown
   // A status that is read out must stay in the page: only what it says is replaced.
   #text = el("div", { class: "queue__text", role: "status" })
@@ -31,7 +34,7 @@ export default class QueueBar {
     this.#root = root
     this.#parts = parts
     this.#countdown = new Countdown(() => parts.store.serverClock.now())
-    this.#words = new QueueWords(parts, this.#countdown.node)
+    this.#queueText = new QueueText(parts, this.#countdown.node)
     this.#box = el("div", { class: "queue__box" }, this.#text, this.#slots, this.#actions)
   }
 
@@ -41,16 +44,14 @@ export default class QueueBar {
     const { store } = this.#parts
     this.#root.append(this.#box)
     this.#stops = [
-      store.on("room", (what) => {
-        if (what !== "typing" && what !== "presence") this.#update()
-      }),
-      store.on("cast", () => this.#update()),
+      store.onAny(EVENTS, () => this.#update()),
+      store.on("roster", () => this.#update()),
       store.on("spaces", () => {
-        this.#readAnew()
+        this.#reloadOnNewRules()
         this.#update()
       }),
     ]
-    this.#readAnew()
+    this.#reloadOnNewRules()
     this.#update()
   }
 
@@ -62,46 +63,46 @@ export default class QueueBar {
   // Private
 
   // Other rules of auto mode leave it another number of turns.
-  #readAnew() {
-    const { openSpace: space, room } = this.#parts.store
-    const rules = space && room && `${space.auto_mode_enabled} ${space.auto_mode_max_turns}`
+  #reloadOnNewRules() {
+    const { openSpace: space, openConversation } = this.#parts.store
+    const rules = space && openConversation && `${space.auto_mode_enabled} ${space.auto_mode_max_turns}`
     const isNew = this.#rules !== null && this.#rules !== rules
     this.#rules = rules
-    if (isNew && rules) this.#parts.room.readQueue().catch(() => {})
+    if (isNew && rules) this.#parts.conversation.readQueue().catch(() => {})
   }
 
   #update() {
     const { store } = this.#parts
-    if (!store.room) return
-    const look = this.#look()
-    const signature = JSON.stringify(look)
+    if (!store.openConversation) return
+    const view = this.#view()
+    const signature = JSON.stringify(view)
     if (signature === this.#signature) return
     this.#signature = signature
-    this.#box.dataset.state = look.facts.state
-    const hasPlaces = look.facts.slots.length > 1
+    this.#box.dataset.state = view.facts.state
+    const hasPlaces = view.facts.slots.length > 1
     this.#box.dataset.places = hasPlaces ? "many" : "one"
     const focused = this.#box.contains(document.activeElement) ? document.activeElement.dataset.act : null
-    replace(this.#text, this.#words.say(look))
-    replace(this.#slots, hasPlaces && slotStrip(look.facts.slots, look.members))
-    replace(this.#actions, this.#buttons(look))
-    this.#countdown.show(look.facts.startsAt)
+    replace(this.#text, this.#queueText.build(view))
+    replace(this.#slots, hasPlaces && slotStrip(view.facts.slots, view.members))
+    replace(this.#actions, this.#buttons(view))
+    this.#countdown.show(view.facts.startsAt)
     if (focused)
       (this.#box.querySelector(`[data-act="${focused}"]`) ?? this.#box.querySelector("button"))?.focus()
   }
 
   // Everything that the bar depends on.
-  #look() {
+  #view() {
     const { store } = this.#parts
-    const { room, openSpace: space, openConversation: conversation, openRoster: roster } = store
-    const facts = describe(room)
-    const turnsLeft = room.queue.turnsLeft ?? conversation?.auto_mode_turns_left
+    const { openConversation, openSpace: space, openConversationDocument: conversation, openRoster: roster } = store
+    const facts = describe(openConversation)
+    const turnsLeft = openConversation.queue.turnsLeft ?? conversation?.auto_mode_turns_left
     return {
       facts,
       role: space?.my_role ?? null,
       order: space?.reply_order ?? null,
-      auto: describeAuto({ space, turnsLeft, state: facts.state }),
-      tailKind: roster.byId(room.timeline.tail?.space_membership_id)?.kind ?? null,
-      dropped: room.dropped,
+      auto: describeAutoMode({ space, turnsLeft, state: facts.state }),
+      tailKind: roster.byId(openConversation.timeline.tail?.space_membership_id)?.kind ?? null,
+      dropped: openConversation.dropped,
       members: [...roster.characters, ...roster.people].map(
         ({ id, display_name: name, avatar_url: url, participation, kind }) => ({
           id,
@@ -140,14 +141,14 @@ export default class QueueBar {
         title: t("queue.generate"),
         "aria-label": t("queue.generate"),
         "data-act": "generate",
-        click: (event) => this.#act(event, () => this.#parts.room.generate()),
+        click: (event) => this.#act(event, () => this.#parts.conversation.generate()),
       }),
     )
   }
 
   #speaker({ id, name, url, isMuted }) {
     const label = isMuted ? t("queue.trigger_muted", { name }) : t("queue.trigger", { name })
-    const click = (event) => this.#act(event, () => this.#parts.room.generate(id))
+    const click = (event) => this.#act(event, () => this.#parts.conversation.generate(id))
     return el(
       "button",
       {
@@ -163,13 +164,13 @@ export default class QueueBar {
   }
 
   #control(name) {
-    const { room } = this.#parts
+    const { conversation } = this.#parts
     const [icon, label, act] = {
-      pause: ["pause", t("queue.pause"), () => room.pause()],
-      resume: ["play", t("queue.resume"), () => room.resume()],
-      skip: ["skip", t("skip"), () => room.skip()],
-      retry: ["retry", t("retry"), () => room.retry()],
-      stop: ["stop", t("composer.stop"), () => room.stop()],
+      pause: ["pause", t("queue.pause"), () => conversation.pause()],
+      resume: ["play", t("queue.resume"), () => conversation.resume()],
+      skip: ["skip", t("skip"), () => conversation.skip()],
+      retry: ["retry", t("retry"), () => conversation.retry()],
+      stop: ["stop", t("composer.stop"), () => conversation.stop()],
     }[name]
     const click = (event) => this.#act(event, act)
     return button(el("span", { class: "button__label" }, label), {
@@ -187,7 +188,7 @@ export default class QueueBar {
     return iconButton("list", t("queue.round"), {
       look: "small",
       "data-act": "round",
-      click: () => askForRound(this.#parts),
+      click: () => openRoundDialog(this.#parts),
     })
   }
 

@@ -2,7 +2,7 @@
 import { el, icon } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
 import { avatar } from "../components/avatar.js"
-import { explainChoice } from "../components/error_messages.js"
+import { explainSpeakerReason } from "../components/error_messages.js"
 
 const MARKS = { spoken: "check", skipped: "skip", failed: "alert" }
 
@@ -29,7 +29,7 @@ export function slotStrip(slots, members) {
 // How one place stands, and why.
 export function slotNote({ state, because, skipReason }) {
   const text = t(`slot.${state}`)
-  const reason = state === "skipped" ? explainSkip(skipReason) : because && explainChoice(because)
+  const reason = state === "skipped" ? explainSkip(skipReason) : because && explainSpeakerReason(because)
   return reason ? t("slot.with_reason", { text, reason }) : text
 }
 

@@ -3,9 +3,9 @@ import { bdi, el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { list, listParts } from "../../base/time.js"
 import { may } from "../../models/members/rights.js"
-import { explainChoice } from "../components/error_messages.js"
+import { explainSpeakerReason } from "../components/error_messages.js"
 
-export default class QueueWords {
+export default class QueueText {
   #parts
   #countdown
 
@@ -17,8 +17,8 @@ export default class QueueWords {
 
   // Actions
 
-  say(look) {
-    return look.facts.state === "idle" ? this.#hint(look) : this.#now(look)
+  build(view) {
+    return view.facts.state === "idle" ? this.#hint(view) : this.#now(view)
   }
 
   // Private
@@ -29,8 +29,8 @@ export default class QueueWords {
 
   // Nobody is due
 
-  #hint(look) {
-    return [this.#whoseTurn(look), this.#autoRests(look.auto)]
+  #hint(view) {
+    return [this.#whoseTurn(view), this.#autoRests(view.auto)]
       .filter(Boolean)
       .map((text) => el("span", { class: "queue__hint" }, text))
   }
@@ -47,7 +47,7 @@ export default class QueueWords {
   #autoRests({ status, most }) {
     if (status === "ready") return t("auto.ready")
     if (status === "manual") return t("auto.manual")
-    return status === "spent" ? t("auto.used_up", { n: most }) : null
+    return status === "used_up" ? t("auto.used_up", { n: most }) : null
   }
 
   // Somebody is
@@ -95,7 +95,7 @@ export default class QueueWords {
   }
 
   #because(reason) {
-    const text = explainChoice(reason)
+    const text = explainSpeakerReason(reason)
     return el(
       "button",
       {

@@ -8,13 +8,13 @@ import RoundDraft from "../../models/queue/round_draft.js"
 import { avatar } from "../components/avatar.js"
 import { button, iconButton } from "../components/buttons.js"
 import { openDialog } from "../components/dialog.js"
-import { explain, explainChoice } from "../components/error_messages.js"
+import { explain, explainSpeakerReason } from "../components/error_messages.js"
 import { slotNote } from "./queue_slots.js"
 import Sortable from "../components/sortable.js"
 
 const MOVES = ["Alt+ArrowUp", "Alt+ArrowDown", "Delete"]
 
-export async function askForRound(parts) {
+export async function openRoundDialog(parts) {
   let editor
   await openDialog({
     title: t("round.title"),
@@ -34,8 +34,8 @@ class RoundEditor {
   #mayChange
   #sortable
   #stops = []
-  #said = el("p", { class: "field__hint", role: "status" })
-  #past = el("ol", { class: "member-list" })
+  #status = el("p", { class: "field__hint", role: "status" })
+  #finished = el("ol", { class: "member-list" })
   #rest = el("ol", { class: "member-list", "aria-label": t("round.rest") })
   #empty = el("p", { class: "field__hint" })
   #add = el("div", { class: "choices", role: "group", "aria-label": t("round.add") })
@@ -46,7 +46,7 @@ class RoundEditor {
     const { store } = parts
     this.#parts = parts
     this.#close = close
-    this.#draft = new RoundDraft(store.room.queue)
+    this.#draft = new RoundDraft(store.openConversation.queue)
     this.#mayChange = may(store.openSpace?.my_role, "control")
     const onDrop = ({ dataset }, index) => this.#moveTo(dataset.key, index)
     this.#sortable = new Sortable(this.#rest, { handle: ".member__grip", onDrop })
@@ -58,22 +58,20 @@ class RoundEditor {
     const { store } = this.#parts
     replace(
       this.node,
-      this.#past,
+      this.#finished,
       el("h3", { class: "round__title" }, t("round.rest")),
       this.#empty,
       this.#rest,
       this.#mayChange && el("p", { class: "field__label" }, t("round.add")),
       this.#mayChange && this.#add,
-      this.#said,
+      this.#status,
       this.#actions,
     )
     this.#rest.addEventListener("keydown", (event) => this.#onKey(event))
     if (this.#mayChange) this.#sortable.mount()
     this.#stops = [
-      store.on("room", (what) => {
-        if (what === "queue" || what === "restored") this.#follow()
-      }),
-      store.on("cast", () => this.#show()),
+      store.onAny(["queue", "restored"], () => this.#follow()),
+      store.on("roster", () => this.#show()),
       store.on("open", () => this.#close()),
     ]
     this.#show()
@@ -87,26 +85,26 @@ class RoundEditor {
   // Private
 
   #follow() {
-    const { room } = this.#parts.store
-    const was = room && this.#draft.follow(room.queue)
-    if (was === "changed") this.#say(this.#draft.isOver ? t("round.over") : t("error.stale_round"))
+    const { openConversation } = this.#parts.store
+    const was = openConversation && this.#draft.follow(openConversation.queue)
+    if (was === "changed") this.#showStatus(this.#draft.isOver ? t("round.over") : t("error.stale_round"))
     this.#show()
   }
 
-  #say(text) {
-    this.#said.textContent = text
+  #showStatus(text) {
+    this.#status.textContent = text
   }
 
   #show() {
     const { store } = this.#parts
-    if (!store.room) return
+    if (!store.openConversation) return
     const mayChange = this.#mayChange && !this.#draft.isOver
-    const gone = describe(store.room).slots.filter(({ state }) =>
+    const gone = describe(store.openConversation).slots.filter(({ state }) =>
       ["spoken", "skipped", "speaking"].includes(state),
     )
     replace(
-      this.#past,
-      gone.map((slot) => this.#pastRow(slot)),
+      this.#finished,
+      gone.map((slot) => this.#finishedRow(slot)),
     )
     const { entries } = this.#draft
     const focused = this.#rest.contains(document.activeElement) ? document.activeElement : null
@@ -145,7 +143,7 @@ class RoundEditor {
     if (save) save.disabled = !this.#draft.isChanged
   }
 
-  #pastRow(slot) {
+  #finishedRow(slot) {
     return el(
       "li",
       { class: `member member--${slot.state}` },
@@ -182,7 +180,7 @@ class RoundEditor {
   }
 
   #update(node, { membershipId, because }, index) {
-    const reason = because ? explainChoice(because) : t("round.added")
+    const reason = because ? explainSpeakerReason(because) : t("round.added")
     const note = this.#canSpeak(membershipId) ? reason : t("skip_reason.not_schedulable")
     node.querySelector(".member__note").textContent = note
     const [up, down] = ["up", "down"].map((act) => node.querySelector(`[data-act=${act}]`))
@@ -207,7 +205,7 @@ class RoundEditor {
   #addButton({ id, display_name: name }) {
     const click = () => {
       this.#draft.add(id)
-      this.#say(t("round.added_at", { name, n: this.#draft.entries.length }))
+      this.#showStatus(t("round.added_at", { name, n: this.#draft.entries.length }))
       this.#show()
       this.#add.querySelector(`[data-membership-id="${id}"]`)?.focus()
     }
@@ -242,14 +240,14 @@ class RoundEditor {
   #moveTo(key, index) {
     const entry = this.#draft.entries[this.#indexOf(key)]
     if (!entry || !this.#draft.move(key, index)) return
-    this.#say(t("member.moved", { name: this.#nameOf(entry.membershipId), n: index + 1 }))
+    this.#showStatus(t("member.moved", { name: this.#nameOf(entry.membershipId), n: index + 1 }))
     this.#show()
   }
 
   // The focus goes to whoever stands in that place now, else to where one adds.
   #remove(key) {
     const index = this.#indexOf(key)
-    this.#say(t("round.removed", { name: this.#nameOf(this.#draft.entries[index].membershipId) }))
+    this.#showStatus(t("round.removed", { name: this.#nameOf(this.#draft.entries[index].membershipId) }))
     this.#draft.remove(key)
     this.#show()
     const rows = this.#rest.children
@@ -273,11 +271,11 @@ class RoundEditor {
     // Who was muted meanwhile would be passed over anyway, and is refused here.
     const wanted = membershipIds.filter((id) => this.#canSpeak(id))
     try {
-      await this.#parts.room.changeRound(roundId, wanted)
+      await this.#parts.conversation.changeRound(roundId, wanted)
       this.#close()
     } catch (error) {
       // What it is now was fetched, and is shown already.
-      this.#say(this.#draft.isOver ? t("round.over") : explain(error))
+      this.#showStatus(this.#draft.isOver ? t("round.over") : explain(error))
       this.#show()
     }
   }

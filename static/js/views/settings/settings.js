@@ -2,7 +2,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
-import { railButton } from "../components/empty_state.js"
+import { sidebarButton } from "../components/empty_state.js"
 import { appearanceCard, keepCard, languageCard, passwordCard, profileCard } from "./settings_profile.js"
 import { keyCards } from "./settings_keys.js"
 import { modelsCard } from "./settings_models.js"
@@ -32,16 +32,16 @@ export default class SettingsView {
     this.#part = this.#names().includes(part) ? part : "profile"
   }
 
-  mount(stage) {
+  mount(main) {
     const { shell } = this.#parts
     const head = el(
       "header",
       { class: "main__head" },
-      railButton(() => shell.openDrawer("sidebar")),
+      sidebarButton(() => shell.openDrawer("sidebar")),
       el("div", { class: "main__titles" }, el("h1", { class: "main__title" }, t("settings.title"))),
     )
     const inner = el("div", { class: "settings__inner" }, this.#nav())
-    stage.append(head, el("div", { class: "settings" }, inner))
+    main.append(head, el("div", { class: "settings" }, inner))
     inner.append(...PARTS[this.#part].cards(this.#parts))
     this.#parts.title.set(t(`settings.${this.#part}`))
   }

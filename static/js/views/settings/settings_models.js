@@ -14,7 +14,7 @@ export function modelsCard(parts) {
       parts.store.providers.map((provider) => providerItem(parts, provider)),
     )
   const stop = parts.store.on("providers", () => (list.isConnected ? show() : stop()))
-  parts.models.load().catch((error) => parts.toasts.error(error))
+  parts.providers.load().catch((error) => parts.toasts.error(error))
   const connect = el(
     "div",
     {},
@@ -32,7 +32,7 @@ function providerItem(parts, provider) {
       text: t("models.remove_text"),
       action: t("models.remove"),
     }
-    if (await confirm(words)) await act(() => parts.models.remove(provider.id))
+    if (await confirm(words)) await act(() => parts.providers.remove(provider.id))
   }
   const small = (label, click, look = "") =>
     button(label, {
@@ -49,7 +49,7 @@ function providerItem(parts, provider) {
       nameLine(provider),
       el("p", { class: "field__hint" }, modelOf(provider)),
     ),
-    !provider.is_default && small(t("models.use"), () => act(() => parts.models.use(provider.id))),
+    !provider.is_default && small(t("models.use"), () => act(() => parts.providers.use(provider.id))),
     !isDemo && small(t("models.change"), () => connectModel(parts, provider), "quiet"),
     !isDemo && small(t("models.remove"), remove, "danger quiet"),
   )

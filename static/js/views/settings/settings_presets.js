@@ -2,7 +2,7 @@
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button } from "../components/buttons.js"
-import { bringPreset, editPreset } from "../presets/preset_editor.js"
+import { importPreset, openPresetDialog } from "../presets/preset_editor.js"
 import { card } from "./settings_profile.js"
 
 export function presetsCard(parts) {
@@ -10,7 +10,7 @@ export function presetsCard(parts) {
   const list = el("ul", { "aria-label": t("preset.library") })
   const act = (run) => run().catch((error) => toasts.error(error))
   const open = async (id) => {
-    if (await editPreset(parts, id)) await show()
+    if (await openPresetDialog(parts, id)) await show()
   }
   const show = async () => {
     const mine = await presets.mine()
@@ -25,8 +25,8 @@ export function presetsCard(parts) {
     await show()
     await open(made.id)
   }
-  const bring = async (file) => {
-    const preset = await bringPreset(parts, file)
+  const importFile = async (file) => {
+    const preset = await importPreset(parts, file)
     await show()
     await open(preset.id)
   }
@@ -40,7 +40,7 @@ export function presetsCard(parts) {
   file.addEventListener("change", () => {
     const [chosen] = file.files
     file.value = ""
-    if (chosen) act(() => bring(chosen))
+    if (chosen) act(() => importFile(chosen))
   })
   act(show)
   return card(

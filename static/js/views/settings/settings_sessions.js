@@ -2,7 +2,7 @@
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
-import { readAgent } from "../../models/settings/user_agent.js"
+import { readUserAgent } from "../../models/settings/user_agent.js"
 import { button } from "../components/buttons.js"
 import { card } from "./settings_profile.js"
 
@@ -62,7 +62,7 @@ function item(parts, session, reload) {
 }
 
 function nameOf({ user_agent: text }) {
-  const { browser, system } = readAgent(text)
+  const { browser, system } = readUserAgent(text)
   if (browser && system) return t("sessions.browser_on", { browser, system })
   return browser ?? system ?? t("sessions.unknown")
 }

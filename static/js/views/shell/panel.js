@@ -2,12 +2,12 @@
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { iconButton } from "../components/buttons.js"
-import CastTab from "../members/members_tab.js"
-import LoreTab from "../lorebooks/lorebook_tab.js"
+import MembersTab from "../members/members_tab.js"
+import LorebookTab from "../lorebooks/lorebook_tab.js"
 import RunsTab from "../prompt/runs_tab.js"
 import SpaceSettingsTab from "../spaces/space_settings_tab.js"
 
-const TABS = { cast: CastTab, lore: LoreTab, runs: RunsTab, settings: SpaceSettingsTab }
+const TABS = { cast: MembersTab, lore: LorebookTab, runs: RunsTab, settings: SpaceSettingsTab }
 const CHOSEN = "troupe.panel_tab"
 
 export default class Panel {
@@ -77,7 +77,7 @@ export default class Panel {
     this.#buttons.get(name)?.scrollIntoView({ block: "nearest", inline: "nearest" })
     replace(this.#body)
     this.#body.scrollTop = 0
-    this.#tab = this.#parts.store.room ? new TABS[name](this.#body, this.#parts) : null
+    this.#tab = this.#parts.store.openConversation ? new TABS[name](this.#body, this.#parts) : null
     this.#tab?.mount()
   }
 

@@ -1,7 +1,7 @@
 // The left rail: spaces with their conversations, unread marks, and who I am.
 import { el, icon, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { placesOf } from "../../models/conversation/conversation_tree.js"
+import { conversationTree } from "../../models/conversation/conversation_tree.js"
 import { may } from "../../models/members/rights.js"
 import { unreadIn } from "../../models/conversation/unread.js"
 import { paths } from "../../router.js"
@@ -9,30 +9,30 @@ import { avatar } from "../components/avatar.js"
 import { showBadge } from "../components/badge.js"
 import { spaceFileItems } from "../files/export_items.js"
 import { iconButton } from "../components/buttons.js"
-import { askToSignOut } from "../sign_in/guest.js"
-import { askForSpaceFile } from "../files/import_dialog.js"
-import { openInvitation } from "../members/invitation_dialog.js"
-import { askPeopleIn } from "../members/invite_dialog.js"
+import { confirmSignOut } from "../sign_in/guest.js"
+import { openSpaceImportDialog } from "../files/import_dialog.js"
+import { openInvitationDialog } from "../members/invitation_dialog.js"
+import { openInviteDialog } from "../members/invite_dialog.js"
 import { menuButton, openMenu } from "../components/menu.js"
-import { placeName } from "../conversation/conversation_name.js"
+import { conversationName } from "../conversation/conversation_name.js"
 import { connectModel } from "../providers/provider_dialog.js"
 import { openSearch } from "../conversation/search_dialog.js"
 import {
-  askForConversation,
-  askForNewTitle,
-  askForSpace,
-  askToDeleteConversation,
-  askToDeleteSpace,
+  openNewConversationDialog,
+  openRenameConversationDialog,
+  openNewSpaceDialog,
+  confirmDeleteConversation,
+  confirmDeleteSpace,
 } from "../spaces/space_dialogs.js"
 
-export default class Rail {
+export default class Sidebar {
   #root
   #parts
   #title = el("div", { class: "sidebar__label" })
   #invitations = el("div", { class: "sidebar__invitations" })
   #list
-  #me
-  #folded = new Set()
+  #account
+  #collapsed = new Set()
 
   constructor(root, parts) {
     this.#root = root
@@ -43,15 +43,15 @@ export default class Rail {
 
   mount() {
     this.#list = el("div", {})
-    this.#me = el("footer", { class: "sidebar__foot" })
+    this.#account = el("footer", { class: "sidebar__foot" })
     const body = el("div", { class: "sidebar__body" }, this.#invitations, this.#title, this.#list)
-    replace(this.#root, this.#head(), body, this.#me)
+    replace(this.#root, this.#head(), body, this.#account)
     const { store } = this.#parts
     for (const name of ["spaces", "open"]) store.on(name, () => this.#update())
-    store.on("session", () => this.#updateMe())
+    store.on("session", () => this.#updateAccount())
     store.on("invitations", () => this.#updateInvitations())
     this.#update()
-    this.#updateMe()
+    this.#updateAccount()
     this.#updateInvitations()
   }
 
@@ -75,7 +75,7 @@ export default class Rail {
   // Spaces that ask me to join wait above my own.
   #updateInvitations() {
     const rows = this.#parts.store.invitations.map((invitation) => {
-      const click = () => openInvitation(this.#parts, invitation)
+      const click = () => openInvitationDialog(this.#parts, invitation)
       const props = { class: "sidebar-item__link", type: "button", "data-invitation": invitation.id, on: { click } }
       const name = el("bdi", { class: "truncate grow" }, invitation.space.name)
       return el("div", { class: "sidebar-item" }, el("button", props, icon("person"), name))
@@ -87,7 +87,7 @@ export default class Rail {
   // A guest makes no space.
   #updateTitle() {
     const isGuest = this.#parts.store.user.is_guest
-    const add = iconButton("plus", t("space.new"), { look: "small", click: () => askForSpace(this.#parts) })
+    const add = iconButton("plus", t("space.new"), { look: "small", click: () => openNewSpaceDialog(this.#parts) })
     replace(this.#title, el("h2", {}, t("sidebar.spaces")), !isGuest && add)
   }
 
@@ -111,7 +111,7 @@ export default class Rail {
     const listId = `space-${id}-list`
     const name = el(
       "button",
-      { class: "space__name", type: "button", "aria-controls": listId, on: { click: () => this.#fold(id) } },
+      { class: "space__name", type: "button", "aria-controls": listId, on: { click: () => this.#toggleCollapsed(id) } },
       icon("chevron"),
       el("bdi", { class: "truncate grow" }),
       el("span", { class: "badge badge--soft", hidden: true }),
@@ -131,31 +131,31 @@ export default class Rail {
 
   #updateSpace(node, space) {
     const [name] = node.querySelectorAll(".space__name")
-    const isOpen = !this.#folded.has(space.id)
+    const isOpen = !this.#collapsed.has(space.id)
     name.setAttribute("aria-expanded", String(isOpen))
     name.querySelector("bdi").textContent = space.name
     node
       .querySelector(".space__row > .icon-button")
       .setAttribute("aria-label", t("space.menu", { name: space.name }))
     const { store } = this.#parts
-    showBadge(name.querySelector(".badge"), store.unread(space.id, store.room?.conversationId))
+    showBadge(name.querySelector(".badge"), store.unread(space.id, store.openConversation?.conversationId))
     const list = node.querySelector(".space__list")
     list.hidden = !isOpen
-    const places = placesOf(store.conversations(space.id))
+    const conversations = conversationTree(store.conversations(space.id))
     const rows = may(space.my_role, "new_conversation")
-      ? [...places, { id: "add", space_id: space.id }]
-      : places
+      ? [...conversations, { id: "add", space_id: space.id }]
+      : conversations
     reconcile(list, rows, {
       key: (row) => `c-${row.id}`,
-      create: (row) => (row.id === "add" ? this.#addButton(space.id) : this.#createPlace(row)),
-      update: (row, place) => {
-        if (place.id !== "add") this.#updatePlace(row, place, space)
+      create: (row) => (row.id === "add" ? this.#addButton(space.id) : this.#createConversation(row)),
+      update: (row, conversation) => {
+        if (conversation.id !== "add") this.#updateConversation(row, conversation, space)
       },
     })
   }
 
   #addButton(spaceId) {
-    const click = () => askForConversation(this.#parts, spaceId)
+    const click = () => openNewConversationDialog(this.#parts, spaceId)
     return el(
       "div",
       { class: "sidebar-item" },
@@ -168,7 +168,7 @@ export default class Rail {
     )
   }
 
-  #createPlace({ id }) {
+  #createConversation({ id }) {
     const link = el(
       "a",
       { class: "sidebar-item__link", href: paths.conversation(id) },
@@ -179,26 +179,26 @@ export default class Rail {
     const menu = menuButton({
       label: "",
       className: "icon-button icon-button--small icon-button--reveal",
-      items: () => this.#placeItems(id),
+      items: () => this.#conversationItems(id),
     })
     return el("div", { class: "sidebar-item" }, link, menu)
   }
 
-  #updatePlace(node, place, space) {
-    const isOpen = this.#parts.store.room?.conversationId === place.id
-    const unread = isOpen ? 0 : unreadIn(place)
+  #updateConversation(node, conversation, space) {
+    const isOpen = this.#parts.store.openConversation?.conversationId === conversation.id
+    const unread = isOpen ? 0 : unreadIn(conversation)
     node.classList.toggle("sidebar-item--open", isOpen)
     node.classList.toggle("sidebar-item--unread", unread > 0)
     const link = node.querySelector("a")
     if (isOpen) link.setAttribute("aria-current", "page")
     else link.removeAttribute("aria-current")
-    node.querySelector("bdi").textContent = placeName(place, space)
-    node.dataset.depth = place.depth
-    node.querySelector("a > .icon").toggleAttribute("hidden", place.kind === "root")
+    node.querySelector("bdi").textContent = conversationName(conversation, space)
+    node.dataset.depth = conversation.depth
+    node.querySelector("a > .icon").toggleAttribute("hidden", conversation.kind === "root")
     showBadge(node.querySelector(".badge"), unread)
     const menu = node.querySelector(".icon-button")
-    menu.hidden = this.#placeItems(place.id).length === 0
-    menu.setAttribute("aria-label", t("conversation.menu_of", { name: placeName(place, space) }))
+    menu.hidden = this.#conversationItems(conversation.id).length === 0
+    menu.setAttribute("aria-label", t("conversation.menu_of", { name: conversationName(conversation, space) }))
   }
 
   #spaceItems(id) {
@@ -208,10 +208,10 @@ export default class Rail {
       items.push({
         label: t("conversation.new"),
         icon: "plus",
-        run: () => askForConversation(this.#parts, id),
+        run: () => openNewConversationDialog(this.#parts, id),
       })
     if (may(space.my_role, "invite"))
-      items.push({ label: t("invite.people"), icon: "person", run: () => askPeopleIn(this.#parts, space) })
+      items.push({ label: t("invite.people"), icon: "person", run: () => openInviteDialog(this.#parts, space) })
     items.push({ label: t("space.settings"), icon: "gear", run: () => this.#openSettings(space) })
     items.push(...spaceFileItems(this.#parts, space))
     if (may(space.my_role, "delete_space"))
@@ -219,22 +219,22 @@ export default class Rail {
         label: t("space.delete"),
         icon: "trash",
         danger: true,
-        run: () => askToDeleteSpace(this.#parts, space),
+        run: () => confirmDeleteSpace(this.#parts, space),
       })
     return items
   }
 
-  #placeItems(id) {
+  #conversationItems(id) {
     const { store } = this.#parts
-    const place = store.conversation(id)
-    const space = store.space(place?.space_id)
-    if (!place || !space) return []
+    const conversation = store.conversation(id)
+    const space = store.space(conversation?.space_id)
+    if (!conversation || !space) return []
     const items = []
     if (may(space.my_role, "rename_conversation"))
       items.push({
         label: t("conversation.rename"),
         icon: "edit",
-        run: () => askForNewTitle(this.#parts, place),
+        run: () => openRenameConversationDialog(this.#parts, conversation),
       })
     // The first conversation of a space lives and ends with it.
     if (may(space.my_role, "delete_conversation") && id !== space.root_conversation_id) {
@@ -242,7 +242,7 @@ export default class Rail {
         label: t("conversation.delete"),
         icon: "trash",
         danger: true,
-        run: () => askToDeleteConversation(this.#parts, place),
+        run: () => confirmDeleteConversation(this.#parts, conversation),
       })
     }
     return items
@@ -254,13 +254,13 @@ export default class Rail {
     shell.openPanel("settings")
   }
 
-  #fold(id) {
-    if (this.#folded.has(id)) this.#folded.delete(id)
-    else this.#folded.add(id)
+  #toggleCollapsed(id) {
+    if (this.#collapsed.has(id)) this.#collapsed.delete(id)
+    else this.#collapsed.add(id)
     this.#update()
   }
 
-  #updateMe() {
+  #updateAccount() {
     const { user } = this.#parts.store
     this.#updateTitle()
     const button = el(
@@ -275,12 +275,12 @@ export default class Rail {
       el("bdi", { class: "truncate grow" }, user.display_name),
       icon("more"),
     )
-    button.addEventListener("click", () => openMenu(button, this.#myItems()))
+    button.addEventListener("click", () => openMenu(button, this.#accountItems()))
     const keep = el("a", { class: "sidebar__keep", href: paths.settings("profile") }, t("guest.sidebar"))
-    replace(this.#me, user.is_guest && keep, button)
+    replace(this.#account, user.is_guest && keep, button)
   }
 
-  #myItems() {
+  #accountItems() {
     const { router, store } = this.#parts
     const items = [
       { label: t("settings.profile"), icon: "person", run: () => router.go(paths.settings("profile")) },
@@ -288,14 +288,14 @@ export default class Rail {
     if (!store.user.is_guest)
       items.push(
         { label: t("settings.keys"), icon: "key", run: () => router.go(paths.settings("keys")) },
-        { label: t("chats.import_space"), icon: "up", run: () => askForSpaceFile(this.#parts) },
+        { label: t("chats.import_space"), icon: "up", run: () => openSpaceImportDialog(this.#parts) },
       )
     if (store.user.role === "admin")
       items.push(
         { label: t("provider.connect"), icon: "plug", run: () => connectModel(this.#parts) },
         { label: t("admin.open"), icon: "gear", run: () => router.go(paths.admin("overview")) },
       )
-    items.push({ label: t("sign_out"), icon: "leave", run: () => askToSignOut(this.#parts) })
+    items.push({ label: t("sign_out"), icon: "leave", run: () => confirmSignOut(this.#parts) })
     return items
   }
 }

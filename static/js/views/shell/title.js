@@ -29,9 +29,9 @@ export default class Title {
 
   // What one looks at is being read.
   #unread() {
-    const { spaces, room } = this.#store
-    const looksAt = document.hidden ? null : room?.conversationId
-    return spaces.reduce((sum, space) => sum + this.#store.unread(space.id, looksAt), 0)
+    const { spaces, openConversation } = this.#store
+    const visibleId = document.hidden ? null : openConversation?.conversationId
+    return spaces.reduce((sum, space) => sum + this.#store.unread(space.id, visibleId), 0)
   }
 
   #show = () => {

@@ -10,7 +10,7 @@ import { field, form, input } from "../components/form.js"
 const HINT_MS = 10_000
 
 // After the first steps inside.
-export function hintAtKeeping({ toasts, router, store }) {
+export function suggestKeepingAccount({ toasts, router, store }) {
   const action = { label: t("guest.keep"), run: () => router.go(paths.settings("profile")) }
   const text = t("guest.welcome", { name: store.user.display_name })
   store.on("session", toasts.show(text, { action, staysMs: HINT_MS }))
@@ -38,7 +38,7 @@ export function keepForm({ session, toasts }, onKept) {
 }
 
 // Signing out. A guest is told what is lost by it, and may keep the account instead.
-export async function askToSignOut({ session, toasts, router, store }) {
+export async function confirmSignOut({ session, toasts, router, store }) {
   const signOut = () => session.signOut().catch((error) => toasts.error(error))
   if (!store.user.is_guest) return signOut()
   const choice = await openDialog({

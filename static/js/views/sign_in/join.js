@@ -4,7 +4,7 @@ import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
 import { button } from "../components/buttons.js"
-import { accountFields, showEntrance, showNothing, signInForm, wideSubmit } from "./sign_in_page.js"
+import { accountFields, showSignInPage, showNotFound, signInForm, wideSubmit } from "./sign_in_page.js"
 import { explain } from "../components/error_messages.js"
 import { field, form, input } from "../components/form.js"
 import { otherNameField } from "../members/invitation_dialog.js"
@@ -14,17 +14,17 @@ export default class JoinPage {
   #root
   #parts
   #token
-  #look
+  #preview
   #info = null
   #way = null
   #arrive
 
-  // `look()` finds out what the token opens.
-  constructor(root, parts, { token, look }) {
+  // `preview()` finds out what the token opens.
+  constructor(root, parts, { token, preview }) {
     this.#root = root
     this.#parts = parts
     this.#token = token
-    this.#look = look
+    this.#preview = preview
   }
 
   // Resolves when somebody is in, with `{ user, membership, persona, isNewUser }`.
@@ -40,24 +40,24 @@ export default class JoinPage {
   async #find() {
     if (!this.#token) return this.#showClosed({ status: 404 })
     try {
-      this.#info = await this.#look()
+      this.#info = await this.#preview()
     } catch (error) {
       return this.#showClosed(error)
     }
     this.#way ??= this.#ways()[0]
-    showEntrance(this.#root, this.#parts, () => this.#page())
+    showSignInPage(this.#root, this.#parts, () => this.#page())
     this.#focus()
   }
 
   // A link that opens nothing says so, and why; one that opens nothing yet is kept for another try.
   #showClosed(error) {
-    const { store, invitation, title } = this.#parts
+    const { store, inviteToken, title } = this.#parts
     const why = { 404: "unknown", 410: "expired", 403: "archived" }[error.status] ?? "later"
     const isDead = why === "unknown" || why === "expired"
     const words = { title: t(`join.${why}_title`), text: isDead ? t("join.ask_again") : explain(error) }
     const home = { href: "/", label: store.user ? t("unknown.home") : t("sign_in.submit") }
-    if (why !== "later") invitation.forget()
-    showNothing(this.#root, { ...words, link: why === "later" ? { href: "/join", label: t("retry") } : home })
+    if (why !== "later") inviteToken.clear()
+    showNotFound(this.#root, { ...words, link: why === "later" ? { href: "/join", label: t("retry") } : home })
     this.#root.firstElementChild.dataset.closed = why
     title.set(words.title)
   }
@@ -85,7 +85,7 @@ export default class JoinPage {
     if (ways.length === 1) return null
     const choose = (way) => {
       this.#way = way
-      showEntrance(this.#root, this.#parts, () => this.#page())
+      showSignInPage(this.#root, this.#parts, () => this.#page())
       this.#focus()
     }
     return el(
@@ -173,7 +173,7 @@ export default class JoinPage {
   async #signedIn(user) {
     const { store, language, invites } = this.#parts
     store.setUser(user)
-    await language.follow(user)
+    await language.useLanguageOf(user)
     try {
       this.#done(await invites.join(this.#token), {})
     } catch {

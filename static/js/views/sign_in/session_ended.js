@@ -7,9 +7,9 @@ import { area, field } from "../components/form.js"
 
 // Resolves with the user who signed in. A guest has nothing to come back with: what they were
 // writing is shown, so that it can be taken along.
-export function askToSignIn({ session, store, drafts }) {
+export function openSessionEndedDialog({ session, store, drafts }) {
   const isGuest = store.user.is_guest
-  const draft = isGuest && store.room ? drafts.read(store.room.conversationId) : ""
+  const draft = isGuest && store.openConversation ? drafts.read(store.openConversation.conversationId) : ""
   return openDialog({
     title: isGuest ? t("session_ended.guest_title") : t("session_ended.title"),
     dismissable: false,

@@ -8,7 +8,7 @@ import { languageSwitch } from "../components/language_switch.js"
 // The first account. Resolves when it exists.
 export function showSetUp(root, parts) {
   return new Promise((resolve) => {
-    showEntrance(root, parts, () => ({
+    showSignInPage(root, parts, () => ({
       title: t("setup.title"),
       lead: t("setup.lead"),
       body: setUpForm(parts.session, resolve),
@@ -60,7 +60,7 @@ export function usernameInput(props = {}) {
 // Resolves with the user.
 export function showSignIn(root, parts) {
   return new Promise((resolve) => {
-    showEntrance(root, parts, () => ({
+    showSignInPage(root, parts, () => ({
       title: t("sign_in.title"),
       lead: t("sign_in.lead"),
       body: signInForm(parts.session, resolve),
@@ -97,7 +97,7 @@ export function signInForm(session, onSignedIn, { username: known = "" } = {}) {
 }
 
 // A page for what is not there.
-export function showNothing(root, { title, text, link }) {
+export function showNotFound(root, { title, text, link }) {
   replace(
     root,
     el(
@@ -125,7 +125,7 @@ export function showSplash(root) {
 }
 
 // `page()` gives `{ title, lead, body }`, asked for again when somebody chooses another language.
-export function showEntrance(root, { language, toasts, store }, page) {
+export function showSignInPage(root, { language, toasts, store }, page) {
   const choose = (tag) =>
     store.user ? language.choose(tag) : language.chooseSignedOut(tag, () => redraw(root, draw))
   const draw = () => {

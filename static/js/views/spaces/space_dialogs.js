@@ -5,10 +5,10 @@ import { paths } from "../../router.js"
 import { submitButton } from "../components/buttons.js"
 import { confirm, openDialog } from "../components/dialog.js"
 import { field, form, input } from "../components/form.js"
-import { placeName } from "../conversation/conversation_name.js"
+import { conversationName } from "../conversation/conversation_name.js"
 
-export async function askForSpace({ spaces, router }) {
-  const id = await askForText({
+export async function openNewSpaceDialog({ spaces, router }) {
+  const id = await openTextDialog({
     title: t("space.new"),
     label: t("space.name"),
     hint: t("space.name_hint"),
@@ -21,8 +21,8 @@ export async function askForSpace({ spaces, router }) {
   if (id) router.go(paths.conversation(id))
 }
 
-export async function askForConversation({ spaces, router }, spaceId) {
-  const id = await askForText({
+export async function openNewConversationDialog({ spaces, router }, spaceId) {
+  const id = await openTextDialog({
     title: t("conversation.new"),
     label: t("conversation.title"),
     hint: t("conversation.title_hint"),
@@ -35,8 +35,8 @@ export async function askForConversation({ spaces, router }, spaceId) {
   if (id) router.go(paths.conversation(id))
 }
 
-export function askForNewTitle({ spaces }, conversation) {
-  return askForText({
+export function openRenameConversationDialog({ spaces }, conversation) {
+  return openTextDialog({
     title: t("conversation.rename"),
     label: t("conversation.title"),
     param: "title",
@@ -47,16 +47,16 @@ export function askForNewTitle({ spaces }, conversation) {
   })
 }
 
-export async function askToDeleteConversation({ spaces, toasts }, conversation) {
+export async function confirmDeleteConversation({ spaces, toasts }, conversation) {
   const isSure = await confirm({
     title: t("conversation.delete"),
-    text: t("conversation.delete_text", { title: placeName(conversation, null) }),
+    text: t("conversation.delete_text", { title: conversationName(conversation, null) }),
     action: t("delete"),
   })
   if (isSure) await spaces.deleteConversation(conversation.id).catch((error) => toasts.error(error))
 }
 
-export async function askToDeleteSpace({ spaces, toasts, router }, space) {
+export async function confirmDeleteSpace({ spaces, toasts, router }, space) {
   const isSure = await confirm({
     title: t("space.delete"),
     text: t("space.delete_text", { name: space.name }),
@@ -72,7 +72,7 @@ export async function askToDeleteSpace({ spaces, toasts, router }, space) {
 }
 
 // Resolves with what `save` made of the words, undefined when it was dismissed.
-function askForText({
+function openTextDialog({
   title,
   label,
   hint = null,

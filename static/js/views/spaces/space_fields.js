@@ -8,7 +8,7 @@ const ORDERS = ["manual", "natural", "list", "pooled"]
 const REPLIES = ["one", "activated"]
 const POLICIES = ["reject", "queue", "restart"]
 const CARDS = ["swap", "append", "append_disabled"]
-const VERSIONS = ["single_message", "last_turn"]
+const REGENERATE_MODES = ["single_message", "last_turn"]
 
 export function fieldsOf(space) {
   return {
@@ -53,7 +53,7 @@ export function fieldsOf(space) {
       least: 1,
       most: 100,
     }),
-    group_regenerate_mode: choice(t("space.regenerate_mode"), VERSIONS, {
+    group_regenerate_mode: choice(t("space.regenerate_mode"), REGENERATE_MODES, {
       value: space.group_regenerate_mode,
       nameOf: (key) => t(`regenerate_mode.${key}`),
       hintOf: (key) => t(`regenerate_mode.${key}_hint`),
@@ -70,12 +70,12 @@ export function groupsOf(fields) {
     auto_mode_max_turns: turns,
     ...speaking
   } = others
-  const { group_regenerate_mode: again, ...rest } = speaking
+  const { group_regenerate_mode: regenerate, ...rest } = speaking
   return [
     group(t("space.part_about"), [name, description, settings, cards]),
     group(t("space.part_replies"), Object.values(rest)),
     group(t("space.part_auto"), [auto, delay, turns]),
-    group(t("space.part_regenerate"), [again]),
+    group(t("space.part_regenerate"), [regenerate]),
   ]
 }
 

@@ -5,7 +5,7 @@ import { may } from "../../models/members/rights.js"
 import { button, submitButton } from "../components/buttons.js"
 import { form } from "../components/form.js"
 import { presetChoice } from "../presets/preset_choice.js"
-import { askToDeleteSpace } from "./space_dialogs.js"
+import { confirmDeleteSpace } from "./space_dialogs.js"
 import { fieldsOf, groupsOf } from "./space_fields.js"
 import { toolsSection } from "./tools_section.js"
 
@@ -130,7 +130,7 @@ export default class SpaceSettingsTab {
   }
 
   #deletion() {
-    const click = () => askToDeleteSpace(this.#parts, this.#space)
+    const click = () => confirmDeleteSpace(this.#parts, this.#space)
     return el(
       "section",
       { class: "panel__section" },

@@ -1,7 +1,7 @@
 // The browser's Back closes what is open above the page, and no entry of the history makes it do nothing.
 import assert from "node:assert/strict"
 import test from "node:test"
-import Layers from "../../static/js/models/shell/back_stack.js"
+import BackStack from "../../static/js/models/shell/back_stack.js"
 import { stopTimers } from "./support.mjs"
 
 // A history as browsers have it: `go` arrives later, and writing drops what lay ahead.
@@ -40,8 +40,8 @@ class History {
 function open(t) {
   const tick = stopTimers(t)
   const history = new History()
-  const layers = new Layers(history)
-  history.onMove = () => layers.moved()
+  const layers = new BackStack(history)
+  history.onMove = () => layers.onPopState()
   const settle = () => tick(100)
   const back = () => {
     history.move(-1)
@@ -62,7 +62,7 @@ function open(t) {
     return it
   }
   const goTo = (page) =>
-    layers.whenStill((isPut) => {
+    layers.whenSettled((isPut) => {
       if (isPut) history.replaceState({ page })
       else history.pushState({ page })
     })
@@ -99,7 +99,7 @@ test("a layer that closes by itself leaves no entry behind", (t) => {
   assert.equal(history.state.page, "before")
 })
 
-test("a layer that makes room for another costs no step", (t) => {
+test("a layer that makes conversation for another costs no step", (t) => {
   const { history, settle, dialog } = open(t)
   const first = dialog()
   settle()
@@ -187,7 +187,7 @@ test("forward into a layer that is gone, or a reload inside of one, ends on the 
   settle()
   const after = history.place
   history.pushState({ layer: 1 })
-  layers.whenStill(() => {})
+  layers.whenSettled(() => {})
   settle()
 
   assert.deepEqual(after, ["here", 0])

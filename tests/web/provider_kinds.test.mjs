@@ -1,10 +1,10 @@
 // Kinds of servers, their names, and who speaks with which model.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { KINDS, kindOf, nameFor, voiceOf } from "../../static/js/models/providers/provider_kinds.js"
+import { KINDS, kindOf, nameFor, modelChoiceOf } from "../../static/js/models/providers/provider_kinds.js"
 
 test("every kind but one answers somewhere by itself", () => {
-  const homeless = KINDS.filter((it) => it.usual === null).map((it) => it.kind)
+  const homeless = KINDS.filter((it) => it.defaultUrl === null).map((it) => it.kind)
 
   assert.deepEqual(homeless, ["openai_compatible"])
   assert.equal(kindOf("gemini").kind, "gemini")
@@ -26,7 +26,7 @@ test("a member speaks with its own model only where its own provider does", () =
     { id: 1, name: "One", model: "a" },
     { id: 2, name: "Two", model: "b", disabled: true },
   ]
-  const voice = (id, settings) => voiceOf({ llm_provider_id: id, settings }, providers)?.model ?? null
+  const voice = (id, settings) => modelChoiceOf({ llm_provider_id: id, settings }, providers)?.model ?? null
 
   assert.equal(voice(null, { model: "x" }), null)
   assert.equal(voice(1, {}), "a")

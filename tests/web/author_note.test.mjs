@@ -1,10 +1,10 @@
 // An author's note: read from settings, written into them, nothing else lost.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { noteOf, wholeNumber, withNote } from "../../static/js/models/presets/author_note.js"
+import { readAuthorNote, wholeNumber, withAuthorNote } from "../../static/js/models/presets/author_note.js"
 
 test("what a note does not say is as usual", () => {
-  assert.deepEqual(noteOf({ author_note: { text: "rain", depth: 2, role: null } }), {
+  assert.deepEqual(readAuthorNote({ author_note: { text: "rain", depth: 2, role: null } }), {
     text: "rain",
     position: "in_chat",
     depth: 2,
@@ -12,24 +12,24 @@ test("what a note does not say is as usual", () => {
     interval: 1,
     combine: "replace",
   })
-  assert.equal(noteOf(undefined).text, "")
+  assert.equal(readAuthorNote(undefined).text, "")
 })
 
 test("a note is put beside the other settings, and one without words is taken away", () => {
   const settings = { scenario_override: "sea", author_note: { text: "old", from_elsewhere: 1 } }
 
-  const written = withNote(settings, { ...noteOf(settings), text: " rain ", combine: "after" })
+  const written = withAuthorNote(settings, { ...readAuthorNote(settings), text: " rain ", combine: "after" })
 
   assert.equal(written.scenario_override, "sea")
   assert.deepEqual(
     [written.author_note.text, written.author_note.from_elsewhere, written.author_note.combine],
     ["rain", 1, "after"],
   )
-  assert.deepEqual(withNote(written, { ...noteOf(written), text: " " }), { scenario_override: "sea" })
+  assert.deepEqual(withAuthorNote(written, { ...readAuthorNote(written), text: " " }), { scenario_override: "sea" })
 })
 
 test("the usual place beside the note of the space is not written down", () => {
-  const note = withNote({ author_note: { text: "a", combine: "after" } }, { text: "a", combine: "replace" })
+  const note = withAuthorNote({ author_note: { text: "a", combine: "after" } }, { text: "a", combine: "replace" })
   assert.equal("combine" in note.author_note, false)
 })
 

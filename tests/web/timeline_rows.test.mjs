@@ -8,7 +8,7 @@ import { group } from "../../static/js/models/conversation/message_grouping.js"
 import MessageWindow from "../../static/js/models/conversation/message_window.js"
 import { may } from "../../static/js/models/members/rights.js"
 import { rows } from "../../static/js/models/conversation/timeline_rows.js"
-import Room from "../../static/js/models/conversation/open_conversation.js"
+import OpenConversation from "../../static/js/models/conversation/open_conversation.js"
 import { languageOf } from "../../static/js/models/message/text_language.js"
 import { message, snapshot } from "./support.mjs"
 
@@ -99,7 +99,7 @@ test("a text is marked with the language that its signs tell", () => {
   assert.equal(languageOf("*推开门* “老板，Marlo！”"), "zh")
   assert.equal(languageOf("宿は空いていますか"), "ja")
   assert.equal(languageOf("방 있어요?"), "ko")
-  assert.equal(languageOf("Is there a room? Un cuarto?"), "")
+  assert.equal(languageOf("Is there a conversation? Un cuarto?"), "")
   assert.equal(languageOf("The pen is pointing at 小安."), "")
   assert.equal(languageOf(""), "")
 })
@@ -141,8 +141,8 @@ test("a guest may not let anybody speak", () => {
 })
 
 test("pending messages stand before the text that is being written", () => {
-  const room = new Room({ conversationId: 1 })
-  room.restore(
+  const conversation = new OpenConversation({ conversationId: 1 })
+  conversation.restore(
     snapshot({
       messages: [message({ seq: 1 })],
       rev: 1,
@@ -151,9 +151,9 @@ test("pending messages stand before the text that is being written", () => {
   )
 
   const found = rows({
-    room,
+    conversation,
     entries: [{ clientId: "abc", content: "x", createdAt: 2000, state: "pending" }],
-    seatId: 1,
+    myMembershipId: 1,
     now: 3000,
     end: 1,
   })
@@ -165,8 +165,8 @@ test("pending messages stand before the text that is being written", () => {
 })
 
 test("the unread mark stands before the first message of another that was not read", () => {
-  const room = new Room({ conversationId: 1 })
-  room.restore(
+  const conversation = new OpenConversation({ conversationId: 1 })
+  conversation.restore(
     snapshot({
       messages: [
         message({ seq: 1 }),
@@ -178,7 +178,7 @@ test("the unread mark stands before the first message of another that was not re
     }),
   )
 
-  const found = rows({ room, entries: [], seatId: 9, now: 0, end: 4, unreadAfter: 1 })
+  const found = rows({ conversation, entries: [], myMembershipId: 9, now: 0, end: 4, unreadAfter: 1 })
 
   assert.deepEqual(
     found.map(({ kind, seq }) => seq ?? kind),
@@ -187,10 +187,10 @@ test("the unread mark stands before the first message of another that was not re
 })
 
 test("a message before the window decides about its day but is not shown", () => {
-  const room = new Room({ conversationId: 1 })
-  room.restore(snapshot({ messages: [message({ seq: 1 }), message({ seq: 2 })], rev: 2 }))
+  const conversation = new OpenConversation({ conversationId: 1 })
+  conversation.restore(snapshot({ messages: [message({ seq: 1 }), message({ seq: 2 })], rev: 2 }))
 
-  const found = rows({ room, entries: [], seatId: 9, now: 0, start: 1, end: 2 })
+  const found = rows({ conversation, entries: [], myMembershipId: 9, now: 0, start: 1, end: 2 })
 
   assert.deepEqual(
     found.map(({ kind, startsGroup }) => [kind, startsGroup]),

@@ -1,9 +1,9 @@
 // Lorebooks: an entry as a form shows it, and why one fires.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { looksLikeBook, previewOf } from "../../static/js/models/lorebooks/lorebook_file.js"
+import { looksLikeLorebook, previewOf } from "../../static/js/models/lorebooks/lorebook_file.js"
 import { changesOf, matching, split, valuesOf } from "../../static/js/models/lorebooks/lorebook_entry.js"
-import { readLoreReason } from "../../static/js/models/lorebooks/lorebook_reason.js"
+import { readLorebookReason } from "../../static/js/models/lorebooks/lorebook_reason.js"
 import english from "../../static/js/strings/en/lorebooks.js"
 
 const ENTRY = {
@@ -56,11 +56,11 @@ test("a search finds an entry by its name, its keys and what it says", () => {
 })
 
 test("a reason of the server is a sentence here, whatever it is about", () => {
-  assert.deepEqual(readLoreReason("key: a: b"), { key: "lorebook_reason.key", values: { detail: "a: b" } })
-  assert.deepEqual(readLoreReason("no_key"), { key: "lorebook_reason.no_key", values: { detail: "" } })
-  assert.equal(readLoreReason("sung"), null)
+  assert.deepEqual(readLorebookReason("key: a: b"), { key: "lorebook_reason.key", values: { detail: "a: b" } })
+  assert.deepEqual(readLorebookReason("no_key"), { key: "lorebook_reason.no_key", values: { detail: "" } })
+  assert.equal(readLorebookReason("sung"), null)
   for (const key of Object.keys(english).filter((it) => it.startsWith("lore_because.")))
-    assert.ok(readLoreReason(key.slice("lore_because.".length)), key)
+    assert.ok(readLorebookReason(key.slice("lore_because.".length)), key)
 })
 
 test("a file is known as a book by what it says, and a card with a book is a card", () => {
@@ -72,9 +72,9 @@ test("a file is known as a book by what it says, and a card with a book is a car
     { type: "risu", data: [] },
     { lorebookVersion: 4 },
   ])
-    assert.equal(looksLikeBook(book), true, JSON.stringify(book))
+    assert.equal(looksLikeLorebook(book), true, JSON.stringify(book))
   for (const other of [null, [], 5, {}, { spec: "chara_card_v2", entries: [] }, { entries: 5 }])
-    assert.equal(looksLikeBook(other), false, JSON.stringify(other))
+    assert.equal(looksLikeLorebook(other), false, JSON.stringify(other))
 })
 
 test("a book that has no name is called like its file", () => {

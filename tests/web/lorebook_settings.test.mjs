@@ -1,29 +1,29 @@
 // How lore is found: read from settings, written into them, nothing else lost.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { numberOf, withWorld, worldOf } from "../../static/js/models/lorebooks/lorebook_settings.js"
+import { numberOf, withLorebookSettings, readLorebookSettings } from "../../static/js/models/lorebooks/lorebook_settings.js"
 
 test("what the rules do not say is as usual", () => {
-  const world = worldOf({ world_info: { scan_depth: 7, recursive: null, from_elsewhere: 1 } })
+  const world = readLorebookSettings({ world_info: { scan_depth: 7, recursive: null, from_elsewhere: 1 } })
 
   assert.deepEqual(
     [world.scan_depth, world.recursive, world.token_budget_percent, world.include_names],
     [7, false, 25, true],
   )
   assert.equal("from_elsewhere" in world, false)
-  assert.equal(worldOf(undefined).insertion_strategy, "character_lore_first")
+  assert.equal(readLorebookSettings(undefined).insertion_strategy, "character_lore_first")
 })
 
 test("only what is not as usual is written down, beside what is strange and the other settings", () => {
   const settings = { scenario_override: "sea", world_info: { scan_depth: 9, from_elsewhere: 1 } }
 
-  const written = withWorld(settings, { ...worldOf(settings), scan_depth: 4, whole_words: true })
+  const written = withLorebookSettings(settings, { ...readLorebookSettings(settings), scan_depth: 4, whole_words: true })
 
   assert.deepEqual(written, {
     scenario_override: "sea",
     world_info: { from_elsewhere: 1, scan_depth: 4, whole_words: true },
   })
-  assert.deepEqual(withWorld({ a: 1, world_info: { scan_depth: 9 } }, worldOf({})), { a: 1 })
+  assert.deepEqual(withLorebookSettings({ a: 1, world_info: { scan_depth: 9 } }, readLorebookSettings({})), { a: 1 })
 })
 
 test("an empty field is as usual, and any other is what it says", () => {

@@ -2,20 +2,20 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import { looksLikeCard } from "../../static/js/models/characters/card_file.js"
-import { beginsWith, lookAt, takerOf } from "../../static/js/models/files/dropped_file.js"
+import { beginsWith, inspectFile, importerFor } from "../../static/js/models/files/dropped_file.js"
 
 const PNG = [0x89, 0x50, 0x4e, 0x47]
 
 test("a JSON file is read, with a mark of its encoding or without", async () => {
-  const plain = await lookAt(new File(['  {"a": 1}'], "a.json"))
-  const marked = await lookAt(new File(['\uFEFF[1]'], "b.json"))
+  const plain = await inspectFile(new File(['  {"a": 1}'], "a.json"))
+  const marked = await inspectFile(new File(['\uFEFF[1]'], "b.json"))
 
   assert.deepEqual([plain.json, marked.json], [{ a: 1 }, [1]])
 })
 
 test("what is no single JSON document is shown by its first bytes only", async () => {
   for (const text of ["{broken", '{"a": 1}\n{"a": 2}', "words", ""]) {
-    const { head, json } = await lookAt(new File([text], "a.json"))
+    const { head, json } = await inspectFile(new File([text], "a.json"))
 
     assert.equal(json, null, text)
     assert.equal(new TextDecoder().decode(head), text)
@@ -25,22 +25,22 @@ test("what is no single JSON document is shown by its first bytes only", async (
 test("of a large file only the beginning is read", async () => {
   const large = new File(["{", "x".repeat(6 * 1024 * 1024)], "a.json")
 
-  const { head, json } = await lookAt(large)
+  const { head, json } = await inspectFile(large)
 
   assert.equal(json, null)
   assert.equal(head.length, 64 * 1024)
 })
 
 test("the first that knows a file takes it", async () => {
-  const taker = (name, looksLike) => ({ name, looksLike, open() {} })
-  const takers = [
-    taker("picture", (file, head) => beginsWith(head, PNG)),
-    taker("world", (file, head, json) => json?.entries !== undefined),
-    taker("any", (file, head, json) => json !== null),
+  const importer = (name, looksLike) => ({ name, looksLike, open() {} })
+  const importers = [
+    importer("picture", (file, head) => beginsWith(head, PNG)),
+    importer("world", (file, head, json) => json?.entries !== undefined),
+    importer("any", (file, head, json) => json !== null),
   ]
   const find = async (content) => {
     const file = new File([content], "x")
-    return takerOf(takers, file, await lookAt(file))?.name ?? null
+    return importerFor(importers, file, await inspectFile(file))?.name ?? null
   }
 
   assert.equal(await find(new Uint8Array([...PNG, 1])), "picture")
@@ -52,7 +52,7 @@ test("the first that knows a file takes it", async () => {
 test("cards are told from worlds, presets and other pictures", async () => {
   const isCard = async (name, content) => {
     const file = new File([content], name)
-    const { head, json } = await lookAt(file)
+    const { head, json } = await inspectFile(file)
     return looksLikeCard(file, head, json)
   }
 
