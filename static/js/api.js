@@ -1,11 +1,11 @@
-// The HTTP API, one function for each endpoint. Nothing else in the client talks HTTP.
+// The HTTP API, one function for each endpoint. No other module sends HTTP requests.
 const TIMEOUT_MS = 20_000
 const PROVIDER_TIMEOUT_MS = 60_000
-// A hundred megabytes over a slow line.
+// Enough for a hundred megabytes on a slow connection.
 const UPLOAD_TIMEOUT_MS = 15 * 60_000
 const DOWNLOAD_TIMEOUT_MS = UPLOAD_TIMEOUT_MS
 
-// Why a call did not work. `code` is the stable word of the server, or "network" when no answer came.
+// Why a request failed. `code` is the error code of the server, or "network" if there was no response.
 export class ApiError extends Error {
   constructor({ status = 0, code, message, param = null, current = null, retryAfter = null }) {
     super(message)
@@ -25,7 +25,7 @@ export default class Api {
   #fetch
   #onSignedOut
 
-  // `onSignedOut` is told when a session that was there is no longer valid.
+  // `onSignedOut` is called when the session is no longer valid.
   constructor({ fetch = globalThis.fetch.bind(globalThis), onSignedOut = () => {} } = {}) {
     this.#fetch = fetch
     this.#onSignedOut = onSignedOut
@@ -35,7 +35,7 @@ export default class Api {
     this.#onSignedOut = act
   }
 
-  // Who I am
+  // Account and sign-in
   setupNeeded = () => this.#get("/setup")
   setUp = (body) => this.#post("/setup", body)
   session = () => this.#call("GET", "/session", { mayBeSignedOut: true })
@@ -47,10 +47,10 @@ export default class Api {
   apiKeys = () => this.#get("/api_keys")
   createApiKey = (name) => this.#post("/api_keys", { name })
   revokeApiKey = (id) => this.#delete(`/api_keys/${id}`)
-  // What a program with this key can ask for. The page is signed in another way, and stays so.
+  // Returns the models that a program with this key can use. The session of the page is not affected.
   modelsFor = (key) => this.#call("GET", "/models", { below: "/v1", bearer: key, mayBeSignedOut: true })
 
-  // Spaces and who sits in them
+  // Spaces and members
   spaces = () => this.#get("/spaces?limit=200")
   space = (id) => this.#get(`/spaces/${id}`)
   createSpace = (body) => this.#post("/spaces", body)
@@ -72,7 +72,7 @@ export default class Api {
   removeAvatar = (id) => this.#delete(`/characters/${id}/avatar`)
   characterExportPath = (id, query) => `/api/characters/${id}/export${search(query)}`
 
-  // Inviting and joining
+  // Invites and joining
   invites = (spaceId) => this.#get(`/spaces/${spaceId}/invites?limit=200`)
   createInvite = (spaceId, body) => this.#post(`/spaces/${spaceId}/invites`, body)
   revokeInvite = (id) => this.#delete(`/invites/${id}`)
@@ -94,13 +94,13 @@ export default class Api {
   markRead = (id, seq) => this.#post(`/conversations/${id}/read`, { seq })
 
   // Messages
-  // `query`: `before`, `after` (places as `seq`), `around` (the id of a message), `limit`.
+  // `query`: `before` and `after` (values of `seq`), `around` (the id of a message), `limit`.
   messages = (id, query) => this.#get(`/conversations/${id}/messages${search({ ...query, html: true })}`)
   postMessage = (id, body) => this.#post(`/conversations/${id}/messages?html=true`, body)
   changeMessage = (id, body) => this.#patch(`/messages/${id}?html=true`, body)
   deleteMessage = (id) => this.#delete(`/messages/${id}`)
 
-  // The text at a position.
+  // Returns the swipe at a position.
   swipe = async (id, position) =>
     (await this.#get(`/messages/${id}/swipes${search({ after: position - 1, limit: 1 })}`)).data[0]
   selectSwipe = (id, position) => this.#post(`/messages/${id}/swipes/select?html=true`, { position })
@@ -111,7 +111,7 @@ export default class Api {
   jobs = () => this.#get("/jobs")
   cancelJob = (id) => this.#delete(`/jobs/${id}`)
 
-  // Finding, and files of chats
+  // Search, import and export
   search = (query) => this.#get(`/search${search(query)}`)
   importChat = (spaceId, file, names) => this.#upload(`/spaces/${spaceId}/import${search({ names })}`, file)
   exportSpace = (id) => this.#download(`/spaces/${id}/export`)
@@ -119,7 +119,7 @@ export default class Api {
   importState = (id) => this.#get(`/imports/${id}`)
   cancelImport = (id) => this.#delete(`/imports/${id}`)
 
-  // Who speaks
+  // Generation
   generate = (id, speakerId) =>
     this.#post(`/conversations/${id}/generate`, speakerId ? { speaker_id: speakerId } : {})
   stop = (id) => this.#post(`/conversations/${id}/stop`, { keep_partial: true })
@@ -150,7 +150,7 @@ export default class Api {
   linkLorebooks = (kind, id, ids) =>
     this.#call("PUT", `/${kind}/${id}/lorebooks`, { body: { lorebook_ids: ids } })
 
-  // Models
+  // Providers
   providers = () => this.#get("/providers")
   discoverProviders = () =>
     this.#call("POST", "/providers/discover", { timeoutMs: PROVIDER_TIMEOUT_MS })
@@ -169,10 +169,10 @@ export default class Api {
   deletePreset = (id) => this.#delete(`/presets/${id}`)
   importPreset = (file) => this.#upload("/presets/import", file)
 
-  // What all of this is, for the page that shows it
+  // API reference
   reference = () => this.#call("GET", "/openapi.json", { below: "", mayBeSignedOut: true })
 
-  // The server at large
+  // Administration
   adminStats = (query) => this.#get(`/admin/stats${search(query)}`)
   adminUsers = (query) => this.#get(`/admin/users${search(query)}`)
   changeUser = (id, body) => this.#patch(`/admin/users/${id}`, body)
@@ -185,7 +185,7 @@ export default class Api {
   #get(path) {
     return this.#call("GET", path)
   }
-  // A whole list, however many answers it takes: each is bounded in bytes.
+  // Reads all pages of a list. The size of each response is limited.
   async #all(path) {
     const data = []
     let page = null
@@ -212,7 +212,7 @@ export default class Api {
     return this.#call(method, path, { body, timeoutMs: UPLOAD_TIMEOUT_MS })
   }
 
-  // A file and its name, or why there is none.
+  // Returns the name and the content of a file. Throws ApiError if there is none.
   async #download(path) {
     const answer = await this.#send("GET", `/api${path}`, undefined, DOWNLOAD_TIMEOUT_MS)
     if (!answer.ok) throw await readError(answer)
@@ -235,7 +235,7 @@ export default class Api {
   }
 
   async #send(method, path, body, timeoutMs, bearer) {
-    // A form brings its own type, with the line that parts its fields.
+    // FormData sets its own content type with the boundary of the parts.
     const isJson = body !== undefined && !(body instanceof FormData)
     try {
       return await this.#fetch(path, {
@@ -255,7 +255,7 @@ export default class Api {
   }
 }
 
-// What is empty is not asked for.
+// Leaves empty parameters out.
 function search(values) {
   const given = Object.entries(values).filter(([, value]) => ![undefined, null, ""].includes(value))
   return given.length === 0 ? "" : `?${new URLSearchParams(given)}`

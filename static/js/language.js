@@ -1,5 +1,5 @@
-// Which language the page speaks: the account's; else the one chosen on this device; else the one
-// the browser asks for.
+// The language of the page: that of the account, else the one chosen on this device, else the preferred
+// language of the browser.
 import { ApiError } from "./api.js"
 import { LANGUAGES, locale, matchLocale, setLocale, t } from "./base/i18n.js"
 
@@ -15,27 +15,27 @@ export default class Language {
     this.#session = session
   }
 
-  // Before anybody is known.
+  // Sets the language before the user is known.
   start() {
     return this.#load(this.#preferred())
   }
 
-  // Somebody came in with an account. Whoever chose a language at the door has chosen it for the
-  // account as well.
+  // Sets the language of a user who has signed in. A language chosen on the sign-in page is saved to
+  // the account.
   async useLanguageOf(user) {
     if (this.#wasChosenHere) await this.saveTo(user)
     else await this.#load(matchLocale([user.locale]) ?? this.#preferred())
   }
 
-  // A new account gets the language in which it was made.
+  // Saves the language of the page to the account.
   async saveTo(user) {
     this.#wasChosenHere = false
     if (matchLocale([user.locale]) === locale) return
-    // It is spoken here all the same: another device would ask for its own wish.
+    // A failure is ignored because the page is already shown in this language.
     await this.#session.changeLocale(locale).catch(() => {})
   }
 
-  // At the door, where nothing is but what `redraw` draws anew.
+  // Changes the language on the sign-in page; `redraw` renders the page again.
   async chooseSignedOut(tag, redraw) {
     await setLocale(tag).catch(({ message }) => {
       throw new ApiError({ code: "network", message })
@@ -46,8 +46,8 @@ export default class Language {
     redraw()
   }
 
-  // Inside, the page begins anew: every word in it is another, and drafts, what waits to be sent
-  // and the address are kept over a reload anyway.
+  // Changes the language of the account and reloads the page, because every text changes. Drafts,
+  // unsent messages and the address survive a reload.
   async choose(tag) {
     await this.#session.changeLocale(tag)
     this.#store(tag)
@@ -64,18 +64,18 @@ export default class Language {
     try {
       this.#local.setItem(CHOSEN, tag)
     } catch {
-      // A full storage forgets the choice with the page; the account still has it.
+      // If storage is full, the choice is lost with the page; the account still has it.
     }
   }
 
-  // Without its table the page goes on in the language it has.
+  // If the table cannot be loaded, the page keeps its language.
   async #load(tag) {
     await setLocale(tag).catch(() => {})
     mark()
   }
 }
 
-// What the browser, a screen reader and the fonts go by.
+// Sets the attributes that the browser, screen readers and fonts use.
 function mark() {
   const { dir } = LANGUAGES.find(({ tag }) => tag === locale)
   Object.assign(document.documentElement, { lang: locale, dir })

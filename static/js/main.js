@@ -1,4 +1,4 @@
-// Boot: who is there, what is there, then the view that the address names.
+// Entry point: finds out who is signed in, loads the spaces and shows the view of the address.
 import AdminActions from "./actions/admin.js"
 import LibraryActions from "./actions/library.js"
 import ProviderActions from "./actions/providers.js"
@@ -105,8 +105,8 @@ async function start() {
   parts.router.start()
 }
 
-// Somebody came by an invite link. Ends when they are in, with their seat; null: there is no server yet
-// to be invited to.
+// Opens the page of an invite link. Resolves with the membership of the user; null if the server has
+// not been set up yet.
 async function joinByInvite() {
   readInviteToken()
   const found = await retryUntilReachable(() => parts.session.discover())
@@ -125,8 +125,8 @@ async function joinByInvite() {
   return membership
 }
 
-// The token leaves the address, and with it the history, before anything else happens. Another link
-// in the same tab begins anew.
+// Removes the token from the address and thereby from the history before anything else. Another invite
+// link in the same tab reloads the page.
 function readInviteToken() {
   parts.inviteToken.readFrom(location)
   history.replaceState({}, "", location.pathname)
@@ -135,13 +135,13 @@ function readInviteToken() {
   })
 }
 
-// From now on the page is at the conversation in which the space begins.
+// Sets the address to the first conversation of the space.
 function openFirstConversation({ space_id: spaceId }) {
   history.replaceState({}, "", paths.conversation(parts.spaces.firstOf(spaceId)))
   if (store.user.is_guest) suggestKeepingAccount(parts)
 }
 
-// Ends when somebody is signed in.
+// Resolves when a user is signed in.
 async function authenticate() {
   const found = await retryUntilReachable(() => parts.session.discover())
   if (found === "setup") await showSetUp(root, parts)
@@ -150,7 +150,7 @@ async function authenticate() {
   else await parts.language.useLanguageOf(store.user)
 }
 
-// The page may be open before the server is: it tries until there is an answer.
+// The page may be open before the server is available: tries again until there is a response.
 async function retryUntilReachable(act) {
   for (let attempt = 0; ; attempt += 1) {
     try {
@@ -163,7 +163,8 @@ async function retryUntilReachable(act) {
   }
 }
 
-// A session that ended elsewhere: the page stays as it is, with every draft, behind a sign-in.
+// When the session has ended elsewhere, the page stays as it is, with all drafts, behind a sign-in
+// dialog.
 function watchSession() {
   let isAsking = false
   const ask = async () => {
@@ -191,7 +192,7 @@ function watchConnection() {
   watchVisibility()
 }
 
-// Whoever looks elsewhere for a while is away; who comes back sees what happened in between.
+// A user whose tab is hidden for a while is away. When the tab is shown again, the data is refreshed.
 function watchVisibility() {
   let timer = null
   let isAway = false
@@ -210,11 +211,12 @@ function watchVisibility() {
   })
 }
 
-// What has no `rev` is read again: after a break, and when somebody comes back to the page.
+// Reads everything again that has no `rev`, after a lost connection and when the tab is shown again.
 async function refresh() {
   try {
     const { user } = await api.session()
-    // Another person has signed in, in another window: nothing of the one before stays on the screen.
+    // Another user has signed in, in another window: nothing of the previous user may stay on the
+    // screen.
     if (user.id !== store.user.id) return location.reload()
     store.setUser(user)
     await parts.spaces.load()
@@ -222,6 +224,6 @@ async function refresh() {
     const spaceId = store.openConversationDocument?.space_id
     if (spaceId) await parts.spaces.loadRoster(spaceId)
   } catch {
-    // The line tells when it is worth another try; an ended session asks for a sign-in by itself.
+    // The socket reports when the next attempt makes sense; an ended session opens the sign-in dialog.
   }
 }

@@ -1,6 +1,6 @@
-// Addresses of the page: `/`, `/c/{conversation}` (with `#m-{message}` around a message), `/settings/{part}`, `/admin/{part}`. Links inside the
-// page do not reload it. `/join#{token}` is no page of the inside: a link to it loads the client anew,
-// before anybody is known.
+// The addresses of the page: `/`, `/c/{conversation}` (with `#m-{message}` for a message),
+// `/settings/{part}`, `/admin/{part}`. Links within the page do not reload it. `/join#{token}` is not a
+// route: such a link loads the client again, before the user is known.
 const ROUTES = [
   [/^\/$/, () => ({ name: "home" })],
   [/^\/c\/(\d+)$/, ([, id]) => ({ name: "conversation", conversationId: Number(id) })],
@@ -67,7 +67,7 @@ export default class Router {
     this.#onRoute(this.current)
   }
 
-  // What a layer left in the history has the address of the page that is shown.
+  // Ignores history entries of dialogs, which have the address of the current page.
   #follow = () => {
     if (here() !== this.#shown) this.#show()
   }

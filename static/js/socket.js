@@ -1,12 +1,12 @@
-// The WebSocket: connects, notices a dead webSocket, comes back with back-off and jitter, and subscribes
-// again to what was subscribed. Nothing else in the client talks WebSocket.
+// The WebSocket: connects, detects a lost connection, reconnects with back-off and jitter, and renews
+// its subscriptions. No other module uses WebSockets.
 //
-// Emits: "event" (any event of the server), "snapshot" ({ conversationId, answer }),
-// "state" ("connecting", "open", "waiting"), "refused" (a subscription that is not allowed any more;
-// one that cannot be had now is asked for again),
-// "ready" (the webSocket is open again, and the spaces are heard: what has no `rev` may be read anew),
-// "connect_failed" (a webSocket could not be opened: the caller may ask whether the session still lives),
-// "time" (what the server's clock said: { time, sentAt, receivedAt }).
+// Emits "event" (an event of the server), "snapshot" ({ conversationId, answer }), "state"
+// ("connecting", "open", "waiting"), "refused" (a subscription is not allowed any more; one that is
+// temporarily unavailable is requested again), "ready" (the connection is open again and the spaces are
+// subscribed: data without a `rev` can be read again), "connect_failed" (the connection could not be
+// opened: the caller may check the session), "time" (the clock of the server: { time, sentAt,
+// receivedAt }).
 import Emitter from "./base/emitter.js"
 import { backoff } from "./base/timing.js"
 
@@ -42,7 +42,7 @@ export default class Socket extends Emitter {
     if (!this.#webSocket) this.#open()
   }
 
-  // What was subscribed is remembered: `start` goes on with it.
+  // Keeps the subscriptions; `start` renews them.
   stop() {
     this.#isStarted = false
     clearTimeout(this.#retryTimer)
@@ -52,7 +52,7 @@ export default class Socket extends Emitter {
 
   // Actions
 
-  // `lastRev()` tells from where to resume; null asks for the newest messages.
+  // `lastRev()` returns the revision to resume from; null requests the newest messages.
   subscribe(conversationId, lastRev) {
     this.#conversations.set(conversationId, { lastRev, isRequesting: false, nRefused: 0 })
     this.#requestSnapshot(conversationId)
@@ -63,20 +63,20 @@ export default class Socket extends Emitter {
     this.#request("unsubscribe", { conversation_id: conversationId }).catch(() => {})
   }
 
-  // Something was missed: subscribe again with the last rev. Asking twice at once is asking once.
+  // Subscribes again with the last revision after a gap. Does nothing if a request is already pending.
   resubscribe(conversationId) {
     this.#requestSnapshot(conversationId)
   }
 
-  // Resolves when the spaces are heard: what is read from then on misses nothing. While the webSocket is
-  // down it resolves at once, and "ready" follows later.
+  // Resolves when the spaces are subscribed: data that is read afterwards misses no event. Without a
+  // connection it resolves at once, and "ready" follows later.
   async subscribeSpaces(ids) {
     const added = ids.filter((id) => !this.#spaces.has(id))
     for (const id of added) this.#spaces.add(id)
     await this.#subscribeSpaces(added)
   }
 
-  // The server has ended it already, or will: it is not asked for again.
+  // The server ends the subscription; it is not renewed.
   forgetSpace(id) {
     this.#spaces.delete(id)
   }
@@ -90,7 +90,7 @@ export default class Socket extends Emitter {
     this.#request("away", { away }).catch(() => {})
   }
 
-  // The webSocket is known to be dead (the browser went offline), or a try now is worth it.
+  // Closes a connection that is known to be lost, for example because the browser went offline.
   interrupt() {
     if (this.#webSocket) this.#onClose(this.#webSocket)
   }
@@ -167,7 +167,7 @@ export default class Socket extends Emitter {
 
   async #resubscribeSpaces() {
     const webSocket = this.#webSocket
-    // Before the first list of spaces there is nothing to read anew.
+    // Before the first list of spaces there is nothing to read again.
     const isFirst = !this.#wasOpen
     this.#wasOpen = true
     if (isFirst && this.#spaces.size === 0) return
@@ -191,14 +191,14 @@ export default class Socket extends Emitter {
         this.emit("snapshot", { conversationId, answer })
     } catch (error) {
       subscription.isRequesting = false
-      // The next webSocket asks again by itself.
+      // The next connection requests it again.
       if (error?.code === "network") return
       if (error?.code === "not_found") this.emit("refused", { conversationId, error })
       else this.#retryLater(conversationId, subscription)
     }
   }
 
-  // The server cannot say now what it will be able to say in a moment.
+  // Temporary failure: tries again after a delay.
   #retryLater(conversationId, subscription) {
     const again = () => {
       if (this.#conversations.get(conversationId) === subscription) this.#requestSnapshot(conversationId)

@@ -1,11 +1,11 @@
-// What this tab knows. It applies what the socket says and tells the views that listen.
+// The state of this tab. Applies the events of the socket and informs the views.
 //
-// Emits "session", "connection", "spaces" (the rail), "cast" (a space id), "providers",
-// "invitations" (my own pending ones), "invitation_received" (there is one more),
-// "rights" (a space in which I may do more or less than before), "open" (another openConversation), "removed"
-// ({ reason, name, spaceId }: the open openConversation is not mine to see any more) and, for the open openConversation,
-// "ROOM" with what became different: "restored", "messages", "stream", "queue", "typing",
-// "presence", "outbox", "candidates".
+// Emits "session", "connection", "spaces" (spaces and conversations), "roster" (a space id),
+// "providers", "invitations" (the pending invitations of the user), "invitation_received", "rights"
+// (the id of a space in which the role of the user has changed), "open" (another conversation is open),
+// "removed" ({ reason, name, spaceId }: the open conversation is not accessible any more),
+// "new_messages" (messages that this tab has not seen), "job", and for the open conversation one event
+// for each of CONVERSATION_EVENTS.
 import Emitter from "./base/emitter.js"
 import { effectiveRole } from "./models/members/rights.js"
 import { unreadIn } from "./models/conversation/unread.js"
@@ -19,7 +19,7 @@ export default class Store extends Emitter {
   user = null
   connection = "closed"
   providers = []
-  // Of me into spaces; I have not answered them yet.
+  // Invitations into spaces that the user has not answered yet.
   invitations = []
   openConversation = null
   outbox = null
@@ -28,7 +28,7 @@ export default class Store extends Emitter {
   #spaces = new Map()
   #conversations = new Map()
   #rosters = new Map()
-  // Spaces that I am leaving by myself.
+  // Ids of the spaces that the user is leaving.
   #leaving = new Set()
   #socket
   #storage
@@ -44,7 +44,7 @@ export default class Store extends Emitter {
     socket.on("refused", (it) => this.#applyRefusal(it))
   }
 
-  // Who
+  // User
 
   setUser(user) {
     if (JSON.stringify(user) === JSON.stringify(this.user)) return
@@ -62,7 +62,8 @@ export default class Store extends Emitter {
     this.emit("providers")
   }
 
-  // The built-in demo model speaks here. Who is no admin is not told which model is the default.
+  // Whether only the built-in demo model is available. Users who are not admins do not see which
+  // provider is the default.
   get isDemoOnly() {
     const chosen = this.providers.find((provider) => provider.is_default)
     if (chosen) return chosen.kind === "demo"
@@ -92,7 +93,7 @@ export default class Store extends Emitter {
     return null
   }
 
-  // What waits to be read in a space, but for one of its conversations.
+  // Returns the number of unread messages in a space, except those of one conversation.
   unread(spaceId, exceptId = null) {
     return this.conversations(spaceId)
       .filter(({ id }) => id !== exceptId)
@@ -103,13 +104,13 @@ export default class Store extends Emitter {
     this.#spaces = new Map(
       spaces.map((space) => [space.id, { ...space, my_role: this.#effectiveRole(space.id, space.my_role) }]),
     )
-    // A space that is not listed any more takes along what was in it.
+    // Drops the conversations of spaces that are not listed any more.
     for (const id of this.#conversations.keys()) if (!this.#spaces.has(id)) this.#conversations.delete(id)
     this.emit("spaces")
   }
 
   putSpace(space) {
-    // The event carries no `my_role`: that is mine, not the openConversation's.
+    // The event carries no `my_role`, because it is sent to all members.
     const known = this.#spaces.get(space.id)
     const mine = space.my_role ? this.#effectiveRole(space.id, space.my_role) : (known?.my_role ?? null)
     this.#spaces.set(space.id, { ...known, ...space, my_role: mine })
@@ -117,13 +118,14 @@ export default class Store extends Emitter {
     if (known && known.my_role !== mine) this.emit("rights", space.id)
   }
 
-  // I am about to leave, or stay after all: what follows was my own doing.
+  // Marks a space that the user is about to leave, so that the removal is reported as "left".
   setLeaving(spaceId, isLeaving) {
     if (isLeaving) this.#leaving.add(spaceId)
     else this.#leaving.delete(spaceId)
   }
 
-  // A space that is not there for me any more: "removed", "space_deleted", or null when nobody said why.
+  // Removes a space that is not accessible any more. `reason` is "removed", "space_deleted", or null if
+  // unknown.
   removeSpace(id, reason) {
     const space = this.#spaces.get(id)
     if (!space) return
@@ -184,7 +186,7 @@ export default class Store extends Emitter {
     this.emit("roster", spaceId)
   }
 
-  // The open openConversation
+  // The open conversation
 
   get openConversationDocument() {
     return this.openConversation ? this.conversation(this.openConversation.conversationId) : null
@@ -203,7 +205,7 @@ export default class Store extends Emitter {
     this.closeConversation()
     this.openConversation = new OpenConversation({ conversationId })
     this.candidates = new CopilotCandidates()
-    // Whoever signs in after me in this tab has messages of their own.
+    // Each user has an outbox of their own, because another user may sign in in the same tab.
     this.outbox = new Outbox(this.#storage, `${this.user.id}.${conversationId}`)
     this.emit("open")
     this.#socket.subscribe(conversationId, () => this.openConversation?.rev ?? null)
@@ -222,7 +224,7 @@ export default class Store extends Emitter {
     this.emit(kind)
   }
 
-  // The answer to a post came before its event.
+  // Applies the response to a post, which may arrive before its event.
   applyPosted(openConversation, message) {
     if (this.openConversation !== openConversation) return
     this.#confirm(message)
@@ -248,7 +250,7 @@ export default class Store extends Emitter {
     return effectiveRole({ role, isAdmin: this.user?.role === "admin", isObserver })
   }
 
-  // My membership says what I may do, and how I am called.
+  // Takes over the role and the display name of the user's membership.
   #applyMyMembership(membership) {
     const space = this.#spaces.get(membership.space_id)
     const isTaken = membership.status === "active"
@@ -262,14 +264,14 @@ export default class Store extends Emitter {
       this.setUser({ ...this.user, display_name: membership.display_name })
   }
 
-  // How a background job of mine stands.
+  // Reports the progress of a background job of the user.
   updateJob(job) {
     this.emit("job", job)
   }
 
   #setConnection(state) {
     this.connection = state
-    // Nobody writes on for who does not listen.
+    // The server drops the results of a closed connection.
     if (state !== "open" && this.candidates.isPending) {
       this.candidates.failPending({ code: "network" })
       this.emit("candidates")
@@ -326,7 +328,7 @@ export default class Store extends Emitter {
     if (what) this.emit(what)
   }
 
-  // A message of mine is in the database: its pending entry has done its work.
+  // Removes the outbox entry of a message that the server has stored.
   #confirm(message) {
     if (!message.client_id || !this.outbox?.has(message.client_id)) return
     this.openConversation.expect(message.client_id)
@@ -339,14 +341,14 @@ export default class Store extends Emitter {
     this.putConversation({ ...conversation, last_seq: seq })
   }
 
-  // I have read on, perhaps in another window.
+  // The user has read on, possibly in another window.
   #applyRead({ conversation_id: id, last_read_seq: seq }) {
     const conversation = this.conversation(id)
     if (!conversation || (conversation.last_read_seq ?? 0) >= seq) return
     this.putConversation({ ...conversation, last_read_seq: seq })
   }
 
-  // What my copilot does is told to me in every window.
+  // The copilot state of the user changes in all windows.
   #applyCopilot({ membership_id: id, copilot_mode, copilot_remaining_steps }) {
     for (const roster of this.#rosters.values()) {
       const membership = roster.byId(id)
@@ -359,7 +361,7 @@ export default class Store extends Emitter {
     else this.#applyRefusal({ conversationId, error: { code: "not_found" } })
   }
 
-  // Whether the conversation is gone or my membership in its space, nobody said yet.
+  // The reason is unknown here: the conversation was deleted, or the user was removed from the space.
   #applyRefusal({ conversationId, error }) {
     if (error.code !== "not_found" || this.openConversation?.conversationId !== conversationId) return
     const { openSpace: space, openConversationDocument: conversation } = this

@@ -1,4 +1,4 @@
-// What an admin does for the whole server: looks at its figures, its people and its runs.
+// Actions of admins: statistics, users and runs of the server.
 export default class AdminActions {
   #api
   #store
@@ -12,12 +12,12 @@ export default class AdminActions {
     return this.#api.adminStats({ days })
   }
 
-  // `after` is the id of the last one that is shown.
+  // `after` is the id of the last user that is shown.
   users({ text, status, after = null }) {
     return this.#api.adminUsers({ q: text, status, after })
   }
 
-  // `fields` as the API takes them. What one changes of oneself is known here at once.
+  // `fields` are those of the API. A change of the admin's own account is applied at once.
   async changeUser(user, fields) {
     const changed = await this.#api.changeUser(user.id, fields)
     if (changed.id === this.#store.user.id) this.#store.setUser({ ...this.#store.user, ...changed })

@@ -1,4 +1,4 @@
-// Author's notes: of a conversation, of its space, of a character in it.
+// Author's notes of a conversation, of its space and of a member.
 import { withAuthorNote } from "../models/presets/author_note.js"
 
 export default class AuthorNoteActions {

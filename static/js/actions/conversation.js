@@ -1,9 +1,9 @@
-// What one can do in the open conversation: write, let speak, hold, repair, read back.
+// Actions in the open conversation: write, generate, control the queue, edit, read.
 import { randomId } from "../base/ids.js"
 import { hasSwipes } from "../models/message/swipes.js"
 
 const PAGE = 60
-// On both sides of a message.
+// The number of messages around the requested one.
 const PAGE_AROUND = 100
 
 export default class ConversationActions {
@@ -19,7 +19,7 @@ export default class ConversationActions {
 
   // Writing
 
-  // Shown at once as pending; resolves when its fate is known.
+  // Shows the message as pending; resolves when it was sent or has failed.
   send(content) {
     const { openConversation, outbox } = this.#store
     const entry = outbox.add(randomId(), content, Date.now())
@@ -28,7 +28,7 @@ export default class ConversationActions {
     return this.#deliver(openConversation, outbox, entry)
   }
 
-  // The same client id again: if the first try did arrive, the server answers with that message.
+  // Sends under the same client id: if the first attempt did arrive, the server returns that message.
   retrySend(clientId) {
     const { openConversation, outbox } = this.#store
     const entry = outbox.markPending(clientId)
@@ -43,13 +43,13 @@ export default class ConversationActions {
     this.#store.conversationChanged("outbox")
   }
 
-  // `version` is the one that the text was made from: an edit never overwrites a text unseen.
+  // `version` is the version that the user edited; the server refuses the edit if there is a newer one.
   async editMessage(message, content, version) {
     const change = { content, expected_version: version }
     this.#applyMessage(await this.#api.changeMessage(message.id, change))
   }
 
-  // The present text of a message, as a refused edit has brought it.
+  // Applies the current message that a refused edit has returned.
   applyMessage(message) {
     this.#applyMessage(message)
   }
@@ -63,14 +63,14 @@ export default class ConversationActions {
     this.#applyMessage({ ...message, visibility: "hidden" })
   }
 
-  // Versions
+  // Swipes and branches
 
   async selectSwipe(message, position) {
     this.#applyMessage(await this.#api.selectSwipe(message.id, position))
   }
 
-  // Both resolve with the conversation in which it goes on: `{ conversationId }`; with `{ job }` while a
-  // long branch is being made.
+  // Both resolve with the conversation that contains the result, `{ conversationId }`, or with `{ job
+  // }` while a long branch is created.
   async regenerate(message) {
     const { conversation_id: conversationId, job } = await this.#api.regenerate(this.#id, message.id)
     return job ? { job } : { conversationId }
@@ -87,7 +87,7 @@ export default class ConversationActions {
     if (this.#store.openConversation) this.#socket.typing(this.#store.openConversation.conversationId, active)
   }
 
-  // Who speaks
+  // Generation
 
   generate(speakerId = null) {
     return this.#api.generate(this.#id, speakerId)
@@ -108,8 +108,8 @@ export default class ConversationActions {
     return this.#api.retry(this.#id)
   }
 
-  // Who is still to speak in this round, whole. When it has moved on meanwhile, how it stands now is
-  // fetched before the error goes on.
+  // Replaces the pending speakers of the round. If the round has changed meanwhile, loads its current
+  // state before it throws.
   async changeRound(roundId, membershipIds) {
     const { openConversation } = this.#store
     const id = openConversation.conversationId
@@ -121,13 +121,13 @@ export default class ConversationActions {
     }
   }
 
-  // How many turns auto mode has left comes with the queue; that it was switched on does not.
+  // Reads the queue again: the turns left of auto mode are sent with the queue only.
   async readQueue() {
     const { openConversation } = this.#store
     this.#applyQueue(openConversation, await this.#api.conversation(openConversation.conversationId))
   }
 
-  // Whether a character may call a tool, this once.
+  // Allows or refuses one tool call of a character.
   async decideTool(approvalId, isAllowed) {
     const { openConversation } = this.#store
     const decided = await this.#api.decideTool(approvalId, isAllowed)
@@ -153,8 +153,8 @@ export default class ConversationActions {
   promptOfRun(runId) {
     return this.#api.promptOfRun(runId)
   }
-  // The run that wrote the text that a message shows; null when none did. Each of several texts has one
-  // of its own; the message itself names only that of the first.
+  // Returns the id of the run that wrote the shown text, or null. Each swipe has its own run; the
+  // message names only that of the first.
   async runOf(message) {
     if (!hasSwipes(message)) return message.conversation_run_id
     const text = await this.#api.swipe(message.id, message.swipes.active)
@@ -163,7 +163,7 @@ export default class ConversationActions {
   promptPreview(speakerId) {
     return this.#api.promptPreview(this.#id, speakerId)
   }
-  // The card of a run that ended without a message, for a page that was not there when it happened.
+  // Loads the card of a run that ended without a message before this page was opened.
   async loadRunNotice() {
     const { openConversation } = this.#store
     if (openConversation.isRunning || !openConversation.notice.isEmpty) return
@@ -183,7 +183,7 @@ export default class ConversationActions {
     try {
       const { message } = await this.#api.postMessage(openConversation.conversationId, { content, client_id: clientId })
       this.#store.applyPosted(openConversation, message)
-      // Who writes at the end has seen it.
+      // A user who posts at the end of the conversation has read it.
       this.markRead(message.seq, openConversation.conversationId).catch(() => {})
     } catch (error) {
       if (!outbox.has(clientId)) return
@@ -199,7 +199,7 @@ export default class ConversationActions {
     this.#store.conversationChanged("queue")
   }
 
-  // The event will bring the same; the person who did it should not wait for it.
+  // Applies the result at once; the event will bring the same.
   #applyMessage(message) {
     const { openConversation } = this.#store
     if (openConversation?.conversationId !== message.conversation_id) return

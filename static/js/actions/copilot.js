@@ -1,4 +1,4 @@
-// What the AI does in my place: suggests what I might say, or speaks for me a few texts long.
+// Copilot actions: suggestions for the next message, and messages that the AI writes for the user.
 
 export default class CopilotActions {
   #api
@@ -9,7 +9,7 @@ export default class CopilotActions {
     this.#store = store
   }
 
-  // The texts come over the socket.
+  // Requests suggestions; the texts arrive over the socket.
   async suggest(count, instruction) {
     const { openConversation, candidates, myMembership } = this.#store
     const ticket = candidates.start(count)
@@ -39,20 +39,20 @@ export default class CopilotActions {
     })
   }
 
-  // I speak for myself again.
+  // Turns the copilot off.
   takeOver() {
     return this.#change({ copilot_mode: "none" })
   }
 
-  // It waits to be told to go on.
+  // Resumes a copilot that waits.
   resume() {
     return this.#api.resume(this.#store.openConversation.conversationId)
   }
 
   // Private
 
-  // What was told of the membership meanwhile is newer than the answer: with a quick model the copilot may
-  // have said all it had to say before that comes.
+  // A membership event that arrived meanwhile is newer than the response: with a fast model the copilot
+  // may have finished before the response arrives.
   async #change(fields) {
     const { myMembership: membership } = this.#store
     const changed = await this.#api.changeMembership(membership.id, fields)

@@ -1,4 +1,4 @@
-// Finding messages, and files of chats and spaces on their way in and out.
+// Search, import and export of conversations and spaces.
 const POLL_EVERY_MS = 400
 
 export default class FileActions {
@@ -22,7 +22,7 @@ export default class FileActions {
     return roster.find((membership) => membership.user_id === this.#store.user.id) ?? null
   }
 
-  // `names` says whose the names are where that is not left to the server.
+  // `names` maps names to memberships where the default of the server does not apply.
   importChat(spaceId, file, names) {
     const mapping = Object.keys(names).length > 0 ? JSON.stringify(names) : ""
     return this.#api.importChat(spaceId, file, mapping)
@@ -32,7 +32,7 @@ export default class FileActions {
     return this.#api.importSpace(file)
   }
 
-  // Answers `{ name, blob }`.
+  // Returns `{ name, blob }`.
   exportSpace(id) {
     return this.#api.exportSpace(id)
   }
@@ -41,7 +41,7 @@ export default class FileActions {
     return this.#api.cancelImport(id)
   }
 
-  // Follows an import to its end; `onStep` is told how far it is.
+  // Polls an import until it ends; `onStep` is called with its progress.
   async follow(id, onStep) {
     for (;;) {
       const now = await this.#api.importState(id)

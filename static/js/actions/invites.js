@@ -1,4 +1,4 @@
-// Asking people in by links, and coming in by one.
+// Invite links, invitations, and joining by them.
 export default class InviteActions {
   #api
   #store
@@ -8,19 +8,19 @@ export default class InviteActions {
     this.#store = store
   }
 
-  // Coming in
+  // Joining
 
-  // What one would join.
+  // Returns what an invite link leads to.
   preview(token) {
     return this.#api.invitation(token)
   }
 
-  // As whoever is signed in, else as a guest of this name. Answers `{ user, membership }`.
+  // Joins as the signed-in user, else as a guest with this name. Returns `{ user, membership }`.
   join(token, displayName = null) {
     return this.#api.join(token, displayName === null ? {} : { display_name: displayName })
   }
 
-  // With a new account. Answers the same.
+  // Joins with a new account. Returns the same.
   register(token, { displayName, username, password }) {
     return this.#api.register({ display_name: displayName, username, password, invite_token: token })
   }
@@ -29,18 +29,19 @@ export default class InviteActions {
     return this.#api.changeMembership(membership.id, { persona })
   }
 
-  // Asking in
+  // Invite links
 
   async list(spaceId) {
     return (await this.#api.invites(spaceId)).data
   }
 
-  // The one answer that holds the link. `maxUses` null: as many as come; `hours` null: as the server likes.
+  // The only response that contains the link. `maxUses` null: unlimited; `hours` null: the default of
+  // the server.
   create(spaceId, { role, maxUses, hours }) {
     return this.#api.createInvite(spaceId, { role, max_uses: maxUses, expires_in_hours: hours })
   }
 
-  // First the new one, then the end of the old: whatever fails, there is one that works.
+  // Creates the new link before it revokes the old one, so that one of them works in any case.
   async replace(spaceId, old, wish) {
     const made = await this.create(spaceId, wish)
     await this.revoke(old.id)
@@ -51,9 +52,9 @@ export default class InviteActions {
     await this.#api.revokeInvite(id)
   }
 
-  // Invitations of one person
+  // Invitations of users
 
-  // Those of a space that can still be accepted.
+  // Returns the invitations of a space that can still be accepted.
   async pending(spaceId) {
     return (await this.#api.spaceInvitations(spaceId)).data
   }
@@ -62,12 +63,12 @@ export default class InviteActions {
     await this.#api.revokeInvitation(id)
   }
 
-  // My own.
+  // Loads the invitations of the user.
   async load() {
     this.#store.setInvitations((await this.#api.invitations()).data)
   }
 
-  // Returns the new membership. A taken name is refused: send another one for this space.
+  // Returns the new membership. If the name is taken in the space, the server requires another one.
   async accept(id, displayName = null) {
     const body = displayName === null ? {} : { display_name: displayName }
     const { membership } = await this.#api.acceptInvitation(id, body)

@@ -1,11 +1,11 @@
-// Background jobs: branches and deletions that the server works on for longer than a request.
+// Background jobs: branches and deletions that take longer than a request.
 const CANCELABLE = ["branch", "regenerate_branch"]
 const SHOWN = [...CANCELABLE, "delete_conversation", "delete_space"]
 
 export default class JobActions {
   #api
   #store
-  // Jobs that were begun in this tab: their branch is opened when it is whole.
+  // Jobs started in this tab; their branch is opened when it is ready.
   #followed = new Set()
 
   constructor({ api, store }) {
@@ -13,7 +13,7 @@ export default class JobActions {
     this.#store = store
   }
 
-  // What still runs, also what was begun before this page was loaded.
+  // Loads the running jobs, including those started before this page was loaded.
   async load() {
     const { data } = await this.#api.jobs()
     for (const job of data) {
@@ -26,7 +26,7 @@ export default class JobActions {
     this.#store.updateJob(job)
   }
 
-  // Returns true once for a job that was begun in this tab.
+  // Returns true once for a job that was started in this tab.
   unfollow(job) {
     return this.#followed.delete(job.id)
   }

@@ -1,4 +1,4 @@
-// One's shelf of characters: bringing cards in, changing them, their pictures, taking them away.
+// The user's own characters: import, edit, pictures, delete.
 export default class LibraryActions {
   #api
   #store
@@ -8,12 +8,12 @@ export default class LibraryActions {
     this.#store = store
   }
 
-  // What a file would bring; nothing is stored.
+  // Returns a preview of a file; nothing is stored.
   preview(file) {
     return this.#api.previewCard(file)
   }
 
-  // Answers `{ character, warnings }`.
+  // Returns `{ character, warnings }`.
   importFile(file) {
     return this.#api.importCard(file)
   }
@@ -47,7 +47,8 @@ export default class LibraryActions {
     return this.#api.characterExportPath(id, { format, spec })
   }
 
-  // The faces of its memberships, wherever one looks at one.
+  // Reloads the roster of the open space if the character is in it, because its picture may have
+  // changed.
   async refreshFaces(character) {
     const { openSpace: space, openRoster: roster } = this.#store
     if (!space || !roster.characters.some((it) => it.character_id === character.id)) return

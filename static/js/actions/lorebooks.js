@@ -1,4 +1,4 @@
-// Lorebooks: one's library, their entries, where they take part, and how they are found there.
+// Lorebooks: the user's own, their entries, their links, and the World Info settings of a space.
 import { withLorebookSettings } from "../models/lorebooks/lorebook_settings.js"
 
 export default class LorebookActions {
@@ -23,7 +23,7 @@ export default class LorebookActions {
     return this.#api.createLorebook({ name })
   }
 
-  // `fields` as the API takes them.
+  // `fields` are those of the API.
   change(id, fields) {
     return this.#api.changeLorebook(id, fields)
   }
@@ -32,7 +32,7 @@ export default class LorebookActions {
     return this.#api.deleteLorebook(id)
   }
 
-  // Answers `{ lorebook, warnings }`.
+  // Returns `{ lorebook, warnings }`.
   importFile(file) {
     return this.#api.importLorebook(file)
   }
@@ -49,7 +49,7 @@ export default class LorebookActions {
     return this.#api.deleteLoreEntry(entry.lorebook_id, entry.id)
   }
 
-  // A book came in by a file. Returns how to stop listening.
+  // Calls the listener when a lorebook was imported. Returns the function that removes it.
   onImported(listener) {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -59,7 +59,7 @@ export default class LorebookActions {
     for (const listener of this.#listeners) listener()
   }
 
-  // Which entries a text wakes, and why not the others.
+  // Returns which entries a text activates, and why the others are not activated.
   testText(bookId, text) {
     return this.#api.tryLorebook(bookId, text)
   }
@@ -74,7 +74,7 @@ export default class LorebookActions {
     return (await this.#api.linkLorebooks(kind, id, ids)).lorebooks
   }
 
-  // How a space finds its lore.
+  // Changes the World Info settings of a space.
   async changeLorebookSettings(space, rules) {
     const settings = withLorebookSettings(space.settings, rules)
     const body = { settings, settings_version: space.settings_version }

@@ -1,4 +1,4 @@
-// Who is in the space: seating characters and changing their memberships.
+// Members of a space: adding characters and changing memberships.
 export default class MemberActions {
   #api
   #store
@@ -8,14 +8,14 @@ export default class MemberActions {
     this.#store = store
   }
 
-  // The characters of one's library that do not sit here yet.
+  // Returns the user's characters that are not in the space.
   async library(spaceId) {
     const { data } = await this.#api.characters()
     const present = new Set(this.#store.roster(spaceId).characters.map((member) => member.character_id))
     return data.filter((character) => !present.has(character.id) && character.owner_id === this.#store.user.id)
   }
 
-  // `description` is either the flat fields of a form or `{ card }`, a whole card document.
+  // `description` is either the fields of a form or `{ card }`, a whole card document.
   async addNew(spaceId, description) {
     const answer = await this.#api.createCharacter(description)
     return this.add(spaceId, (answer.character ?? answer).id)
@@ -36,8 +36,8 @@ export default class MemberActions {
     await this.#change(member, { talkativeness })
   }
 
-  // With whose models a character speaks; null is the default one. A model's name means something to
-  // its own provider alone.
+  // Sets the provider of a character; null is the default. The model name is dropped because it belongs
+  // to the previous provider.
   async setProvider(member, providerId) {
     const { model: _, ...settings } = member.settings
     await this.#change(member, { llm_provider_id: providerId, settings })
@@ -48,20 +48,20 @@ export default class MemberActions {
     await this.#change(member, { settings: model === "" ? settings : { ...settings, model } })
   }
 
-  // "owner" hands the space over.
+  // "owner" transfers the space.
   async setRole(member, role) {
     await this.#change(member, { role })
   }
 
-  // Who one plays, and by which other names one is addressed.
-  // `displayName` null: the account's name; left out: as it is.
+  // Sets the persona and the aliases. `displayName` null: the name of the account; undefined:
+  // unchanged.
   async setPersona(member, { persona, aliases, displayName }) {
     const name = displayName === undefined ? {} : { display_name: displayName }
     await this.#change(member, { persona, aliases, ...name })
   }
 
-  // To another place among the characters. It is shown at once; what the server made of it is read
-  // again, for the others moved too. Returns whether there was anything to move.
+  // Moves a character among the characters. Shown at once; then the roster is read again, because
+  // others have moved too. Returns whether the position changed.
   async moveTo(member, index) {
     const { space_id: spaceId } = member
     const position = this.#store.roster(spaceId).moveTo(member.id, index)
@@ -81,7 +81,7 @@ export default class MemberActions {
     this.#store.putMembership({ ...member, status: "removed" })
   }
 
-  // What follows was my own doing: the page says so.
+  // Leaves the space; the removal is reported as the user's own.
   async leave(member) {
     this.#store.setLeaving(member.space_id, true)
     try {

@@ -1,4 +1,4 @@
-// Presets: the shelf, files, and which one a space or a membership goes by.
+// Presets: the user's own, import, and the choice for a space or a member.
 export default class PresetActions {
   #api
   #store
@@ -17,7 +17,7 @@ export default class PresetActions {
     return this.#api.preset(id)
   }
 
-  // Null where it is gone, or not for me to see.
+  // Returns null if the preset was deleted or is not accessible.
   async find(id) {
     if (!id) return null
     try {
@@ -28,7 +28,7 @@ export default class PresetActions {
     }
   }
 
-  // What goes without saying; it does not change while the page is open.
+  // Returns the default values, which do not change while the page is open.
   async defaults() {
     this.#defaults ??= await this.#api.presetDefaults()
     return this.#defaults
@@ -46,7 +46,7 @@ export default class PresetActions {
     return this.#api.deletePreset(id)
   }
 
-  // Answers `{ preset, warnings }`.
+  // Returns `{ preset, warnings }`.
   importFile(file) {
     return this.#api.importPreset(file)
   }
@@ -56,7 +56,7 @@ export default class PresetActions {
     return status === "active" && (ownerId === user.id || user.role === "admin")
   }
 
-  // `id` null: none.
+  // `id` null: no preset.
   async chooseForSpace(space, id) {
     const { preset_id: _, ...others } = space.settings?.preset ?? {}
     const preset = id === null ? others : { ...others, preset_id: id }

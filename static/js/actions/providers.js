@@ -1,4 +1,4 @@
-// The language models that speak for the characters. Keys go to the server and never come back.
+// Model providers. API keys are sent to the server and never returned.
 export default class ProviderActions {
   #api
   #store
@@ -12,8 +12,8 @@ export default class ProviderActions {
     this.#store.setProviders((await this.#api.providers()).data)
   }
 
-  // Stores what the form says, so that the server can try it. An empty key keeps the one that is there,
-  // null drops it.
+  // Stores the form, so that the server can test it. An empty key keeps the stored one, null removes
+  // it.
   async save(id, { name, kind, baseUrl, key, model, settings }) {
     const address = { kind, base_url: baseUrl === "" ? null : baseUrl }
     const body = { name, ...address, model, settings, ...(key === "" ? {} : { api_key: key }) }
@@ -22,7 +22,7 @@ export default class ProviderActions {
     return provider
   }
 
-  // The servers of models that run on the server's own machine.
+  // Returns the model servers that run on the machine of the server.
   async discover() {
     return (await this.#api.discoverProviders()).data
   }
@@ -41,7 +41,7 @@ export default class ProviderActions {
     return this.#api.testProvider(id)
   }
 
-  // Names of the models that the server of the provider offers.
+  // Returns the names of the models of a provider.
   async listModels(id) {
     const { data } = await this.#api.modelsOfProvider(id)
     return data.map((model) => (typeof model === "string" ? model : model.id))

@@ -1,4 +1,4 @@
-// Coming in, going out, and what belongs to one's own account.
+// Sign-in, sign-out and the user's own account.
 export default class SessionActions {
   #api
   #store
@@ -10,7 +10,7 @@ export default class SessionActions {
     this.#socket = socket
   }
 
-  // Answers "signed_in", "signed_out" or "setup".
+  // Returns "signed_in", "signed_out" or "setup".
   async discover() {
     try {
       const { user } = await this.#api.session()
@@ -33,19 +33,19 @@ export default class SessionActions {
     return user
   }
 
-  // What another session of this person left on the screen must go: the page begins anew.
+  // Signs out and reloads the page, so that nothing of the session stays on the screen.
   async signOut(to = "/") {
     await this.#api.signOut()
     this.#socket.stop()
     location.assign(to)
   }
 
-  // A guest becomes an account to which one can come back. The session is a new one afterwards.
+  // Turns a guest into a registered user. The session is renewed.
   async keepAccount({ username, password }) {
     this.#applyUser(await this.#api.changeMe({ username, password }))
   }
 
-  // Where one is signed in.
+  // The sessions of the user.
   async sessions() {
     return (await this.#api.sessions()).data
   }
@@ -57,7 +57,7 @@ export default class SessionActions {
     this.#applyUser(await this.#api.changeMe({ display_name: displayName, username }))
   }
 
-  // Returns how many API keys still sign in.
+  // Returns the number of API keys that are still active.
   async changePassword({ currentPassword, password, revokeApiKeys = false }) {
     const change = { current_password: currentPassword, password, revoke_api_keys: revokeApiKeys }
     const { api_keys_active, ...user } = await this.#api.changeMe(change)
@@ -78,7 +78,7 @@ export default class SessionActions {
   revokeApiKey(id) {
     return this.#api.revokeApiKey(id)
   }
-  // The model that a program with this key gets first in its list, or null.
+  // Returns the first model that a program with this key can use, or null.
   async firstModelFor(key) {
     const { data } = await this.#api.modelsFor(key)
     return data[0]?.id ?? null

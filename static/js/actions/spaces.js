@@ -1,4 +1,4 @@
-// Spaces and conversations: finding, making, naming, leaving behind.
+// Spaces and conversations: load, open, create, rename, delete.
 import { withTools } from "../models/characters/tools.js"
 
 export default class SpaceActions {
@@ -21,7 +21,8 @@ export default class SpaceActions {
     await Promise.all(data.map((space) => this.loadConversations(space.id)))
   }
 
-  // An admin may have a space open in which they have no seat; anybody else has lost it.
+  // Returns the open space if it is not in the list: an admin may open a space without being a member;
+  // any other user has lost access.
   async #openSpaceOutside(listed) {
     const id = this.#store.openConversationDocument?.space_id
     if (!id || listed.some((space) => space.id === id)) return null
@@ -38,20 +39,20 @@ export default class SpaceActions {
     this.#store.setConversations(spaceId, data)
   }
 
-  // Where a person who names no conversation goes: where they were, else the first there is.
+  // Returns the conversation to open by default: the last one, else the first.
   home(lastId) {
     if (lastId && this.#store.conversation(lastId)) return lastId
     const [space] = this.#store.spaces
     return space ? this.firstOf(space.id) : null
   }
 
-  // The conversation in which a space begins.
+  // Returns the first conversation of a space.
   firstOf(spaceId) {
     const root = this.#store.space(spaceId)?.root_conversation_id
     return root ?? this.#store.conversations(spaceId)[0]?.id ?? null
   }
 
-  // Makes the conversation known with its space and cast. Throws `not_found` like the server.
+  // Opens a conversation and loads its space and roster. Throws `not_found` like the server.
   async open(conversationId) {
     if (!this.#store.conversation(conversationId)) await this.#loadConversation(conversationId)
     const { space_id: spaceId } = this.#store.conversation(conversationId)
@@ -76,7 +77,7 @@ export default class SpaceActions {
     this.#store.putSpace(await this.#api.changeSpace(space.id, fields))
   }
 
-  // What the characters of a space may call: `{ uses, servers }`.
+  // Sets the tools that the characters of a space may call: `{ uses, servers }`.
   async changeTools(space, tools) {
     const settings = withTools(space.settings, tools)
     await this.changeSpace(space, { settings, settings_version: space.settings_version })

@@ -1,4 +1,4 @@
-// The server in figures: what there is, what it does, and who spent what.
+// Statistics of the server: totals, and token use by space and day.
 import { bdi, el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { amount, whole } from "../base/numbers.js"
@@ -124,12 +124,12 @@ function spaceTable(spaces) {
   return table(t("token_use.space"), spaces, (line) => bdi(nameOf(line)))
 }
 
-// Those that the server tells together, or one that was deleted since, have no name.
+// Spaces that are reported together, or were deleted, have no name.
 function nameOf({ name }) {
   return name ?? t("token_use.other_spaces")
 }
 
-// One row for each line, with a bar below what it is about.
+// A table with one row for each line and a bar below its name.
 function table(about, lines, nameCell) {
   const titles = COLUMNS.map((name) => el("th", { scope: "col", class: "table__n" }, t(`token_use.${name}`)))
   const row = (line) =>
@@ -147,7 +147,7 @@ function table(about, lines, nameCell) {
   )
 }
 
-// Says nothing that the figures beside it do not say.
+// The bar repeats the numbers next to it and is hidden from screen readers.
 function bar(share) {
   const fill = el("span", { class: "bar__fill" })
   fill.style.transform = `scaleX(${share})`

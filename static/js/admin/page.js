@@ -1,4 +1,4 @@
-// The pages of those who run the server: `/admin/{part}`.
+// The administration pages: `/admin/{part}`.
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { paths } from "../router.js"
@@ -8,7 +8,7 @@ import Overview from "./overview.js"
 import Users from "./users.js"
 import Runs from "./runs.js"
 
-// Each is mounted into the page; what it started it stops.
+// Each part has `mount(root)` and `unmount()`.
 const PARTS = {
   overview: Overview,
   people: Users,

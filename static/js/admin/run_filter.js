@@ -1,4 +1,4 @@
-// Which runs are shown: by state, kind and error, and by where they are.
+// The filter of the run list: status, kind, error, space and conversation.
 import { bdi, el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { ERRORS, KINDS, STATUSES } from "../models/runs/run_history.js"
@@ -12,13 +12,13 @@ export default class RunFilter {
   #chips = el("div", { class: "chips" })
   node
 
-  // `onChange` is called when another question is asked.
+  // `onChange` is called when the filter has changed.
   constructor(onChange) {
     this.#onChange = onChange
     this.#controls = {
       status: choice(t("run_history.status"), STATUSES, (it) => t(`run_status.${it}`)),
       kind: choice(t("run_history.kind"), KINDS, (it) => t(`run_kind.${it}`)),
-      // The words of the log and of the API.
+      // The error codes of the log and of the API.
       error: choice(t("run_history.error"), ERRORS, (it) => it),
     }
     for (const { control } of Object.values(this.#controls)) control.addEventListener("change", onChange)
@@ -28,7 +28,7 @@ export default class RunFilter {
 
   // Actions
 
-  // As `AdminActions.runs` takes it.
+  // Returns the filter for `AdminActions.runs`.
   get value() {
     const { status, kind, error } = this.#controls
     return {
@@ -39,7 +39,7 @@ export default class RunFilter {
     }
   }
 
-  // `location` is `{ id, name }`, or null for all of them; `scope` is "space" or "conversation".
+  // `location` is `{ id, name }`, or null for all; `scope` is "space" or "conversation".
   narrow(scope, location) {
     this.#locations = { ...this.#locations, [scope]: location }
     this.#showChips()

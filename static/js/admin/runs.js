@@ -1,5 +1,5 @@
-// The runs of all spaces: looked at again every few seconds while somebody looks, stopped one by one,
-// and the reaper at hand.
+// The runs of all spaces: refreshed every few seconds while the page is visible, with buttons to cancel
+// a run and to start the recovery.
 import { bdi, el, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { duration, fullTime, seconds, shortTime } from "../base/time.js"
@@ -57,7 +57,7 @@ export default class Runs {
     this.#refresh()
   }
 
-  // Nobody looks at a page that is hidden: it asks when it is seen again.
+  // A hidden page does not refresh; it refreshes when it becomes visible.
   #refresh = async () => {
     clearTimeout(this.#timer)
     if (document.hidden) return
@@ -69,7 +69,7 @@ export default class Runs {
       this.#show()
     } catch (error) {
       if (request !== this.#request) return
-      // A line that is down says so by itself, and the next look may find it up.
+      // A lost connection has a banner of its own, and the next refresh may succeed.
       if (!error.isNetwork) this.#parts.toasts.error(error)
     }
     this.#timer = setTimeout(this.#refresh, EVERY_MS)
@@ -107,7 +107,7 @@ export default class Runs {
     })
   }
 
-  // What has not changed is left alone, and with it what has the focus.
+  // Unchanged rows are not replaced, so that they keep the focus.
   #fill(node, run) {
     const signature = JSON.stringify(run)
     if (node.dataset.signature === signature) return
@@ -185,7 +185,7 @@ function stateOf(run) {
   return run.live ? `${state} · ${t("run_history.chars", { n: run.live.chars })}` : state
 }
 
-// What only those who run the server want to know.
+// Details for administrators only.
 function inside(run) {
   const due = Date.parse(run.run_after ?? run.created_at)
   const facts = [[t("run_history.kind"), t(`run_kind.${run.kind}`)]]

@@ -1,4 +1,4 @@
-// What an admin types about somebody: a name for them, or a password for who lost theirs.
+// Dialogs in which an admin sets the name or the password of a user.
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { randomPassword } from "../base/ids.js"
@@ -6,7 +6,7 @@ import { button, submitButton } from "../views/components/buttons.js"
 import { openDialog } from "../views/components/dialog.js"
 import { field, form, input } from "../views/components/form.js"
 
-// Each resolves to the account as it is then, undefined when nothing was changed.
+// Each resolves to the changed account, or undefined if nothing was changed.
 export function openNameDialog({ admin, toasts }, user) {
   const name = field({
     label: t("people.name"),

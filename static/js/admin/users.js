@@ -1,4 +1,4 @@
-// Everybody with an account: found by name, let in or kept out, given the office or relieved of it.
+// All accounts: search, enable and disable, grant and revoke the admin role.
 import { bdi, el, reconcile, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { shortTime } from "../base/time.js"
@@ -49,7 +49,7 @@ export default class Users {
 
   // Private
 
-  // What is typed meanwhile asks anew; an answer that comes too late is dropped.
+  // A new search replaces the previous one; late responses are dropped.
   async #load({ further = false } = {}) {
     const request = ++this.#request
     const after = further ? this.#users.at(-1)?.id : null
@@ -111,12 +111,12 @@ export default class Users {
     const name = user.display_name
     const confirmed = (key, fields) => () => this.#confirmAndChange(key, user, fields)
     const items = [{ label: t("people.rename"), icon: "edit", run: () => this.#openDialog(openNameDialog, user) }]
-    // One's own is changed in the settings, where the old one is asked for.
+    // Admins change their own password in the settings, which require the old one.
     if (!this.#isMe(user))
       items.push({ label: t("people.password"), icon: "key", run: () => this.#openDialog(openPasswordDialog, user) })
     if (user.role === "admin")
       items.push({ label: t("people.demote"), icon: "person", run: confirmed("demote", { role: "user" }) })
-    // A guest could not come back to the office.
+    // A guest cannot become an admin, because guests cannot sign in again.
     else if (!user.is_guest)
       items.push({ label: t("people.promote"), icon: "spark", run: confirmed("promote", { role: "admin" }) })
     if (user.status === "active")
@@ -135,7 +135,7 @@ export default class Users {
     return items
   }
 
-  // `key` names the words of the question.
+  // `key` selects the texts of the dialog.
   async #confirmAndChange(key, user, fields) {
     const name = user.display_name
     const words = {
@@ -163,7 +163,7 @@ export default class Users {
   #put(user) {
     this.#users = this.#users.map((it) => (it.id === user.id ? user : it))
     this.#show()
-    // Who is no admin any more has nothing to look for here.
+    // Someone who is no longer an admin leaves this page.
     if (this.#isMe(user) && user.role !== "admin") this.#parts.router.go("/")
   }
 
@@ -172,7 +172,7 @@ export default class Users {
   }
 }
 
-// Where somebody is signed in and sits, and when they were last seen.
+// Returns the sessions, spaces and the last visit of a user in one line.
 function summary({ username, n_sessions: sessions, n_spaces: spaces, last_seen_at: seen }) {
   const parts = [
     `@${username}`,

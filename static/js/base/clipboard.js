@@ -1,4 +1,4 @@
-// Copying, also on pages served over plain http, where the modern way is not offered.
+// Copies text, also on pages served over plain http, where the Clipboard API is not available.
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text)
@@ -13,7 +13,7 @@ function copyBySelection(text) {
   field.value = text
   field.className = "visually-hidden"
   const focused = document.activeElement
-  // Behind an open dialog nothing can be selected.
+  // Nothing outside of an open modal dialog can be selected.
   const place = focused?.closest?.("dialog") ?? document.body
   place.append(field)
   field.select()

@@ -1,4 +1,4 @@
-// Making elements. Text from people becomes text nodes, never markup.
+// Creates elements. Text from users becomes text nodes, never markup.
 const SVG = "http://www.w3.org/2000/svg"
 
 // `el("button", { class: "button", on: { click } }, "Save")`. A child may be a node, a text, a list
@@ -22,7 +22,7 @@ export function replace(node, ...children) {
   return append(node, children)
 }
 
-// A picture of the sprite in index.html.
+// Returns an icon of the sprite in index.html.
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg")
   svg.setAttribute("class", "icon")
@@ -33,13 +33,13 @@ export function icon(name) {
   return svg
 }
 
-// A name of a person, kept from turning the text around it.
+// Returns a user's name, isolated from the direction of the surrounding text.
 export function bdi(name, className = null) {
   return el("bdi", { class: className }, name)
 }
 
-// Brings the children of `parent` into the order of `items`, one node for each key; a node that
-// stays keeps its place in the document, with focus and selection.
+// Orders the children of `parent` like `items`, one node for each key. A node that remains is not moved
+// unless its position changes, so that focus and selection survive.
 export function reconcile(parent, items, { key, create, update }) {
   const old = new Map([...parent.children].map((node) => [node.dataset.key, node]))
   let cursor = parent.firstElementChild

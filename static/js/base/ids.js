@@ -4,14 +4,14 @@ export function randomId() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
 }
 
-// Without signs that are easily taken for each other when they are read out or copied by hand.
+// Without characters that are easily confused when they are read aloud or copied by hand.
 const SIGNS = "abcdefghijkmnpqrstuvwxyzACDEFGHJKLMNPQRTUVWXY34679"
 
 export function randomPassword(length = 16) {
   const signs = []
   while (signs.length < length) {
     const [byte] = crypto.getRandomValues(new Uint8Array(1))
-    // A greater byte would make the first signs likelier than the others.
+    // Rejects larger bytes, which would make the first characters more likely than the others.
     if (byte < 256 - (256 % SIGNS.length)) signs.push(SIGNS[byte % SIGNS.length])
   }
   return signs.join("")

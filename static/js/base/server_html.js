@@ -1,12 +1,12 @@
-// The one place where HTML enters the page: `message.html`, rendered from Markdown and sanitized by
-// our own server. No other text may come this way, whatever it looks like.
+// The only place where HTML enters the page: `message.html`, rendered from Markdown and sanitized by
+// our server. No other text may be inserted as HTML.
 import { icon } from "./dom.js"
 import { t } from "./i18n.js"
 
 export function showServerHtml(node, html) {
   const template = document.createElement("template")
   template.innerHTML = html
-  // Who shows a picture learns who looks at it: it is a link, until somebody follows it.
+  // Loading an external image reveals the reader's address: it is a link that the reader may open.
   for (const link of template.content.querySelectorAll("a.external-image")) {
     link.title = t("message.external_image")
     link.prepend(icon("image"))

@@ -1,4 +1,4 @@
-// The browser's storage, or a short memory where the browser forbids it.
+// Returns the browser's storage, or a storage in memory if the browser denies access.
 export function storage(name) {
   try {
     const found = globalThis[name]

@@ -1,4 +1,4 @@
-// Times, durations and lists as people write them in the language of the page.
+// Times, durations and lists in the format of the language of the page.
 import { locale, t } from "./i18n.js"
 
 const TIMES = {
@@ -16,7 +16,7 @@ const UNITS = [
   ["minute", 60 * 1000],
   ["second", 1000],
 ]
-// Making a format costs more than using it a hundred times.
+// Formatters are cached because creating one is expensive.
 const made = new Map()
 
 export function timeOfDay(at) {
@@ -45,7 +45,7 @@ export function seconds(ms) {
   return new Intl.NumberFormat(locale, { maximumFractionDigits: 1 }).format(ms / 1000)
 }
 
-// A span in its greatest unit: "40 seconds", "3 hours".
+// A duration in its largest unit: "40 seconds", "3 hours".
 export function duration(ms) {
   const [unit, size] = UNITS.find(([, size]) => ms >= size) ?? UNITS.at(-1)
   const n = Math.max(0, Math.floor(ms / size))
@@ -57,7 +57,7 @@ export function list(names) {
   return new Intl.ListFormat(locale).format(names)
 }
 
-// The same without the word before the last, in parts: `{ type: "element" | "literal", value }`.
+// The same without the word before the last, as parts: `{ type: "element" | "literal", value }`.
 export function listParts(names) {
   return new Intl.ListFormat(locale, { style: "narrow" }).formatToParts(names)
 }

@@ -1,13 +1,13 @@
-// Waiting: how long to wait before the next try, and doing things less often than asked.
+// Back-off, throttling and debouncing.
 
-// The longest wait doubles with every try; the wait itself is drawn below it, so that a hundred
-// browsers do not come back in the same instant.
+// Returns a delay in ms. The maximum doubles with every attempt; the delay is random below it, so that
+// many browsers do not reconnect at the same moment.
 export function backoff(attempt, random = Math.random, { baseMs = 500, capMs = 15_000 } = {}) {
   const ceiling = Math.min(capMs, baseMs * 2 ** attempt)
   return Math.round(ceiling / 2 + random() * (ceiling / 2))
 }
 
-// Calls `act` at most once in `ms`, the first time at once, the last time never lost.
+// Calls `act` at most once in `ms`: the first time immediately; the last call is never lost.
 export function throttle(act, ms) {
   let timer = null
   let again = false
@@ -24,7 +24,7 @@ export function throttle(act, ms) {
   }
 }
 
-// Calls `act` once nothing was asked for `ms` long.
+// Calls `act` when there was no call for `ms`.
 export function debounce(act, ms) {
   let timer = null
   return () => {
@@ -33,7 +33,7 @@ export function debounce(act, ms) {
   }
 }
 
-// Calls `act` once in the next frame, however often it was asked for.
+// Calls `act` once in the next frame, independent of the number of calls.
 export function oncePerFrame(act) {
   let handle = null
   return () => {

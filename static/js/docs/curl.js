@@ -1,4 +1,4 @@
-// The line with which a program calls an operation. Knows no DOM.
+// Returns the curl command of an operation. Independent of the DOM.
 import { exampleOf } from "./shape.js"
 
 const KEY = "$TROUPE_KEY"
@@ -7,7 +7,7 @@ export function curlOf(operation, reference, origin) {
   const words = ["curl"]
   if (operation.method !== "GET") words.push("-X", operation.method)
   words.push(quoted(origin + pathOf(operation, reference) + queryOf(operation, reference)))
-  // In double quotes, so that the shell puts the key in.
+  // In double quotes, so that the shell expands the variable.
   if (!operation.isOpen) words.push("-H", `"authorization: bearer ${KEY}"`)
   for (const { name, schema } of operation.parameters.filter(isOfHeader)) {
     words.push("-H", quoted(`${name.toLowerCase()}: ${headerExample(schema)}`))
@@ -19,7 +19,7 @@ export function curlOf(operation, reference, origin) {
   return words.join(" ")
 }
 
-// Single quotes keep everything from the shell but themselves.
+// In single quotes the shell expands nothing.
 export function quoted(text) {
   return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
@@ -42,7 +42,7 @@ function isOfHeader(parameter) {
   return parameter.in === "header" && parameter.required
 }
 
-// Headers of one value have a pattern that is that value.
+// The pattern of a header with one value is that value.
 function headerExample({ pattern = "" }) {
   const [, only] = /^\^([\w-]+)\$$/.exec(pattern) ?? []
   return only ?? "dGhlIHNhbXBsZSBub25jZQ=="

@@ -1,4 +1,4 @@
-// Boot of the page that shows the API: the language of this device, the document, the page.
+// Entry point of the API reference: sets the language, loads the document, shows the page.
 import Api from "../api.js"
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"

@@ -1,4 +1,4 @@
-// One operation: its line, and what it takes and answers, which is made when it is opened.
+// One operation: its path and summary; parameters and responses are rendered when it is opened.
 import { el, icon } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { copyText } from "../base/clipboard.js"
@@ -126,7 +126,7 @@ function section(title, ...content) {
   return el("section", { class: "operation__section" }, el("h4", {}, title), content)
 }
 
-// Places in braces stand out, and a long path may break behind a slash.
+// Path parameters are highlighted, and a long path may break after a slash.
 function pathParts(path) {
   return path.split(/(?<=\/)|(\{\w+\})/).map((part) => {
     if (!part) return null

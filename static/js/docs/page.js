@@ -1,4 +1,4 @@
-// The page that shows the API: sections on the side, a search, and the operations of each section.
+// The API reference: a list of sections, a search, and the operations of each section.
 import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { operationView } from "./operation_view.js"
@@ -93,7 +93,7 @@ export default class Page {
     )
   }
 
-  // An address with a name opens what has it, also when the search has put it away.
+  // Opens the operation of the address, also if the search has filtered it out.
   #follow = () => {
     const id = decodeURIComponent(location.hash.slice(1))
     if (id === "") return
@@ -109,7 +109,7 @@ export default class Page {
     target.focus({ preventScroll: true })
   }
 
-  // A slash begins a search, Escape ends it.
+  // `/` focuses the search, Escape clears it.
   #onKey = (event) => {
     const isWriting = event.target === this.#search
     if (event.key === "/" && !isWriting && !event.ctrlKey && !event.metaKey && !event.altKey) {

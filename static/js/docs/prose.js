@@ -1,4 +1,5 @@
-// The sentences of the document, which are written with a little Markdown: paragraphs, `code`, **bold**.
+// Renders the descriptions of the document, which use a subset of Markdown: paragraphs, `code`,
+// **bold**.
 import { el } from "../base/dom.js"
 
 const MARKS = /(`[^`]+`|\*\*[^*]+\*\*)/

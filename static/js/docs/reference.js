@@ -1,5 +1,5 @@
-// The API document as the page shows it: sections with their operations, and schemas by name. Knows no
-// DOM.
+// The API document as the page shows it: sections with their operations, and schemas by name.
+// Independent of the DOM.
 const METHODS = ["get", "post", "put", "patch", "delete"]
 const SCHEMA = "#/components/schemas/"
 
@@ -18,7 +18,7 @@ export default class Reference {
     return this.#document.info.description
   }
 
-  // Rooms in the order of the document, each with those of its operations that fit the words.
+  // Returns the sections in the order of the document, each with its operations that match all words.
   sections(words = "") {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean)
     const operations = this.operations().filter((it) => wanted.every((word) => it.haystack.includes(word)))
@@ -37,7 +37,7 @@ export default class Reference {
     )
   }
 
-  // What a reference leads to; anything else is itself.
+  // Returns the target of a reference, or the value itself if it is none.
   resolve(value) {
     if (!value?.$ref) return value
     const parts = value.$ref.slice(2).split("/")
@@ -65,7 +65,7 @@ export default class Reference {
     }
   }
 
-  // Open is what takes nobody's name, or does not need it.
+  // Whether an operation can be called without a key.
   #isOpen({ security = this.#document.security }) {
     return security.length === 0 || security.some((it) => Object.keys(it).length === 0)
   }
@@ -88,7 +88,7 @@ function jsonOf({ content }) {
   return content?.["application/json"]?.schema ?? null
 }
 
-// The name of the schema that a reference leads to.
+// Returns the name of the referenced schema.
 export function nameOf(schema) {
   return schema?.$ref?.startsWith(SCHEMA) ? schema.$ref.slice(SCHEMA.length) : null
 }

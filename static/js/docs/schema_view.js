@@ -1,10 +1,11 @@
-// A schema as a tree: what is inside opens when asked for, so that one that names itself has an end.
+// A schema as a tree. Nested schemas are rendered when they are opened, because a schema may refer to
+// itself.
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { prose } from "./prose.js"
 import { shapeOf } from "./shape.js"
 
-// What a value is, and what it holds: its fields, its choices, its entries.
+// Renders the kind of a value and its fields, choices or items.
 export function schemaView(schema, reference) {
   const shape = shapeOf(schema, reference)
   return el("div", { class: "schema" }, kindLine(shape, reference), inside(shape, reference))
@@ -14,7 +15,7 @@ function kindLine(shape, reference) {
   return el("p", { class: "schema__line" }, kindOf(shape, reference), facts(shape), describe(shape.about))
 }
 
-// The inside of a value; null where its line says all.
+// Renders the content of a value; null if it has none.
 function inside(shape, reference) {
   if (shape.items) return innermost(shape, reference)
   if (shape.choices.length > 0) return choices(shape, reference)

@@ -1,12 +1,12 @@
-// What a schema says of a value: its kind, its bounds, what is inside. Knows no DOM.
+// Describes a schema: its kind, its limits and its content. Independent of the DOM.
 import { nameOf } from "./reference.js"
 
-// Bounds that numbers of 64 bits have anyway say nothing, nor does that a text has no U+0000.
+// Limits of 64-bit numbers and the exclusion of U+0000 are not shown.
 const SILENT_PATTERN = "^[^\\u0000]*$"
 const MOST_PATTERN = 60
 
-// `{kind, name, isNullable, words, items, choices, fields, isClosed, bounds, about}`. `kind` is a type
-// of JSON, "choice" or "any"; what it holds is in `items`, `choices` or `fields`.
+// Returns `{kind, name, isNullable, words, items, choices, fields, isClosed, bounds, about}`. `kind` is
+// a JSON type, "choice" or "any"; the content is in `items`, `choices` or `fields`.
 export function shapeOf(schema, reference) {
   const { inner, isNullable } = withoutNull(schema)
   const named = inner.$ref ? reference.resolve(inner) : inner
@@ -26,7 +26,7 @@ export function shapeOf(schema, reference) {
   }
 }
 
-// An example that fits: what is needed, and of what is not the first.
+// Returns an example with all required fields; without any, with the first optional field.
 export function exampleOf(schema, reference, depth = 0) {
   const { inner } = withoutNull(schema)
   const named = reference.resolve(inner)
@@ -64,7 +64,7 @@ function textExample({ format, minLength = 0 }) {
   return "…".padEnd(minLength, "…")
 }
 
-// A schema and null beside it.
+// Splits a nullable schema into the schema and the flag.
 function withoutNull(schema) {
   const choices = schema.oneOf ?? schema.anyOf
   const others = choices?.filter((it) => it.type !== "null")

@@ -1,6 +1,6 @@
-// Every text of the client in English, by key. Names in braces are filled in; `one` and `other` are
-// chosen by `n`. Another language is a file beside this one, with parts of the same names and the
-// same keys in the same order: what is added here is added there as well.
+// All texts of the client in English, by key. Names in braces are filled in; `one` and `other` are
+// selected by `n`. Other languages are files next to this one, with the same parts, keys and order: a
+// key that is added here must be added to all of them.
 import admin from "./en/admin.js"
 import cards from "./en/cards.js"
 import chats from "./en/chats.js"

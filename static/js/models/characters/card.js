@@ -1,7 +1,7 @@
-// Reads a pasted character card (V1, V2 or V3 JSON) far enough to show who it is before anything is
-// stored. The server reads it again, and whole.
+// Reads the main fields of a pasted character card (V1, V2 or V3 JSON) for a preview. The server
+// validates the whole card.
 
-// Answers `{ card, name, description, greeting }` or `{ problem }`: "json", "card" or "name".
+// Returns `{ card, name, description, greeting }` or `{ problem }`: "json", "card" or "name".
 export function readCard(text) {
   let card
   try {

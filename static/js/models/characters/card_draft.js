@@ -1,5 +1,5 @@
-// A card while somebody edits it: its fields as a form has them, and the whole document again. What
-// the form does not know stays as it is, and what was left alone is not written.
+// Converts a card document to the fields of a form and back. Unknown parts of the document are kept,
+// and unchanged fields are not written.
 
 const TEXTS = [
   "name",
@@ -18,7 +18,7 @@ const TEXTS = [
 const LISTS = ["alternate_greetings", "group_only_greetings", "tags"]
 const USUAL_DEPTH = 4
 
-// The fields of a card document, as a form shows them.
+// Returns the fields of a card document for the form.
 export function fieldsOf(document) {
   const data = dataOf(document)
   const texts = Object.fromEntries(TEXTS.map((key) => [key, textOf(data[key])]))
@@ -26,7 +26,7 @@ export function fieldsOf(document) {
   return { ...texts, ...lists, ...extensionsOf(data.extensions ?? {}) }
 }
 
-// The document with these fields in it.
+// Returns the document with these fields.
 export function withFields(document, fields) {
   const before = fieldsOf(document)
   const changed = Object.keys(before).filter((key) => !isSame(before[key], fields[key]))
@@ -36,7 +36,7 @@ export function withFields(document, fields) {
   for (const key of changed) {
     if (key === "talkativeness" || key === "depth_prompt") writeExtension(data, key, fields[key])
     else data[key] = fields[key]
-    // Older tools read what some cards repeat beside `data`.
+    // Some cards repeat fields outside of `data` for older tools.
     if (data !== next && typeof next[key] === "string") next[key] = fields[key]
   }
   return next

@@ -1,11 +1,11 @@
-// Which files are character cards, as far as a name and the first bytes tell.
+// Detects character cards by the file name and the first bytes.
 import { beginsWith } from "../files/dropped_file.js"
 
 export const CARD_FILES = ["png", "apng", "json", "charx", "byaf", "jpg", "jpeg"].map((it) => `.${it}`).join(",")
 
 const PNG = [0x89, 0x50, 0x4e, 0x47]
 const ARCHIVES = /\.(charx|byaf)$/i
-// A picture in front of an archive: some tools write their cards so.
+// Some tools write cards as a picture followed by an archive.
 const PICTURES = /\.jpe?g$/i
 const JPEG = [0xff, 0xd8]
 
@@ -14,7 +14,7 @@ export function looksLikeCard(file, head, json) {
   return beginsWith(head, PNG) || ARCHIVES.test(file.name) || (PICTURES.test(file.name) && beginsWith(head, JPEG))
 }
 
-// A card of any version says who it is; a lorebook or a preset does not.
+// A card of any version has a name and a greeting or a description; a lorebook or a preset does not.
 function saysCard(json) {
   if (typeof json !== "object" || Array.isArray(json)) return false
   if (typeof json.spec === "string") return json.spec.startsWith("chara_card")

@@ -1,22 +1,22 @@
-// Tools of characters: which a space allows, and what a message tells of them.
+// Tools of characters: which ones a space allows, and the calls that a message records.
 import { t } from "../../base/i18n.js"
 
 export const TOOLS = ["dice", "time", "web_fetch"]
 export const USES = ["off", "allowed", "with_approval"]
 
-// As people know it; a tool of a server is called as its server calls it.
+// Returns the translated name of a built-in tool; other tools keep the name of their server.
 export function toolName(tool) {
   return TOOLS.includes(tool) ? t(`tool.${tool}`) : tool
 }
 
-// The calls that a message tells of, whatever its metadata hold.
+// Returns the tool calls recorded in the metadata of a message; malformed metadata is ignored.
 export function toolCallsOf(message) {
   const calls = message?.metadata?.tool_calls
   if (!Array.isArray(calls)) return []
   return calls.filter((it) => typeof it?.tool === "string").map(plain)
 }
 
-// How a space lets its characters use each tool of the house.
+// Returns for each built-in tool how the space allows its use.
 export function usesOf(settings) {
   const uses = settings?.tools ?? {}
   return Object.fromEntries(TOOLS.map((name) => [name, USES.includes(uses[name]) ? uses[name] : "off"]))
@@ -26,7 +26,7 @@ export function serversOf(settings) {
   return Array.isArray(settings?.tool_servers) ? settings.tool_servers : []
 }
 
-// The settings with these tools; what else they hold stays.
+// Returns the settings with these tools; all other settings are kept.
 export function withTools(settings, { uses, servers }) {
   const { tools: _, tool_servers: __, ...others } = settings ?? {}
   const used = Object.entries(uses).filter(([, use]) => use !== "off")

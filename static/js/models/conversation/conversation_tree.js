@@ -1,5 +1,5 @@
-// The conversations of a space as they hang on each other: each with how deep it hangs, a branch or
-// a thread below the conversation it comes from.
+// The conversations of a space as a flat list in tree order, each with its depth below the conversation
+// it comes from.
 const DEEPEST = 4
 
 export function conversationTree(conversations) {

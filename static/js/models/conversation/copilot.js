@@ -1,12 +1,12 @@
-// The copilot of one's own membership: whether the AI speaks for me, here, and how many texts it has left.
+// The copilot of the user's membership: its state in a conversation and the number of messages left.
 
-// "off"; "elsewhere": it speaks for me in another conversation; "running": something is being said, or
-// about to be; "blocked": a paused or failed round keeps it waiting; "waiting": it waits to be told to go on.
+// `status` is "off", "elsewhere" (active in another conversation), "running" (a message is being
+// written or queued), "blocked" (the round is paused or has failed) or "waiting" (until it is resumed).
 export function describeCopilot({ membership, conversationId, state }) {
   return { status: statusOf(membership, conversationId, state), left: membership?.copilot_remaining_steps ?? 0 }
 }
 
-// While the AI speaks for me here, I write nothing myself.
+// Whether the user cannot write because the copilot is active in this conversation.
 export function locksComposer({ status }) {
   return status !== "off" && status !== "elsewhere"
 }

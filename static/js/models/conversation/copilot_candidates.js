@@ -1,7 +1,7 @@
-// Texts that I might say, on their way: one place for each, filled in any order. What the socket
-// brings before the server has said which ones are mine, is kept until then.
+// Suggestions for the next message of the user, filled in any order. Events that arrive before the id
+// of the request is known are kept until then.
 export default class CopilotCandidates {
-  // `{ text, error }`, both null while it is being written.
+  // Each is `{ text, error }`; both are null while it is being written.
   entries = []
   #generationId = null
   #early = []
@@ -14,7 +14,7 @@ export default class CopilotCandidates {
     return this.entries.some(({ text, error }) => text === null && error === null)
   }
 
-  // Asks anew: what was there, goes. Answers a ticket for what comes of it.
+  // Starts a new request and drops the previous one. Returns a ticket for `started` and `failed`.
   start(count) {
     this.entries = Array.from({ length: count }, () => ({ text: null, error: null }))
     this.#generationId = null
@@ -22,19 +22,19 @@ export default class CopilotCandidates {
     return ++this.#ticket
   }
 
-  // The server has begun to write.
+  // The server has accepted the request.
   started(ticket, generationId) {
     if (ticket !== this.#ticket || this.isEmpty) return
     this.#generationId = generationId
     for (const event of this.#early.splice(0)) this.apply(event)
   }
 
-  // The server has refused.
+  // The server has refused the request.
   failed(ticket) {
     if (ticket === this.#ticket) this.clear()
   }
 
-  // Says whether the event was one of mine.
+  // Applies an event. Returns false if it does not belong to the current request.
   apply(event) {
     if (this.isEmpty) return false
     if (this.#generationId === null) {
@@ -46,7 +46,8 @@ export default class CopilotCandidates {
     return true
   }
 
-  // The line was lost for a while: what was told meanwhile does not come again.
+  // Marks unfinished candidates as failed after a lost connection, because their events are not sent
+  // again.
   failPending(error) {
     this.entries = this.entries.map((entry) =>
       entry.text === null && entry.error === null ? { text: null, error } : entry,

@@ -1,4 +1,4 @@
-// What a person has begun to write, for each conversation, kept over reloads and sign-outs.
+// Unsent texts by conversation, kept over reloads and sign-outs.
 export default class Drafts {
   #storage
   #userId

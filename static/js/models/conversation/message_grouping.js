@@ -1,8 +1,8 @@
-// Where a day begins and which messages belong under one name: the same author, at most five
-// minutes after the one before, nothing between them.
+// Decides where a day begins and which messages form a group: consecutive messages of one author, at
+// most five minutes apart.
 const SAME_GROUP_MS = 5 * 60 * 1000
 
-// Takes entries `{ key, authorId, at, ...}` in order, returns for each `{ startsDay, startsGroup }`.
+// Takes entries `{ key, authorId, at, ...}` in order. Returns for each `{ startsDay, startsGroup }`.
 export function group(entries) {
   return entries.map((entry, index) => {
     const before = entries[index - 1] ?? null

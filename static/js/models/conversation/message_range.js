@@ -1,7 +1,7 @@
-// Messages that follow each other in order of `seq`, without gaps in between: a part of a timeline.
+// A part of a timeline: messages in order of `seq` without gaps.
 export default class MessageRange {
   #messages = []
-  // Whether there is more before the first.
+  // Whether there are more messages before the first.
   mayHaveOlder = false
 
   get messages() {
@@ -18,7 +18,7 @@ export default class MessageRange {
     return this.#messages.find((message) => message.id === id) ?? null
   }
 
-  // In its place; whatever stood there under the same id goes.
+  // Inserts a message at its position and replaces a message with the same id.
   insert(message) {
     let index = this.#messages.length
     while (index > 0 && this.#messages[index - 1].seq > message.seq) index -= 1
@@ -33,7 +33,7 @@ export default class MessageRange {
     return true
   }
 
-  // All of another range, as far as it is older.
+  // Adds the older messages of another range.
   prepend(other) {
     const { oldestSeq } = this
     const older = other.messages.filter(({ seq }) => oldestSeq === null || seq < oldestSeq)

@@ -1,5 +1,5 @@
-// Which of the messages held in memory are in the document: at most MAX of them, however long the
-// conversation is. It sticks to the end until someone scrolls up.
+// The part of the loaded messages that is in the document: at most MAX messages. It follows the end
+// until the user scrolls up.
 const MAX = 240
 const STEP = 60
 
@@ -12,7 +12,7 @@ export default class MessageWindow {
     return this.end >= this.#n
   }
 
-  // Everything is new: show the newest.
+  // Shows the newest of `n` messages.
   reset(n) {
     this.#n = n
     this.toEnd()
@@ -23,13 +23,13 @@ export default class MessageWindow {
     this.start = Math.max(0, this.end - MAX)
   }
 
-  // Shows the message at this index, with others around it.
+  // Shows the message at this index and those around it.
   around(index) {
     this.end = Math.min(this.#n, index + STEP)
     this.start = Math.max(0, this.end - MAX)
   }
 
-  // Messages came or went at the end.
+  // Updates the number of messages after a change at the end.
   resize(n) {
     const wasAtEnd = this.isAtEnd
     this.#n = n
@@ -39,19 +39,19 @@ export default class MessageWindow {
     this.start = Math.min(this.start, Math.max(0, this.end - 1))
   }
 
-  // `added` older messages were put before the first.
+  // `added` older messages were inserted before the first.
   prepended(added) {
     this.#n += added
     this.start += added
     this.end += added
   }
 
-  // There are more after the last.
+  // Messages were added after the last.
   appended(n) {
     this.#n = n
   }
 
-  // Returns whether there was something to show.
+  // Returns whether the window has moved.
   showOlder() {
     if (this.start === 0) return false
     this.start = Math.max(0, this.start - STEP)

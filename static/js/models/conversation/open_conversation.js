@@ -1,14 +1,15 @@
-// One open conversation as this tab knows it: what the snapshot said and every event since.
+// The state of the open conversation: the snapshot and all later events.
 //
-// **Invariant:** durable events are applied in order of `rev`, each once. `apply` answers "gap" when
-// something is missing; the caller subscribes again with the last `rev` and hands in the snapshot.
+// **Invariant:** durable events are applied in order of `rev`, each once. `apply` returns "gap" if an
+// event is missing; the caller then subscribes again with the last `rev` and passes the snapshot to
+// `restore`.
 import { droppedBy } from "../queue/queue.js"
 import RunNotice from "../runs/run_notice.js"
 import RunStream from "../runs/run_stream.js"
 import Timeline from "./timeline.js"
 import TypingTracker from "./typing_tracker.js"
 
-// The kinds of changes. The store emits one event for each.
+// The kinds of changes; the store emits one event for each.
 export const CONVERSATION_EVENTS = [
   "restored",
   "messages",
@@ -29,11 +30,11 @@ export default class OpenConversation {
   rev = null
   stream = null
   queue = IDLE
-  // Who lost their turn to the round that goes on now.
+  // Members whose slot was dropped by the current round.
   dropped = []
-  // Who is here, and how: "online" or "away".
+  // Present members with their state: "online" or "away".
   presence = new Map()
-  // What a character wants to call and waits for a moderator, by id.
+  // Tool calls that wait for the decision of a moderator, by id.
   approvals = new Map()
   #goneAt = new Map()
   #keys = new Map()
@@ -52,12 +53,13 @@ export default class OpenConversation {
     return this.queue.running_run !== null || this.stream !== null
   }
 
-  // When a member who was here left, in milliseconds since 1970; null for who is here or was never seen.
+  // Returns when a member left, in milliseconds since 1970; null if the member is present or was never
+  // seen.
   goneAt(membershipId) {
     return this.presence.has(membershipId) ? null : (this.#goneAt.get(membershipId) ?? null)
   }
 
-  // A message of mine arrives under this client id: its entry keeps its key.
+  // The key of a pending message, which the sent message keeps.
   keyForClientId(clientId) {
     return `c-${clientId}`
   }
@@ -65,12 +67,12 @@ export default class OpenConversation {
     return this.rewritten ? this.timeline.keyOf(this.rewritten) : `r-${this.stream.runId}`
   }
 
-  // The message in whose place another text is being written.
+  // The message for which the run writes another swipe.
   get rewritten() {
     return this.stream?.targetId ? this.timeline.byId(this.stream.targetId) : null
   }
 
-  // Takes a snapshot. Returns the messages that this tab has not seen before.
+  // Applies a snapshot. Returns the messages that this tab has not seen before.
   restore({ rev, snapshot }) {
     const isFirst = !this.isReady
     const fresh = this.#restoreMessages(snapshot, isFirst)
@@ -85,7 +87,7 @@ export default class OpenConversation {
     return isFirst ? [] : fresh
   }
 
-  // Applies one event. Returns what became different ("gap", "queue", "messages", "stream", ...) or null.
+  // Applies one event. Returns the kind of change, "gap", or null.
   apply(event) {
     if (!this.isReady) return null
     if (event.rev !== undefined && event.rev !== null) {
@@ -155,7 +157,7 @@ export default class OpenConversation {
   }
 
   #dropStream(runId) {
-    // Whoever speaks no more asks no more.
+    // Tool approvals end with their run.
     for (const [id, it] of this.approvals) if (it.run_id === runId) this.approvals.delete(id)
     if (this.stream?.runId !== runId) return null
     this.stream = null
@@ -171,7 +173,7 @@ export default class OpenConversation {
     return "messages"
   }
 
-  // From now on a message with this client id is known to have an entry already.
+  // Remembers that a message with this client id has an entry in the timeline.
   expect(clientId) {
     this.#keys.set(clientId, this.keyForClientId(clientId))
   }
@@ -189,7 +191,7 @@ export default class OpenConversation {
     return "queue"
   }
 
-  // What was asked for beside the events. Older than what they told it is worth nothing.
+  // Applies a conversation document of the API, unless newer events were applied.
   refresh(conversation) {
     if (!this.isReady || conversation.rev < this.rev) return
     this.#applyQueue({ ...conversation })
@@ -202,7 +204,7 @@ export default class OpenConversation {
     if (isNew || this.queue.state === "idle") this.dropped = droppedBy(before, this.queue)
   }
 
-  // Notes when somebody left whom this page has seen here.
+  // Records when members leave.
   #setPresence({ members }) {
     const present = presenceOf(members)
     for (const id of this.presence.keys()) if (!present.has(id)) this.#goneAt.set(id, this.#clock())
@@ -210,7 +212,7 @@ export default class OpenConversation {
     return "presence"
   }
 
-  // A run may be running without a word yet: its first piece will come with offset 0.
+  // A run without text so far will begin with offset 0.
   #restoredStream({ stream, running_run: running }) {
     if (!stream && !running) return null
     const runId = stream?.run_id ?? running.id
@@ -229,7 +231,7 @@ export default class OpenConversation {
     return fresh
   }
 
-  // Its text is the one that was being written: as a new message, or as one more text of its target.
+  // Whether a message contains the streamed text: as a new message, or as another swipe of its target.
   #isOfStream(message) {
     if (!this.stream) return false
     const { rewritten } = this
@@ -237,7 +239,7 @@ export default class OpenConversation {
     return message.conversation_run_id === this.stream.runId
   }
 
-  // The key of the entry that this message comes to replace: its stream, or my pending one.
+  // Returns the key of the entry that this message replaces: its stream or the pending message.
   #keyFor(message) {
     return this.#isOfStream(message) ? this.keyForStream() : (this.#keys.get(message.client_id) ?? null)
   }
@@ -247,7 +249,7 @@ function isVisible(message) {
   return message.visibility !== "hidden"
 }
 
-// How many turns auto mode has left is told with the rest, or not at all.
+// `auto_mode_turns_left` is missing in some events; the previous value is kept.
 function queueOf(facts, before) {
   const { state, round = null, queued_run = null, running_run = null } = facts
   const { auto_mode_turns_left: turnsLeft = before.turnsLeft } = facts

@@ -1,12 +1,12 @@
-// Messages of this tab that the server has not confirmed: shown at once, kept over a reload,
-// sent again under the same client id, so that no retry makes a second row.
-// A message that was under way when the page was left is found as failed: nobody knows its fate.
+// Messages of this tab that the server has not confirmed: shown at once, kept over a reload, and sent
+// again under the same client id, so that a retry does not create a second message. After a reload a
+// pending message counts as failed, because its state is unknown.
 export default class Outbox {
   #entries
   #storage
   #storageKey
 
-  // `name` tells the boxes of a tab apart: by person and conversation.
+  // `name` identifies the user and the conversation.
   constructor(storage, name) {
     this.#storage = storage
     this.#storageKey = `troupe.outbox.${name}`
@@ -36,7 +36,7 @@ export default class Outbox {
     return this.#change(clientId, { state: "failed", error })
   }
 
-  // The server has it, or the person gave it up. Returns whether it was here.
+  // Removes a confirmed or discarded message. Returns whether it was in the outbox.
   remove(clientId) {
     const before = this.#entries.length
     this.#entries = this.#entries.filter((entry) => entry.clientId !== clientId)
@@ -69,7 +69,7 @@ export default class Outbox {
       if (this.#entries.length === 0) this.#storage.removeItem(this.#storageKey)
       else this.#storage.setItem(this.#storageKey, JSON.stringify(this.#entries))
     } catch {
-      // A full or forbidden storage costs the memory over a reload, not the message.
+      // Without storage the message is lost on a reload only.
     }
   }
 }

@@ -1,11 +1,11 @@
-// Asks for the messages beside those that are shown, one page at a time: never two requests at once,
-// never past the beginning or the end.
+// Loads older and newer messages page by page, with one request at a time and never beyond the first or
+// the last message.
 export default class Paginator {
   #timeline
   #read
   #loading = null
 
-  // `read({ before, after })`, places as `seq`, answers `{ data, has_more }`.
+  // `read({ before, after })` takes values of `seq` and returns `{ data, has_more }`.
   constructor(timeline, read) {
     this.#timeline = timeline
     this.#read = read
@@ -15,7 +15,7 @@ export default class Paginator {
     return this.#loading !== null
   }
 
-  // Both resolve to the number of messages that came.
+  // Both resolve to the number of added messages.
   loadOlder() {
     const timeline = this.#timeline
     return this.#once(timeline.mayHaveOlder, { before: timeline.oldestSeq }, (page) =>
@@ -42,7 +42,7 @@ export default class Paginator {
   async #load(cursor, addPage) {
     const { generation } = this.#timeline
     const page = await this.#read(cursor)
-    // A reset or a jump in the meantime made this page useless.
+    // Drops the page if the timeline was reset or has jumped meanwhile.
     if (this.#timeline.generation !== generation) return 0
     const n = this.#timeline.messages.length
     addPage(page)

@@ -1,24 +1,24 @@
-// The messages of one conversation that this tab holds. Every entry has a key that stays the same from
-// the pending state to the final one, so that a view can keep one DOM node for it.
+// The loaded messages of one conversation. The key of an entry does not change when a pending message
+// is confirmed, so that a view can keep its DOM node.
 //
-// **Invariant:** what is shown has no gaps. It is the newest range, to which live messages are added
-// always; or, after a jump far back, a range of its own, until it has grown to the newest and is one with it.
+// **Invariant:** the shown messages have no gaps. They are the newest range, which receives all live
+// messages, or, after a jump, a separate range until it reaches the newest range and is merged with it.
 import MessageRange from "./message_range.js"
 
 export default class Timeline {
   #newest = new MessageRange()
-  // Where one has jumped to; null while the newest is shown.
+  // The range after a jump; null while the newest range is shown.
   #jumpRange = null
   #keys = new Map()
-  // What was update of messages that are not here. A page that was asked for before may be older than this.
+  // Changes of messages that are not loaded. A page that was requested before may be older than these.
   #updates = new Map()
   #generation = 0
 
-  // What stands before the oldest message is asked from the server page by page.
+  // Whether there are messages before the oldest shown one.
   get mayHaveOlder() {
     return this.#shown.mayHaveOlder
   }
-  // What stands after the last one that is shown, likewise.
+  // Whether there are messages after the last shown one.
   get mayHaveNewer() {
     return this.#jumpRange !== null
   }
@@ -28,15 +28,15 @@ export default class Timeline {
   get oldestSeq() {
     return this.#shown.oldestSeq
   }
-  // Between which places there may be more: what is shown ends, and the newest begin.
+  // The range of `seq` between the shown messages and the newest range.
   get gap() {
     return this.#jumpRange && { after: this.#jumpRange.newestSeq ?? 0, before: this.#newest.oldestSeq }
   }
-  // Another number: another range is shown than before.
+  // Changes whenever another range is shown.
   get generation() {
     return this.#generation
   }
-  // The newest of all, shown or not.
+  // The newest message, shown or not.
   get tail() {
     return this.#newest.messages.at(-1) ?? null
   }
@@ -48,8 +48,8 @@ export default class Timeline {
     return this.#jumpRange?.byId(id) ?? this.#newest.byId(id)
   }
 
-  // Forgets everything and begins with the newest messages. `keyFor(message)` may know a key that
-  // an entry on the screen has already.
+  // Replaces everything with the newest messages. `keyFor(message)` may return the key of an existing
+  // entry.
   reset(messages, keyFor = () => null) {
     this.#newest = new MessageRange()
     this.#show(null)
@@ -68,13 +68,13 @@ export default class Timeline {
     this.#add(this.#shown, messages)
   }
 
-  // Adds a page of what follows what is shown; without more of it the newest follow.
+  // Adds a page of newer messages; the last page is followed by the newest range.
   append(messages, hasMore) {
     this.#add(this.#jumpRange, messages)
     if (!hasMore) this.#join()
   }
 
-  // Shows a page of anywhere. Where it touches the newest it is part of them.
+  // Shows a page from any position; merges it with the newest range if they overlap.
   jump(messages) {
     const jumpRange = new MessageRange()
     jumpRange.mayHaveOlder = firstSeq(messages) > 1
@@ -83,13 +83,13 @@ export default class Timeline {
     if (this.#jumpRange && !this.#jumpRange.isBefore(this.#newest.oldestSeq)) this.#join()
   }
 
-  // Shows the newest.
+  // Shows the newest range.
   showNewest() {
     this.#show(null)
   }
 
-  // Takes a created, changed or hidden message. `key` keeps the node of its pending entry or of its stream.
-  // Returns whether anything is different now.
+  // Applies a created, changed or hidden message. `key` is the key of its pending entry or its stream.
+  // Returns whether the loaded messages have changed.
   put(message, key = null) {
     if (message.visibility === "hidden") return this.#hide(message)
     const known = this.byId(message.id)
@@ -112,7 +112,7 @@ export default class Timeline {
     this.#generation += 1
   }
 
-  // Null: it stands where nothing is loaded.
+  // Returns null if the position is not loaded.
   #rangeFor({ seq }) {
     const { oldestSeq, mayHaveOlder } = this.#newest
     if (oldestSeq === null || seq >= oldestSeq || !mayHaveOlder) return this.#newest
@@ -124,7 +124,7 @@ export default class Timeline {
   #hide(message) {
     const isFromPast = this.#jumpRange?.remove(message.id) ?? false
     const isHere = this.#newest.remove(message.id) || isFromPast
-    // It may be in a page that is under way.
+    // A page that is being loaded may contain the message.
     this.#rememberUpdate(message)
     return isHere
   }
@@ -135,7 +135,7 @@ export default class Timeline {
     return false
   }
 
-  // A page was read before it came: what was update since is newer.
+  // Inserts a page; updates that arrived since its request are newer.
   #add(range, messages) {
     for (const message of messages) {
       const update = this.#updates.get(message.id)
@@ -145,7 +145,7 @@ export default class Timeline {
     this.#addUpdates(range)
   }
 
-  // What was brought back while the page was under way is not in it.
+  // Inserts messages that were restored while the page was loading and are missing in it.
   #addUpdates(range) {
     for (const [id, message] of this.#updates) {
       if (!range.spans(message.seq)) continue
@@ -155,7 +155,7 @@ export default class Timeline {
     }
   }
 
-  // The jumpRange has come to where the newest begin.
+  // Merges the jump range into the newest range.
   #join() {
     this.#newest.prepend(this.#jumpRange)
     this.#jumpRange = null

@@ -1,20 +1,20 @@
-// What stands below each other in the timeline: days, the unread mark, messages, my pending ones and
-// the text that is being written, at the end or in the place of the message it is for. Every row has a key; a row that becomes another keeps its key.
+// The rows of the timeline: days, the unread mark, messages, pending messages and the streamed text, at
+// the end or in the place of its target. Every row has a key, which it keeps when its kind changes.
 import { group } from "./message_grouping.js"
 
-// `myMembershipId` is my membership, `unreadAfter` the last seq that was read when the conversation was opened.
+// `unreadAfter` is the last seq that the user had read when the conversation was opened.
 export function rows({ conversation, entries, myMembershipId, now, start = 0, end = Infinity, unreadAfter = null }) {
   const messages = conversation.timeline.messages
-  // What is being written stands below the newest.
+  // Pending messages and the stream are shown only below the newest message.
   const isAtEnd = end >= messages.length && !conversation.timeline.mayHaveNewer
   const shown = messages.slice(Math.max(0, start - 1), end).map((message) => ofMessage(conversation, message))
   const late = isAtEnd
     ? [...entries.map((entry) => ofEntry(conversation, entry, myMembershipId)), ...ofStream(conversation, now)]
     : []
-  // Far back, where the unread begin is not known before it is there.
+  // After a jump the first unread message may not be loaded yet.
   const isAllUnread = conversation.timeline.mayHaveNewer && messages[0]?.seq > unreadAfter
   const marked = mark([...shown, ...late], isAllUnread ? null : unreadAfter, myMembershipId)
-  // The message before the window only says whether the first one begins a day or a group.
+  // The message before the window only determines whether the first row begins a day or a group.
   return start > 0 ? marked.filter((row) => row.index !== 0) : marked
 }
 

@@ -1,5 +1,5 @@
-// Which people are typing. An entry ends by word of the server or, when that word is lost, by itself:
-// whoever goes on typing is heard of every few seconds.
+// The people who are typing. An entry ends by an event or, if that event is lost, after a timeout; the
+// state is repeated every few seconds.
 const EXPIRES_AFTER_MS = 5500
 
 export default class TypingTracker {
@@ -10,7 +10,7 @@ export default class TypingTracker {
     this.#clock = clock
   }
 
-  // Returns whether the list is different now.
+  // Returns whether the list has changed.
   set(membershipId, active) {
     const before = this.active.length
     const had = this.#until.delete(membershipId)
@@ -22,7 +22,7 @@ export default class TypingTracker {
     this.#until.clear()
   }
 
-  // In the order in which they began.
+  // In the order in which they began to type.
   get active() {
     const now = this.#clock()
     for (const [id, until] of this.#until) if (until <= now) this.#until.delete(id)

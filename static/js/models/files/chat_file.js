@@ -1,12 +1,12 @@
-// What a preview tells of a chat file before it is sent: how many messages, and whose. The file is read
-// piece by piece, as the server reads it; what is no message is not counted.
+// Reads a chat file for a preview before it is sent: the number of messages and their authors. The file
+// is read line by line, as on the server; lines without a message are not counted.
 const MAX_LINE = 2 * 1024 * 1024
 const MAX_NAME = 100
 const MAX_NAMES = 200
-// Marks that turn the direction of what stands beside them.
+// Characters that change the direction of the text.
 const DIRECTION_MARKS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
 
-// Whether a file may be a chat, by its name and by how it begins.
+// Whether a file may be a chat, by its name and its first line.
 export function looksLikeChat({ name }, head = "") {
   if (/\.jsonl$/i.test(name)) return true
   const line = readLine(head.split("\n", 1)[0])
@@ -33,7 +33,7 @@ export async function preview(file) {
   return { n, names: [...counts.values()].sort((a, b) => b.n - a.n) }
 }
 
-// Whose a name is when nobody says otherwise: the id of a membership, or "new". As the server decides it.
+// Returns the default membership for each name: its id, or "new". The server uses the same rules.
 export function matchMembers(names, roster, myMembershipId) {
   let me = myMembershipId
   return names.map(({ name, isUser }) => {
@@ -89,7 +89,7 @@ async function eachLine(file, onLine) {
     const lines = (rest + (value ?? "")).split("\n")
     rest = done ? "" : lines.pop()
     for (const line of lines) if (line.trim()) onLine(line)
-    // Longer than a message can be: its rest is read as a line of its own, which is none.
+    // A line longer than a message is cut; its rest is read as an invalid line.
     if (rest.length > MAX_LINE) rest = "x"
     if (done) return
   }

@@ -1,23 +1,23 @@
-// What a file that somebody brings is, as far as its name and its first bytes tell. Whoever takes it
-// reads it again, and whole.
+// Determines the kind of a file by its name and its first bytes. The importer reads the whole file.
 
-// More is not read to find out what it is.
+// The number of bytes that are inspected.
 const HEAD_BYTES = 64 * 1024
-// A JSON file is read whole to tell a card from a world; larger ones belong to nobody.
+// JSON files up to this size are parsed to determine their kind; larger ones are not accepted.
 const MAX_JSON_BYTES = 5 * 1024 * 1024
 
-// Answers `{ head, json }`: the first bytes, and what the file says if it is one JSON document.
+// Returns `{ head, json }`: the first bytes, and the content if it is a JSON document.
 export async function inspectFile(file) {
   const head = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer())
   return { head, json: file.size <= MAX_JSON_BYTES && beginsAsJson(head) ? parsed(await file.text()) : null }
 }
 
-// `importers` are `{ name, looksLike(file, head, json), open(file, json) }`: the first that knows it.
+// Returns the first importer that accepts the file. `importers` are `{ name, looksLike(file, head,
+// json), open(file, json) }`.
 export function importerFor(importers, file, { head, json }) {
   return importers.find((it) => it.looksLike(file, head, json)) ?? null
 }
 
-// Does a file begin with these bytes?
+// Whether a file begins with these bytes.
 export function beginsWith(head, bytes) {
   return bytes.every((byte, at) => head[at] === byte)
 }

@@ -1,13 +1,13 @@
-// What had to be put right in a file that somebody brought, and what is wrong with a lorebook, in the
-// reader's language.
+// Translates the warnings about an imported file or a lorebook.
 import { has, t } from "../../base/i18n.js"
 
-// `warnings` are the server's sentences; `warnings_coded` are the same in the same order, by code.
+// `warnings` are the sentences of the server; `warnings_coded` are the same warnings by code, in the
+// same order.
 export function sentencesOf({ warnings = [], warnings_coded: coded = [] }) {
   return warnings.map((sentence, at) => sentenceOf(coded[at], sentence))
 }
 
-// `otherwise` stands in for a code that this page does not know: a newer server may say more.
+// `otherwise` is returned for a code that is unknown here, for example of a newer server.
 export function sentenceOf(warning, otherwise) {
   const key = `warning.${warning?.code}`
   if (!has(key)) return otherwise

@@ -1,4 +1,4 @@
-// An entry of a lorebook as a form shows it: one flat object. What is empty is as usual.
+// Converts a lorebook entry to the flat values of a form and back. An empty value is the default.
 const FLAGS = [
   "exclude_recursion",
   "prevent_recursion",
@@ -12,7 +12,7 @@ const FLAGS = [
   "match_creator_notes",
 ]
 const NUMBERS = ["depth", "scan_depth", "probability", "group_weight", "sticky", "cooldown", "delay"]
-// Yes, no, or as the space says.
+// Yes, no, or the setting of the space.
 const CHOICES = ["case_sensitive", "match_whole_words", "use_group_scoring"]
 const WORDS = ["group", "outlet_name"]
 
@@ -22,7 +22,7 @@ export const POSITIONS = ["0", "1", "2", "3", AT_DEPTH, "5", "6", OUTLET]
 export const LOGICS = ["0", "3", "1", "2"]
 export const TRIGGERS = ["normal", "continue", "impersonate", "swipe", "regenerate", "quiet"]
 
-// What the fields show of an entry.
+// Returns the values of the form.
 export function valuesOf(entry) {
   const own = entry.extensions ?? {}
   const filter = own.character_filter ?? {}
@@ -53,7 +53,7 @@ export function valuesOf(entry) {
   return values
 }
 
-// What changes of an entry: only fields that are different, as the API takes them.
+// Returns the changed fields for the API.
 export function changesOf(before, after) {
   const changed = (names) => names.some((name) => !isSame(before[name], after[name]))
   const change = {}
@@ -80,13 +80,13 @@ export function changesOf(before, after) {
   return Object.keys(extensions).length === 0 ? change : { ...change, extensions }
 }
 
-// Keys in one text, with commas; a pattern between slashes keeps its own.
+// Splits a list of keys at commas, but not inside of a pattern between slashes.
 export function split(text) {
   const parts = text.match(/\s*(\/(?:\\.|[^\\/])+\/[gimsuy]*(?=\s*(?:,|$))|[^,]*)(?:,|$)/g) ?? []
   return parts.map((it) => it.replace(/,$/, "").trim()).filter(Boolean)
 }
 
-// Which entries are shown: those that have every word of the search in their name, keys or content.
+// Returns the entries that contain every word of the search in their name, keys or content.
 export function matching(entries, search) {
   const words = search.toLocaleLowerCase().split(/\s+/).filter(Boolean)
   const textOf = ({ name, keys, secondary_keys: others, content }) =>

@@ -1,6 +1,7 @@
-// A file that may be a lorebook, looked at before it is brought: what it is called and how much is in it.
+// Detects lorebook files and previews them: name and number of entries.
 
-// Worlds of SillyTavern, `lorebook_v3`, and the books of Agnai, Risu and NovelAI; not a card with a book.
+// Accepts World Info of SillyTavern, `lorebook_v3`, and lorebooks of Agnai, Risu and NovelAI; not a
+// card with a lorebook.
 export function looksLikeLorebook(json) {
   if (json === null || typeof json !== "object" || Array.isArray(json)) return false
   if (String(json.spec ?? "").startsWith("lorebook")) return true

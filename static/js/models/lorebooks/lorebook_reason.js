@@ -1,5 +1,5 @@
-// Why an entry of a lorebook entered, or did not. The server says it in a word, and after a colon
-// what it is about: `key: dragon`, `dice: 50`, `constant`.
+// Reads why an entry was activated or not. The server sends a word and, after a colon, a detail: `key:
+// dragon`, `dice: 50`, `constant`.
 const WORDS = new Set([
   "constant",
   "decorator",
@@ -26,7 +26,7 @@ const WORDS = new Set([
   "book_budget",
 ])
 
-// Answers `{ key, values }`, or null for a word that is new here.
+// Returns `{ key, values }`, or null for an unknown word.
 export function readLorebookReason(text) {
   const [, word, detail = ""] = /^([a-z_]+)(?:: ([^]*))?$/.exec(text) ?? []
   return WORDS.has(word) ? { key: `lorebook_reason.${word}`, values: { detail } } : null

@@ -1,4 +1,4 @@
-// How lore is found in a space, as it stands in settings and as a form shows it.
+// The World Info settings of a space: reads them from the settings and writes them back.
 export const NUMBERS = {
   scan_depth: { usual: 2, most: 1000 },
   token_budget_percent: { usual: 25, most: 100 },
@@ -23,15 +23,15 @@ const USUAL = {
   insertion_strategy: STRATEGIES[0],
 }
 
-// The rules of these settings; what they do not say is as usual.
+// Returns the rules of these settings; missing values are the defaults.
 export function readLorebookSettings(settings) {
   const given = settings?.world_info ?? {}
   const stated = Object.entries(given).filter(([name, value]) => name in USUAL && value !== null)
   return { ...USUAL, ...Object.fromEntries(stated) }
 }
 
-// The same settings with other rules. Only what is not as usual is written down, beside what we know
-// nothing of.
+// Returns the settings with other rules. Only values that differ from the defaults are stored; unknown
+// ones are kept.
 export function withLorebookSettings(settings, rules) {
   const { world_info: known, ...others } = settings ?? {}
   const strange = Object.entries(known ?? {}).filter(([name]) => !(name in USUAL))
@@ -40,7 +40,7 @@ export function withLorebookSettings(settings, rules) {
   return Object.keys(stored).length === 0 ? others : { ...others, world_info: stored }
 }
 
-// The number in a field; an empty one is as usual.
+// Returns the number of a field; an empty field is the default.
 export function numberOf(name, text) {
   return text.trim() === "" ? NUMBERS[name].usual : Number(text)
 }

@@ -1,4 +1,4 @@
-// A face for who has no picture: up to two initials and a hue that depends on the name alone.
+// The avatar of someone without a picture: up to two initials and a hue that depends on the name only.
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" })
 
 export function initials(name) {
@@ -7,7 +7,7 @@ export function initials(name) {
   return first.map(firstGrapheme).join("").toLocaleUpperCase() || "?"
 }
 
-// 0–11: an index into the twelve hues of the design, not an angle.
+// Returns 0–11: an index into the twelve hues of the design.
 export function hue(name) {
   let sum = 7
   for (const sign of (name ?? "").normalize("NFKC")) sum = (sum * 31 + sign.codePointAt(0)) % 1_000_003

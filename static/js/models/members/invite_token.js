@@ -1,5 +1,5 @@
-// The invitation with which somebody came: the token of an invite link. It stands behind the `#`, so
-// that no server writes it down, and is kept for this tab until one has joined or gone elsewhere.
+// The token of the invite link that the user has opened. It is in the fragment of the address, which is
+// not sent to the server, and is kept for this tab until the user has joined.
 const KEPT = "troupe.invitation"
 
 export default class InviteToken {
@@ -9,7 +9,7 @@ export default class InviteToken {
     this.#storage = storage
   }
 
-  // Takes the token out of an address. One that came before stays when the address has none.
+  // Stores the token of an address. Without one the previous token is kept.
   readFrom({ hash }) {
     const token = hash.slice(1)
     if (/^[\w-]{1,200}$/.test(token)) this.#storage.setItem(KEPT, token)

@@ -1,4 +1,4 @@
-// Who may do what, as the server decides it: used only to show what will work.
+// The permissions of each role, as on the server; used only to show what will work.
 const RANK = { guest: 0, member: 1, moderator: 2, owner: 3, admin: 4 }
 
 const NEEDS = {
@@ -25,15 +25,14 @@ export function may(role, act) {
   return (RANK[role] ?? -1) >= RANK[NEEDS[act]]
 }
 
-// The role as which one acts: an admin manages wherever they sit, and who only reads plays no more
-// than a guest does.
+// Returns the role that applies: admins manage every space, and observers have the rights of guests.
 export function effectiveRole({ role, isAdmin = false, isObserver = false }) {
   if (role === "owner") return role
   if (isAdmin) return "admin"
   return role === "member" && isObserver ? "guest" : role
 }
 
-// Nobody changes the membership of the owner but the owner, by handing the space over.
+// The membership of the owner cannot be changed by others.
 export function mayManageMember(role, member, isOwn) {
   return !isOwn && member.role !== "owner" && may(role, "people")
 }

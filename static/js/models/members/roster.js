@@ -1,4 +1,4 @@
-// The cast of one space: people and characters by position, as the server orders them.
+// The memberships of one space, ordered by position like on the server.
 export default class Roster {
   #members = new Map()
 
@@ -22,7 +22,7 @@ export default class Roster {
     return this.byId(id)?.display_name ?? null
   }
 
-  // The membership of the user who looks at this page.
+  // Returns the membership of a user.
   membershipOf(userId) {
     return this.active.find((member) => member.kind === "human" && member.user_id === userId) ?? null
   }
@@ -37,18 +37,18 @@ export default class Roster {
   get characters() {
     return this.active.filter((member) => member.kind === "character")
   }
-  // Who can be asked to speak: muted ones too, observers never.
+  // Characters that can be asked to speak: also muted ones, never observers.
   get speakers() {
     return this.characters.filter((member) => member.participation !== "observer")
   }
 
-  // Where a character stands among the characters, from 0; -1: it is none of them.
+  // Returns the index of a character among the characters, or -1.
   indexOf(id) {
     return this.characters.findIndex((member) => member.id === id)
   }
 
-  // Puts a character at another place among the characters, as the server will. Returns the
-  // position to ask for; null when it stands there already, or there is no such place.
+  // Moves a character among the characters, like the server will. Returns the position to request; null
+  // if it does not change or does not exist.
   moveTo(id, index) {
     const before = this.characters
     const from = this.indexOf(id)

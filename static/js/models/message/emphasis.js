@@ -1,13 +1,14 @@
-// Reads plain streaming text into paragraphs of words with emphasis: `*so*`, `_so_` and `**so**`.
-// A mark that has no partner yet is shown as it is. Returns values, never markup: the rendered
-// message comes from the server once it is committed.
+// Splits plain streamed text into paragraphs and spans with emphasis: `*so*`, `_so_` and `**so**`. An
+// unmatched mark is shown as it is. Returns values, never markup: the rendered message comes from the
+// server when it is committed.
 const MARKED = /(\*\*|__)(?=\S)([^*_\n]*?\S)\1|([*_])(?=\S)([^*_\n]*?\S)\3/g
 
 export function splitParagraphs(text) {
   return text.split(/\n{2,}/).filter((part) => part !== "")
 }
 
-// The lines of a paragraph; each is a list of `{ text, mark }`, `mark` being "em", "strong" or null.
+// Returns the lines of a paragraph; each is a list of `{ text, mark }`, where `mark` is "em", "strong"
+// or null.
 export function lines(paragraph) {
   return paragraph.split("\n").map(spans)
 }
@@ -25,7 +26,7 @@ function spans(line) {
   return found
 }
 
-// `snake_case_name` is no emphasis.
+// `snake_case_name` has no emphasis.
 function isInsideWord(line, match) {
   if (!match[0].startsWith("_")) return false
   const before = line[match.index - 1] ?? " "

@@ -1,7 +1,7 @@
-// Which of the texts of a message one step leads to. Those of a greeting go round; behind the last
-// text of any other message is one that is not written yet.
+// Swipes of a message: which one a step leads to. Those of a greeting wrap around; after the last swipe
+// of any other message comes a new one.
 
-// `delta` is 1 or -1. Answers the position of a text, "new", or null when there is nothing that way.
+// `delta` is 1 or -1. Returns the position of a swipe, "new", or null.
 export function swipeTarget(message, delta) {
   const { count, active } = message.swipes
   const next = active + delta
@@ -14,7 +14,7 @@ export function isGreeting(message) {
   return message.metadata?.greeting === true
 }
 
-// Whether a run was for this message, and what it wrote until it was stopped was kept.
+// Whether a message keeps the partial text of a stopped run.
 export function isPartialTextOf(run, message) {
   return run.target_message_id === message?.id && message.metadata?.stopped === true
 }
@@ -23,7 +23,7 @@ export function hasSwipes(message) {
   return message.swipes?.count > 1
 }
 
-// Whether a run may have written the text that is shown. Of several, each may come from elsewhere.
+// Whether a run may have written the shown swipe. Each swipe may have its own run.
 export function mayComeFromRun(message) {
   return message.conversation_run_id !== null || hasSwipes(message)
 }

@@ -1,14 +1,14 @@
-// In which script a text is written: what a browser needs to choose fonts, and a screen reader a
-// voice. People write in any language, whatever the page speaks.
+// Guesses the language of a text by its script: browsers need it to choose fonts, screen readers to
+// choose a voice. Messages may be in any language.
 const KANA = /[\p{Script=Hiragana}\p{Script=Katakana}]/u
 const HANGUL = /\p{Script=Hangul}/u
 const HAN = /\p{Script=Han}/gu
 const WORDS = /\p{Script=Latin}+/gu
-// The beginning tells, and a text that grows is asked many times.
+// Only the beginning is inspected, because a streamed text is inspected many times.
 const LOOKS_AT = 400
 
-// A `lang` for this text. A name in other signs does not turn the whole of it; and letters are
-// shared by too many languages to tell: theirs is unknown.
+// Returns a value for `lang`. A few characters of another script do not decide; Latin text returns ""
+// because many languages use it.
 export function languageOf(text) {
   const beginning = text.slice(0, LOOKS_AT)
   const n = (signs) => beginning.match(signs)?.length ?? 0

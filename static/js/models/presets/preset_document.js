@@ -1,5 +1,5 @@
-// A preset as it is edited: what it states, over what goes without saying. A key that nobody decided
-// is not in it, so that another preset may decide it.
+// A preset in the editor: the stated values over the defaults. A key without a value is not in the
+// document, so that another preset can set it.
 export const SAMPLERS = [
   { key: "temperature", least: 0, most: 5, step: 0.05 },
   { key: "top_p", least: 0, most: 1, step: 0.01 },
@@ -60,7 +60,7 @@ export default class PresetDocument {
     return this.#stated
   }
 
-  // What is stated, else what goes without saying; null where a model decides.
+  // Returns the stated value, else the default; null if the model decides.
   value(key) {
     return this.#stated[key] ?? this.#defaults[key] ?? null
   }
@@ -75,18 +75,18 @@ export default class PresetDocument {
 
   // Actions
 
-  // `null` leaves it to others again.
+  // `null` removes the value.
   set(key, value) {
     if (value === null) delete this.#stated[key]
     else this.#stated[key] = value
   }
 
-  // A text that says what is said anyway states nothing.
+  // A text that equals the default is not stored.
   setText(key, text) {
     this.set(key, text === this.#defaults[key] ? null : text)
   }
 
-  // Answers whether it moved.
+  // Returns whether the entry has moved.
   moveTo(id, index) {
     const from = this.#entries.findIndex((it) => it.id === id)
     const to = Math.max(0, Math.min(index, this.#entries.length - 1))
@@ -105,7 +105,7 @@ export default class PresetDocument {
     this.#state()
   }
 
-  // A prompt of one's own, at the end.
+  // Adds a custom prompt at the end.
   add(label) {
     const taken = new Set(this.#entries.map((it) => it.id))
     let n = 1
@@ -117,7 +117,7 @@ export default class PresetDocument {
     return entry
   }
 
-  // What stands for something stays, turned off or on.
+  // Entries with a slot cannot be removed, only turned off.
   remove(id) {
     if (this.entry(id)?.slot) return
     this.#entries = this.#entries.filter((it) => it.id !== id)
@@ -140,7 +140,7 @@ export function hasText(entry) {
   return !entry.slot || WITH_TEXT.includes(entry.slot)
 }
 
-// Where an entry stands, as a form has it: `depth` null is its place in the order.
+// Returns the position of an entry for a form: `depth` null is its place in the order.
 export function placeOf({ place }) {
   const inChat = place?.in_chat
   return inChat ? { depth: inChat.depth, order: inChat.order } : { depth: null, order: 100 }
@@ -150,8 +150,8 @@ export function placeFrom(depth, order = 100) {
   return depth === null ? "relative" : { in_chat: { depth, order } }
 }
 
-// Which layer decides each key, the uppermost first: what the member says, its preset, what the space
-// says, its preset. Each is an object or null.
+// Returns which layer sets each key, the highest first: the settings of the member, its preset, the
+// settings of the space, its preset. Each is an object or null.
 export function decided({ member, memberPreset, space, spacePreset }) {
   const layers = [
     ["member", member],

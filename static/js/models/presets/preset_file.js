@@ -1,5 +1,4 @@
-// What tells the file of a preset from other JSON: the form that others use for whole conversations
-// with a model, the one for samplers alone, or our own.
+// Detects preset files: chat completion presets, sampler presets, and our own format.
 const OF_CHAT = [
   "prompts",
   "prompt_order",

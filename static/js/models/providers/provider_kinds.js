@@ -1,7 +1,7 @@
-// The kinds of servers that have models, and what to call one whose name nobody gave.
+// The kinds of model providers and their default names.
 
-// `name`: what it is called in every language; null has a text for it. `defaultUrl`: where it answers
-// unless another address is given.
+// `name` is the same in every language; null has a translation. `defaultUrl` is used unless another
+// address is given.
 export const KINDS = [
   { kind: "openai_compatible", name: null, defaultUrl: null },
   { kind: "ollama", name: "Ollama", defaultUrl: "http://127.0.0.1:11434" },
@@ -18,7 +18,7 @@ export function kindOf(kind) {
   return KINDS.find((it) => it.kind === kind) ?? KINDS[0]
 }
 
-// `label` is what the kind is called; `found` the servers that were found on this machine.
+// `label` is the name of the kind; `found` are the servers found on the machine of the server.
 export function nameFor({ kind, label, baseUrl, found = [] }) {
   const server = found.find((it) => it.kind === kind && it.base_url === baseUrl)
   if (server) return server.name
@@ -30,7 +30,7 @@ export function nameFor({ kind, label, baseUrl, found = [] }) {
   }
 }
 
-// With which model a member speaks: `{ provider, model }`, or null for the defaultUrl one.
+// Returns the model of a member, `{ provider, model }`, or null for the default model.
 export function modelChoiceOf(member, providers) {
   const provider = providers.find((it) => it.id === member.llm_provider_id)
   if (!provider || provider.disabled) return null

@@ -1,9 +1,8 @@
-// Where auto mode stands in a conversation: the characters go on among themselves for so many turns
-// after the last word of a person.
+// The state of auto mode in a conversation: the number of turns left after the last message of a
+// person.
 
-// "off"; "manual": on, but nobody speaks by themselves in this order; "blocked": a paused or failed
-// round keeps it waiting; "used_up": its turns are used up; "ready": it goes on after the next reply;
-// "running": a reply is on its way.
+// `status` is "off", "manual" (on, but the reply order is manual), "blocked" (the round is paused or
+// has failed), "used_up" (no turns left), "ready" (continues after the next reply) or "running".
 export function describeAutoMode({ space, turnsLeft, state }) {
   const n = turnsLeft ?? space?.auto_mode_max_turns ?? 0
   const most = space?.auto_mode_max_turns ?? 0

@@ -1,5 +1,5 @@
-// What the queue bar says: who speaks now, who is next and why, who has been, who follows, and
-// which buttons mean something. Ids of memberships.
+// The state of the queue bar: the current, next and finished speakers, and the available controls.
+// Members are given by the ids of their memberships.
 export function describe({ queue, stream }) {
   const { state, round, queued_run: queued, running_run: running } = queue
   const isSpeaking = running !== null || stream !== null
@@ -24,16 +24,15 @@ export function describe({ queue, stream }) {
   }
 }
 
-// What is still to come of the round, without the slot whose run is being written: this is what
-// one may put into another order.
+// Returns the slots that can be reordered: the pending ones without that of the running run.
 export function pendingSlots({ round, running_run: running }) {
   return (round?.slots ?? []).filter(
     (slot) => slot.status === "pending" && !isRunning(slot, round, running),
   )
 }
 
-// Whose turn a new round took away: they were still to come in the one before. Nobody is missed who
-// speaks in the new one too, and a conversation that rests has nothing to say about it.
+// Returns the members whose pending slot was dropped by a new round, without those who speak in it.
+// Returns none if the conversation is idle.
 export function droppedBy(before, after) {
   const isActive = after.running_run !== null || after.queued_run !== null
   if (!before.round || before.round.id === after.round?.id || !isActive) return []
@@ -43,8 +42,8 @@ export function droppedBy(before, after) {
   return [...new Set(missed)].filter((id) => !again.has(id))
 }
 
-// As the server allows them: a round that goes on can be held, one that is held goes on when nothing
-// is being written any more, one that failed is tried again.
+// Returns the controls that the server allows: pause an active round, resume a paused one when no run
+// is active, retry a failed one.
 function actsOf({ round, queued_run: queued, running_run: running }, isSpeaking) {
   if (!round) return queued && !isSpeaking ? ["stop"] : []
   if (round.state === "failed") return ["retry", "skip"]
@@ -52,8 +51,7 @@ function actsOf({ round, queued_run: queued, running_run: running }, isSpeaking)
   return running || queued ? ["skip"] : ["resume", "skip"]
 }
 
-// Each place of the round with the word for how it stands: spoken, skipped, speaking, failed,
-// next, pending.
+// Returns the slots of the round with their state: spoken, skipped, speaking, failed, next or pending.
 function slotsOf(queue) {
   const { round, running_run: running } = queue
   const [first] = pendingSlots(queue)

@@ -1,12 +1,12 @@
-// The rest of a round while somebody rearranges it: who is still to come, in which order, some of
-// them twice. The round goes on meanwhile; what it does is followed.
+// The pending speakers of a round while a user edits them; a member may occur several times. The round
+// continues meanwhile and the draft follows it.
 import { pendingSlots } from "./queue.js"
 
 export default class RoundDraft {
   #base = []
   #nextKey = 0
   roundId = null
-  // Each `{ key, membershipId, because }`; `because` is null for who was added here.
+  // Each is `{ key, membershipId, because }`; `because` is null for added speakers.
   entries = []
 
   constructor(queue) {
@@ -34,7 +34,7 @@ export default class RoundDraft {
     this.entries = this.entries.filter((entry) => entry.key !== key)
   }
 
-  // To another place. Returns whether there is such a place.
+  // Moves an entry. Returns false if the index does not exist.
   move(key, index) {
     const from = this.entries.findIndex((entry) => entry.key === key)
     if (from < 0 || from === index || !this.entries[index]) return false
@@ -42,8 +42,8 @@ export default class RoundDraft {
     return true
   }
 
-  // What the server says now. Who has begun to speak leaves the list; "changed" tells that the rest
-  // is another than the one that was being rearranged, and the list begins anew.
+  // Applies the current queue. Speakers that have begun leave the list. Returns "changed" if the
+  // pending speakers are different, and starts the draft again.
   follow(queue) {
     const rest = pendingSlots(queue)
     const begun = this.#base.length - rest.length

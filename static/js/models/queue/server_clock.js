@@ -1,5 +1,5 @@
-// What time it is at the server, whatever the clock of this device says: a countdown to an hour
-// that the server named must not be wrong by as much as the two clocks are apart.
+// The time of the server, independent of the clock of this device, for countdowns to times that the
+// server has set.
 export default class ServerClock {
   #ahead = 0
   #clock
@@ -8,7 +8,7 @@ export default class ServerClock {
     this.#clock = clock
   }
 
-  // An answer that told the server's time; it was written somewhere on the way.
+  // Uses the server's time of a response, assuming equal delays in both directions.
   synchronize({ time, sentAt, receivedAt }) {
     const ahead = Date.parse(time) - (sentAt + receivedAt) / 2
     if (!Number.isNaN(ahead)) this.#ahead = ahead

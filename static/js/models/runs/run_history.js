@@ -1,7 +1,7 @@
-// The runs of all spaces as far as they are shown, the newest first: looked at again and again, and
-// followed back on demand.
+// The loaded runs of all spaces, newest first: refreshed repeatedly, and extended with older runs on
+// demand.
 
-// The words by which runs are told apart, as the server has them.
+// The values of the server.
 export const STATUSES = ["queued", "running", "succeeded", "failed", "canceled", "skipped"]
 export const KINDS = ["user_turn", "auto_mode", "regenerate", "force_talk"]
 export const ERRORS = [
@@ -32,31 +32,31 @@ export default class RunHistory {
   get hasMore() {
     return this.#hasMore
   }
-  // Behind which the older ones are.
+  // The id of the oldest loaded run; older ones are loaded before it.
   get oldest() {
     return this.#runs.at(-1)?.id ?? null
   }
-  // How many to ask for, so that what is shown is seen again.
+  // The limit that covers all loaded runs.
   get refreshLimit() {
     return Math.min(MAX_LIMIT, Math.max(MIN_LIMIT, this.#runs.length))
   }
 
-  // Another question was asked: nothing of the old answer stays.
+  // Drops all runs, for another filter.
   clear() {
     this.#runs = []
     this.#hasMore = false
   }
 
-  // The newest part, as it is now. What it does not reach stays as it was.
+  // Replaces the newest runs; older ones are kept.
   refresh({ data, has_more: hasMore }) {
     const last = data.at(-1)?.id
-    // Ids are made in the order of time.
+    // Ids are ordered by time.
     const older = hasMore ? this.#runs.filter((run) => run.id < last) : []
     this.#runs = [...data, ...older]
     if (older.length === 0) this.#hasMore = hasMore
   }
 
-  // The part behind the oldest.
+  // Adds a page of older runs.
   append({ data, has_more: hasMore }) {
     const known = new Set(this.#runs.map((run) => run.id))
     this.#runs = [...this.#runs, ...data.filter((run) => !known.has(run.id))]

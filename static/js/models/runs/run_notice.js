@@ -1,4 +1,4 @@
-// The card that stands for a run which left no message: shown until the room has moved on.
+// The card of a run that ended without a message; shown until the conversation continues.
 import { isPartialTextOf } from "../message/swipes.js"
 
 export default class RunNotice {
@@ -12,7 +12,7 @@ export default class RunNotice {
   }
 
   show({ type, run, error, tail }) {
-    // Whose turn made no sense any more needs no word; who asked for another text waits for it.
+    // Runs that ended as expected are not shown; a requested swipe that was not written is.
     const isWished = run.kind === "regenerate"
     const isSuperseded = isWished && run.canceled_because === "superseded_by_message"
     if (type === "run_skipped" && !isWished) return
@@ -20,12 +20,12 @@ export default class RunNotice {
     this.#run = { ...run, status: run.status ?? type.slice(4), error: error ?? null, tailSeq: tail?.seq ?? 0 }
   }
 
-  // What a snapshot says has failed; an event that told it may have been missed.
+  // Restores the failed run of a snapshot, whose event may have been missed.
   restore(failed, tail) {
     if (failed && this.isEmpty) this.#run = { ...failed, tailSeq: tail?.seq ?? 0 }
   }
 
-  // What a tab that opens the conversation later finds among the newest runs.
+  // Finds the last failed or canceled run for a tab that was opened later.
   recall(runs, queue, tail) {
     const newest = [...runs].sort((a, b) => a.run_seq - b.run_seq).at(-1)
     if (!newest || !["failed", "canceled"].includes(newest.status)) return
@@ -35,8 +35,8 @@ export default class RunNotice {
     this.settle(queue, tail)
   }
 
-  // A newer message, a newer run or the end of its round makes it history; a kept partial text says
-  // it by itself.
+  // Hides the card after a newer message, a newer run, the end of its round, or if the partial text was
+  // kept.
   settle(queue, tail) {
     if (!this.#run) return
     const isOvertaken = (tail?.seq ?? 0) > this.#run.tailSeq
@@ -51,7 +51,7 @@ export default class RunNotice {
   }
 }
 
-// Held or stopped before it began: nobody saw a reply, so none was lost.
+// Canceled before it started: no reply was lost.
 function wasOnlyPlanned(run, status) {
   return status === "canceled" && run.started_at === null
 }

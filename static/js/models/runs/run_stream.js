@@ -1,9 +1,9 @@
-// Puts the deltas of one run together, however often they arrive.
-// Offsets count UTF-16 units, as `String.length` does.
+// Assembles the deltas of one run; detects gaps and duplicates by their offset. Offsets count UTF-16
+// units, like `String.length`.
 export default class RunStream {
   #text = ""
 
-  // `targetId`: the message for which another text is written.
+  // `targetId`: the message for which a swipe is written.
   constructor({ runId, membershipId, targetId = null, text = "", startedAt = 0 }) {
     this.runId = runId
     this.targetId = targetId
@@ -12,8 +12,8 @@ export default class RunStream {
     this.#text = text
   }
 
-  // Returns false when something is missing: the caller subscribes again.
-  // What overlaps with the text already held (a delta that crossed the snapshot) is taken once.
+  // Returns false if a delta is missing: the caller subscribes again. A part that is already known (a
+  // delta that crossed the snapshot) is skipped.
   append({ offset, delta }) {
     if (offset > this.#text.length) return false
     const known = this.#text.length - offset

@@ -1,16 +1,16 @@
-// What was spent, as the server tells it by space and day, added up for people to look at.
+// Sums the token use that the server reports by space and day.
 const DAY_MS = 24 * 60 * 60 * 1000
 const FIGURES = ["prompt_tokens", "completion_tokens", "runs", "failed"]
 
-// Stands for every space in `byDay`.
+// Selects all spaces in `byDay`.
 export const ALL = "all"
 
-// By which a space is chosen; those that the server tells together have one key.
+// Returns the key of a space; the spaces that are reported together share one.
 export function keyOf({ space_id: id }) {
   return id === null ? "rest" : String(id)
 }
 
-// One line for each space, who spent most first. `share` is the part of the greatest line.
+// Returns one line for each space, the largest first. `share` is relative to the largest line.
 export function bySpace({ data }) {
   const lines = new Map()
   for (const row of data) {
@@ -21,7 +21,7 @@ export function bySpace({ data }) {
   return withShares([...lines.values()].sort((a, b) => tokens(b) - tokens(a) || b.runs - a.runs))
 }
 
-// One line for each day, the newest first, also where nothing was spent. `choice` is a key, or ALL.
+// Returns one line for each day, the newest first, also for days without use. `choice` is a key or ALL.
 export function byDay({ data, from, to }, choice = ALL) {
   const lines = new Map(daysBetween(from, to).map((day) => [day, { day, ...nothing() }]))
   for (const row of data) {
@@ -47,7 +47,7 @@ function withShares(lines) {
   return lines.map((line) => ({ ...line, share: tokens(line) / greatest }))
 }
 
-// Dates of UTC, such as "2026-11-21".
+// Dates in UTC, such as "2026-11-21".
 function daysBetween(from, to) {
   const days = []
   for (let at = Date.parse(to); at >= Date.parse(from); at -= DAY_MS)

@@ -1,12 +1,12 @@
-// Examples for programs, to be copied and run: an answer, and one that goes on from it word by word.
-// Knows no DOM. These texts stand here alone: the page shows them, and a test runs what stands here.
+// Example programs for the API: a response, and a streamed follow-up. Independent of the DOM. The page
+// shows these texts, and a test runs them.
 const HELLO = "Hello!"
 const MORE = "And then?"
 
-// Whoever copies an example without a key of their own has to put one here.
+// The placeholder for the user's own key.
 export const NO_KEY = "YOUR_API_KEY"
 
-// `base` is where the server is reached, without a slash at its end; `key` may be null.
+// `base` is the address of the server without a trailing slash; `key` may be null.
 export function apiExamples({ base, key, model }) {
   const asked = { url: `${base}/v1`, key: key ?? NO_KEY, model }
   return [
@@ -69,12 +69,12 @@ for await (const event of stream) {
 `
 }
 
-// A text as all three write it.
+// A string literal that is valid in all three languages.
 function text(value) {
   return JSON.stringify(value)
 }
 
-// Single quotes keep everything from the shell but themselves.
+// In single quotes the shell expands nothing.
 function quoted(value) {
   return `'${value.replaceAll("'", `'\\''`)}'`
 }

@@ -1,4 +1,4 @@
-// What a browser calls itself, as far as a person would know it again.
+// Reads browser and operating system from a user agent.
 const BROWSERS = [
   ["Edge", /\bEdgA?\//],
   ["Opera", /\bOPR\//],
@@ -18,7 +18,7 @@ const SYSTEMS = [
   ["Linux", /\bLinux\b/],
 ]
 
-// Names, or null for what is not known.
+// Returns their names, or null if unknown.
 export function readUserAgent(text) {
   const find = (list) => list.find(([, pattern]) => pattern.test(text ?? ""))?.[0] ?? null
   return { browser: find(BROWSERS), system: find(SYSTEMS) }

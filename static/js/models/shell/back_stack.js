@@ -1,17 +1,17 @@
-// The browser's Back closes what stands open above the page, the topmost first, and stays on the page.
+// Lets the browser's Back button close the layers above the page (dialogs), the topmost first.
 //
-// Each layer has one entry in the history, with the address of the page beneath. What is open and what
-// the history holds are brought together behind the present task, so that a layer which makes room for
-// another costs no step. An entry whose layer is gone is stepped over: none ever makes Back do nothing.
+// Each layer has one history entry with the address of the page. Layers and history entries are
+// synchronized after the current task, so that replacing a layer by another needs no navigation.
+// Entries of closed layers are skipped, so that Back always has an effect.
 
-// A step that never arrives must not hold up the page for ever: where we are is then the page.
+// If a navigation does not arrive in time, the current entry counts as the page.
 const STEP_WITHIN_MS = 1000
 
 export default class BackStack {
   #history
-  // From the lowest to the topmost.
+  // The open layers, the topmost last.
   #open = []
-  // A step of our own through the history is under way.
+  // The timer of a navigation that this class has started.
   #step = null
   #waiting = []
   #timer = null
@@ -29,8 +29,8 @@ export default class BackStack {
 
   // Actions
 
-  // `dismiss()` is what Back does: it answers whether the layer closes. Answers what to call when it
-  // is closed, however it came to that.
+  // Adds a layer. Back calls `dismiss()`, which returns whether the layer closes. Returns the function
+  // to call when the layer is closed.
   open(dismiss) {
     const layer = { dismiss }
     this.#open.push(layer)
@@ -38,7 +38,7 @@ export default class BackStack {
     return () => this.#release(layer)
   }
 
-  // The history has moved.
+  // Handles a change of the history.
   onPopState() {
     if (this.#step !== null) return this.#arrive()
     for (const layer of this.#open.slice(this.#nEntries).reverse()) {
@@ -48,8 +48,8 @@ export default class BackStack {
     this.#settleSoon()
   }
 
-  // Calls `go(isLayerEntry)` when the history may be written. `isLayerEntry`: where we are is the entry of a layer,
-  // which leads nowhere any more, and the next page takes its place.
+  // Calls `go(isLayerEntry)` when no navigation is pending. `isLayerEntry`: the current entry belongs
+  // to a layer and can be replaced.
   whenSettled(go) {
     if (this.#step !== null) return this.#waiting.push(go)
     go(this.#nEntries > 0)
@@ -58,7 +58,7 @@ export default class BackStack {
 
   // Private
 
-  // How many entries of layers there are from the page up to where we are.
+  // The number of layer entries in the history up to the current one.
   get #nEntries() {
     return this.#history.state?.layer ?? 0
   }

@@ -1,4 +1,4 @@
-// For those who run the server: its figures, its people, its runs.
+// Administration: statistics, users, runs.
 export default {
   "admin.title": "Server",
   "admin.open": "Look after the server",

@@ -1,4 +1,4 @@
-// Character cards: bringing them in, editing them, taking them along.
+// Character cards: import, edit, export.
 export default {
   "card.preview": "A card",
   "card.refused": "This file was not taken",

@@ -1,4 +1,4 @@
-// Search, chats and spaces as files, and background jobs.
+// Search, import and export of chats and spaces, background jobs.
 export default {
   "search.open": "Search messages (Ctrl+K)",
   "search.title": "Search",

@@ -1,4 +1,4 @@
-// The open conversation: timeline, messages, composer, who speaks and why.
+// The open conversation: timeline, messages, composer, queue bar.
 export default {
   "intro.no_characters": "Nobody is on stage yet. Add a character to talk to, or drop a card you like on this page.",
   "intro.characters": "With {names}.",

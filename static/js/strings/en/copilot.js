@@ -1,4 +1,4 @@
-// Help with one's own words: replies to choose from, and the copilot.
+// Suggested replies and the copilot.
 export default {
   "copilot_panel.open": "Help me write",
   "copilot_panel.label": "Help with writing",

@@ -1,4 +1,4 @@
-// The page that shows the API.
+// The API reference.
 export default {
   "docs.title": "API of {name}",
   "docs.home": "Back to Troupe",

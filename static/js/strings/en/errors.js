@@ -1,4 +1,4 @@
-// What went wrong: by the codes of the server, and of runs.
+// Errors, by the codes of the server and of runs.
 export default {
   "error.network": "The server cannot be reached. Check your connection.",
   "error.unexpected": "Something went wrong. Please try again.",

@@ -1,4 +1,4 @@
-// Files that somebody brings.
+// Dropped files.
 export default {
   "drop.here": "Let go to bring it in",
   "drop.choose": "Choose files",

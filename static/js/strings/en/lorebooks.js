@@ -1,4 +1,4 @@
-// Lorebooks: the shelf, the editor, trying one.
+// Lorebooks: list, editor, test.
 export default {
   "panel.lore": "Lore & note",
 

@@ -1,4 +1,4 @@
-// The kinds of models, who speaks with which, and what they thought.
+// Kinds of providers, the model of a character, reasoning.
 export default {
   "provider.kind": "Kind",
   "provider.compatible": "OpenAI-compatible server",

@@ -1,4 +1,4 @@
-// The panel: cast and characters, prompt, runs.
+// The right panel: members and characters, prompt, runs.
 export default {
   "panel.label": "About this conversation",
   "panel.toggle": "Cast, prompt and settings",

@@ -1,4 +1,4 @@
-// Presets: the shelf, the editor, and which one applies.
+// Presets: list, editor, and which preset applies.
 export default {
   "settings.presets": "Presets",
   "preset.lead":

@@ -1,4 +1,4 @@
-// Author's notes, and what a model was told.
+// Author's notes and the prompt inspector.
 export default {
   "author_note.title": "Author’s note",
   "author_note.hint": "A few words that every reply is written with, such as a mood or a rule.",

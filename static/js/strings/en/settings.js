@@ -1,4 +1,4 @@
-// One's own settings, and the models of the server.
+// Settings of the account, and the providers of the server.
 export default {
   "language.title": "Language",
 

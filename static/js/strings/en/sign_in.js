@@ -1,4 +1,4 @@
-// Coming in: set-up, signing in, the password.
+// Setup, sign-in, joining, guests, password.
 export default {
   "setup.title": "Welcome to Troupe",
   "setup.lead":

@@ -1,4 +1,4 @@
-// Spaces and conversations: the rail, what is not there, what one makes and changes.
+// Spaces and conversations: sidebar, empty states, dialogs, settings, invites.
 export default {
   "sidebar.label": "Spaces and conversations",
   "sidebar.open": "Open the list of conversations",

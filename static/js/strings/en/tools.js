@@ -1,4 +1,4 @@
-// What characters may call, and what they called.
+// Tools of characters and their calls.
 export default {
   "tools.title": "Tools",
   "tools.hint": "What characters may call on the way to an answer, if their model can.",

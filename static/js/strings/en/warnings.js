@@ -1,4 +1,4 @@
-// What had to be put right in a file that somebody brought, or was left out, and what is wrong with a lorebook.
+// Warnings about imported files and lorebooks.
 export default {
   "warning.form_unknown": "The form “{form}” is not known; read as V3.",
   "warning.form_missing": "The card does not state its form; read as V2.",

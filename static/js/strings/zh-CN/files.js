@@ -1,4 +1,4 @@
-// 用户带来的文件。
+// 拖入的文件。
 export default {
   "drop.here": "松手即可导入",
   "drop.choose": "选择文件",

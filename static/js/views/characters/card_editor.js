@@ -1,5 +1,5 @@
-// The editor of a character: everything that a card of the usual forms has as a form, the document
-// itself behind a fold, its picture, and the card as a file.
+// The editor of a character: the fields of its card as a form, the card as JSON, its picture, and
+// export.
 import { el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { fieldsOf, withFields } from "../../models/characters/card_draft.js"
@@ -17,7 +17,7 @@ const FILES = [
   { format: "charx" },
 ]
 
-// What was typed and not saved, by character: a dialog that is closed by a slip loses nothing.
+// Unsaved changes by character, kept when the dialog is closed.
 const drafts = new Map()
 
 export async function openCardEditor(parts, characterId) {
@@ -188,7 +188,7 @@ class CardEditor {
     }
   }
 
-  // What stands here is the whole card, with all that no form knows.
+  // The whole card as JSON, including what the form does not show.
   #json() {
     const control = area({
       rows: "12",
@@ -219,7 +219,7 @@ class CardEditor {
     )
   }
 
-  // Who may change the card decides who reads it.
+  // Only those who can change the card decide whether it is shared.
   #shareSwitch() {
     if (this.#isReadOnly) return null
     this.#share = check({

@@ -1,4 +1,4 @@
-// The fields of a card: each part of it in a fold, greetings and tags as lists.
+// The form fields of a card in collapsible parts, with lists for greetings and tags.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { percent } from "../../base/numbers.js"
@@ -14,7 +14,7 @@ const PARTS = {
 const LINES = ["name", "nickname", "creator", "character_version"]
 const ROWS = { description: "8", first_mes: "5", mes_example: "5" }
 
-// Answers `{ node, fields, read() }`: `fields` by name, for what the server says of one.
+// Returns `{ node, fields, read() }`; `fields` by name, for the errors of the server.
 export function cardFields(values, { isReadOnly = false } = {}) {
   const made = {}
   const folds = Object.entries(PARTS).map(([part, names]) =>
@@ -58,7 +58,7 @@ function hintOf(name) {
   return HINTED.includes(name) ? t(`card.${name}_hint`) : null
 }
 
-// Any number of texts, each with a button that takes it away.
+// A list of texts, each with a button to remove it.
 function texts(name, values, isReadOnly) {
   const list = el("ol", { class: "editor__texts" })
   const add = (value, isNew) => {
@@ -95,7 +95,7 @@ function texts(name, values, isReadOnly) {
 function tags(values, isReadOnly) {
   const control = input({ name: "tags", value: values.join(", "), readonly: isReadOnly, autocomplete: "off" })
   const made = field({ label: t("card.tags"), hint: t("card.tags_hint"), control })
-  // What was not touched is read as it was, commas inside of tags too.
+  // Unchanged tags are returned as they were, also tags that contain commas.
   const read = () =>
     control.value === values.join(", ")
       ? values
@@ -137,7 +137,7 @@ function depthPrompt(value, isReadOnly) {
   return { ...made, read }
 }
 
-// A card may leave it open, and then the openConversation's own rule holds.
+// A card without a value uses the rule of the space.
 function talkativeness(value, isReadOnly) {
   const range = el("input", {
     class: "range",

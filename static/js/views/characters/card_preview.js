@@ -1,5 +1,4 @@
-// A card that somebody brings, before anything of it is stored: who it is, what it says first, what
-// comes along, and what had to be put right.
+// The preview of a card file before it is stored: name, greeting, contents and warnings.
 import { bdi, el, icon } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { looksLikeCard } from "../../models/characters/card_file.js"
@@ -10,7 +9,7 @@ import { button } from "../components/buttons.js"
 import { openDialog } from "../components/dialog.js"
 import { explain } from "../components/error_messages.js"
 
-// Cards that are dropped, pasted or chosen open their sheet.
+// Registers the importer that opens a preview for card files.
 export function registerCardImporter(parts) {
   parts.fileDrop.registerImporter({
     name: "card",
@@ -29,13 +28,13 @@ async function openCardPreview(parts, file) {
   await openDialog({ title: t("card.preview"), content: (close) => preview(parts, file, found, close) })
 }
 
-// Nothing is stored, and the reason stays until it was read.
+// Shows the reason until the dialog is closed; nothing is stored.
 function refuse(error, file) {
   return openDialog({
     title: t("card.refused"),
     content: (close) => [
       el("p", { class: "dialog__lead" }, bdi(file.name)),
-      // Only the server has looked inside: its sentence says what it found.
+      // The server's message is shown because it describes the problem in the file.
       el("p", { class: "outcome outcome--bad", role: "alert" }, icon("alert"), reasonOf(error)),
       el("div", { class: "form__actions" }, button(t("close"), { autofocus: true, click: () => close() })),
     ],

@@ -1,4 +1,4 @@
-// Adds a character: a few words in a form, a card pasted as JSON, or one that is there already.
+// Adds a character: from a short form, from a card as JSON or a file, or from the user's library.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { CARD_FILES } from "../../models/characters/card_file.js"
@@ -87,7 +87,7 @@ function pasteForm(parts, spaceId, close) {
     await add(parts, spaceId, { card: found.card })
     close(true)
   }
-  // The file opens a sheet of its own, where its picture and its lore are seen too.
+  // A file opens its own preview, which shows its picture and its lore too.
   const choose = button(t("card.choose"), {
     icon: "image",
     "data-act": "choose_file",

@@ -1,5 +1,4 @@
-// What a person reads of a character whose card its owner does not share: picture, notes, tags and
-// greetings.
+// The public part of a character whose card is not shared: picture, notes, tags and greetings.
 import { bdi, el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { avatar } from "../components/avatar.js"

@@ -1,4 +1,4 @@
-// A face: the picture of a member, or initials.
+// An avatar: the picture of a member, or initials.
 import { el } from "../../base/dom.js"
 import { hue, initials } from "../../models/members/avatar.js"
 
@@ -6,7 +6,7 @@ export function hueClass(name) {
   return `hue-${hue(name)}`
 }
 
-// `presence` is "online", "away", "offline" or null for who has none.
+// `presence` is "online", "away", "offline", or null if it does not apply.
 export function avatar({ name, url = null, size = null, presence = null }) {
   return el(
     "span",

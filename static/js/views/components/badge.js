@@ -1,4 +1,4 @@
-// How much waits to be read, in as few signs as fit.
+// The badge with the number of unread messages.
 import { t } from "../../base/i18n.js"
 
 const MANY = 99
@@ -7,7 +7,7 @@ export function countText(n) {
   return n > MANY ? t("sidebar.many") : String(n)
 }
 
-// Nothing unread is nothing to see.
+// Hides the badge if there is nothing unread.
 export function showBadge(node, n) {
   node.hidden = n === 0
   node.textContent = countText(n)

@@ -1,8 +1,8 @@
-// Buttons: with a text, with a picture alone, and the one that sends a form.
+// Buttons with a label, icon buttons, and submit buttons.
 import { el, icon } from "../../base/dom.js"
 
-// `look` is any of "primary", "quiet", "danger", "small", "wide", parted by blanks; `icon` names a
-// picture before the text. Everything else becomes an attribute.
+// `look` is any of "primary", "quiet", "danger", "small", "wide", separated by spaces; `icon` is the
+// name of an icon before the label. All other properties become attributes.
 export function button(label, { look = "", icon: name = null, class: own = "", click = null, ...rest } = {}) {
   const props = { class: classes("button", look, own), type: "button", on: click ? { click } : {}, ...rest }
   return el("button", props, name && icon(name), label)
@@ -12,7 +12,7 @@ export function submitButton(label, { look = "primary", ...rest } = {}) {
   return button(label, { look, type: "submit", ...rest })
 }
 
-// A picture whose meaning is said to a screen reader, and to a pointer that rests on it.
+// A button with an icon only; its label is for screen readers and the tooltip.
 export function iconButton(name, label, { look = "", class: own = "", click = null, ...rest } = {}) {
   const props = {
     class: classes("icon-button", look, own),

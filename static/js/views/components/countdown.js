@@ -1,10 +1,9 @@
-// How long until something begins, counted down. It is for the eye alone: read out every second it
-// would drown everything else.
+// A countdown. It is hidden from screen readers, which would announce every change.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 
 const UPDATE_EVERY_MS = 250
-// A wait shorter than this is over before it is read.
+// Shorter waits are not shown.
 const MIN_WAIT_MS = 1500
 
 export default class Countdown {
@@ -13,7 +12,7 @@ export default class Countdown {
   #timer = null
   #node = el("span", { class: "queue__countdown", "aria-hidden": "true", hidden: true })
 
-  // `now()` is the time of whoever named the hour.
+  // `now()` returns the time of the server.
   constructor(now) {
     this.#now = now
   }
@@ -24,7 +23,7 @@ export default class Countdown {
 
   // Actions
 
-  // `at` is an instant as the server writes it, or null.
+  // `at` is a time as the server sends it, or null.
   show(at) {
     const until = at ? Date.parse(at) : null
     if (until === this.#until) return

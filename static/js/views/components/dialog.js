@@ -1,5 +1,5 @@
-// A layer above the page, as the browser's own modal dialog: focus stays inside, Esc and the browser's
-// Back close the top one, and focus goes back to where it was.
+// Modal dialogs: focus stays inside, Esc and the browser's Back close the topmost one, and focus
+// returns to the opener.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button, iconButton } from "./buttons.js"
@@ -7,13 +7,14 @@ import { button, iconButton } from "./buttons.js"
 let n = 0
 let backStack = null
 
-// From now on the browser's Back goes through these.
+// Sets the stack through which the browser's Back closes dialogs.
 export function useBackStack(stack) {
   backStack = stack
 }
 
-// `content(close)` makes the body. Resolves with what `close` was given, undefined when dismissed.
-// `isUnsaved()`: whether something would be lost that was typed; then one is asked before that.
+// `content(close)` returns the body. Resolves with the argument of `close`, or undefined if the dialog
+// was dismissed. `isUnsaved()` returns whether there are unsaved changes, which must be confirmed
+// before the dialog closes.
 export function openDialog({ title, content, wide = false, dismissable = true, isUnsaved = () => false }) {
   const titleId = `dialog-title-${n++}`
   const dialog = el("dialog", { class: `dialog ${wide ? "dialog--wide" : ""}`, "aria-labelledby": titleId })
@@ -24,12 +25,12 @@ export function openDialog({ title, content, wide = false, dismissable = true, i
       result = value
       dialog.close()
     }
-    // What is stored as one leaves its field is stored.
+    // Fields that save on change save when they lose the focus.
     const leave = () => {
       if (dialog.contains(document.activeElement)) document.activeElement.blur()
       close()
     }
-    // However one wants to leave it. Answers whether it closes at once.
+    // Handles all ways to dismiss the dialog. Returns whether it closed immediately.
     const dismiss = () => {
       if (!dismissable) return false
       if (!isUnsaved()) leave()
@@ -64,12 +65,12 @@ export function openDialog({ title, content, wide = false, dismissable = true, i
   })
 }
 
-// What they were about is gone.
+// Closes all dialogs, because the conversation they belong to is gone.
 export function closeDialogs() {
   for (const dialog of document.querySelectorAll("dialog[data-dismissable]")) dialog.close()
 }
 
-// Asks before something that cannot be undone, or that is more than one may expect. Resolves to whether to do it.
+// Asks for confirmation. Resolves to true or false.
 export async function confirm({ title, text, action, look = "danger" }) {
   return (
     (await openDialog({

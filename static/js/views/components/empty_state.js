@@ -1,4 +1,4 @@
-// A page with nothing on it says why, and what to do next.
+// A page without content: says why, and offers the next action.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button, iconButton } from "./buttons.js"
@@ -17,7 +17,7 @@ export function emptyState({ title, text, action, openSidebar }) {
   )
 }
 
-// Opens the left drawer where the rail is one.
+// The button that opens the sidebar on narrow screens.
 export function sidebarButton(click) {
   return iconButton("menu", t("sidebar.open"), { class: "for-sidebar-drawer", click })
 }

@@ -1,10 +1,10 @@
-// Fields with labels, and a form that says what went wrong beside what caused it.
+// Form fields with labels, and forms that show errors next to the field.
 import { el } from "../../base/dom.js"
 import { explain } from "./error_messages.js"
 
 let n = 0
 
-// `control` is an input, textarea or select; it gets its label, hint and place for an error.
+// `control` is an input, textarea or select; adds its label, hint and error message.
 export function field({ label, hint = null, control }) {
   const id = `field-${n++}`
   control.id = id
@@ -49,7 +49,7 @@ export function check({ label, hint = null, checked = false, name = null }) {
   return { node, control }
 }
 
-// What is typed into fields and not kept yet.
+// Tracks whether the values of fields differ from the saved ones.
 export function trackChanges(fields) {
   const read = () => Object.values(fields).map(({ control }) => control.value)
   let kept = read()
@@ -61,16 +61,16 @@ export function trackChanges(fields) {
   }
 }
 
-// `fields` by the name that the server uses; `submit()` may throw an ApiError.
+// `fields` are keyed by the names of the API; `submit()` may throw an ApiError.
 export function form({ fields = {}, children, submit, onError = null }) {
   const problem = el("p", { class: "form__error", role: "alert", hidden: true })
   const node = el("form", { class: "form", novalidate: true }, children)
-  // The last child is the row of buttons: the problem is said right above it.
+  // The last child is the row of buttons; the error is shown above it.
   node.lastElementChild.before(problem)
   node.addEventListener("submit", async (event) => {
     event.preventDefault()
     clear(fields, problem)
-    // A button that cannot be pressed for a while loses the focus for good.
+    // A disabled button loses the focus, which is restored afterwards.
     const focused = node.contains(document.activeElement) ? document.activeElement : null
     setBusy(node, true)
     try {

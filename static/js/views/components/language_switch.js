@@ -1,8 +1,8 @@
-// The languages of the page side by side, each in its own words.
+// The languages of the page, each by its own name.
 import { el } from "../../base/dom.js"
 import { LANGUAGES, locale, t } from "../../base/i18n.js"
 
-// `choose(tag)` may throw; the switch then stays where it is.
+// If `choose(tag)` throws, the language does not change.
 export function languageSwitch({ choose, toasts }) {
   const click = async ({ currentTarget: { dataset } }) => {
     if (dataset.language === locale) return

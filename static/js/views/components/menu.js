@@ -1,7 +1,8 @@
-// A small menu at a button: arrows move, Esc and a click elsewhere close it, focus goes back.
+// A popup menu of a button: arrow keys move, Esc and a click elsewhere close it, focus returns to the
+// button.
 import { el, icon } from "../../base/dom.js"
 
-// `items()` gives `{ label, icon, run, danger }`, asked for each time the menu opens.
+// `items()` returns `{ label, icon, run, danger }` and is called each time the menu opens.
 export function menuButton({
   label,
   icon: name = "more",
@@ -68,7 +69,7 @@ function moveInMenu(menu, event) {
   items[(to + items.length) % items.length].focus()
 }
 
-// Below the button, above it when there is no openConversation, never outside the page.
+// Places the menu below the button, or above it if there is not enough space, and within the viewport.
 function place(menu, button) {
   const at = button.getBoundingClientRect()
   const size = menu.getBoundingClientRect()

@@ -1,12 +1,12 @@
-// A list whose rows can be dragged into another order by their handles, with a mouse, a pen or a
-// finger. The rows only look as if they had moved; whoever owns the list decides what becomes of it.
+// A list whose rows can be dragged by a handle, with mouse, pen or touch. The rows only appear to move;
+// the owner of the list applies the new order.
 export default class Sortable {
   #list
   #handle
   #onDrop
   #drag = null
 
-  // `handle` selects what one drags a row by; `onDrop(row, index)` is told of another place.
+  // `handle` is the selector of the handle; `onDrop(row, index)` is called with the new index.
   constructor(list, { handle, onDrop }) {
     this.#list = list
     this.#handle = handle
@@ -57,7 +57,7 @@ export default class Sortable {
     })
   }
 
-  // The rows between the old place and the new one make openConversation.
+  // Shifts the rows between the old and the new index.
   #shift(index) {
     const { from, to, boxes } = this.#drag
     if (index > from && index <= to) return -boxes[from].height

@@ -1,4 +1,4 @@
-// Short news at the bottom of the page, one below the other, with at most one action.
+// Short notifications at the bottom of the page, with at most one action each.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { iconButton } from "./buttons.js"
@@ -11,13 +11,13 @@ export default class Toasts {
   #root
   #alarm
 
-  // `alarm` is the assertive region: errors are read at once.
+  // `alarm` is the assertive live region, which announces errors at once.
   constructor(root, alarm) {
     this.#root = root
     this.#alarm = alarm
   }
 
-  // `action` is `{ label, run }`. Returns the function that takes it away.
+  // `action` is `{ label, run }`. Returns the function that closes the toast.
   show(text, { action = null, staysMs = STAYS_MS } = {}) {
     const toast = el("div", { class: "toast" }, el("span", { class: "toast__text" }, text))
     const close = () => {
@@ -32,7 +32,7 @@ export default class Toasts {
     return close
   }
 
-  // A line that stays until it is taken away. Returns the function that does so.
+  // Shows a node until it is removed. Returns the function that removes it.
   keep(node) {
     this.#root.append(node)
     this.#rise()
@@ -45,7 +45,7 @@ export default class Toasts {
     return this.show(text)
   }
 
-  // The layer that was shown last is on top: above a dialog that is open.
+  // Shows the toasts above an open dialog, because the popover that was shown last is on top.
   #rise() {
     if (this.#root.matches(":popover-open")) this.#root.hidePopover()
     this.#root.showPopover()

@@ -1,4 +1,4 @@
-// Where one writes: drafts, Enter, Send that turns into Stop, the word that one is typing.
+// The composer: drafts, Enter, Send and Stop, typing notifications.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { describeCopilot, locksComposer } from "../../models/conversation/copilot.js"
@@ -13,7 +13,7 @@ const COUNTS_FROM_BYTES = 60 * 1024
 const SEND_TYPING_EVERY_MS = 3000
 const STOPS_TYPING_AFTER_MS = 5000
 
-// Fingers write line by line; keyboards send with Enter.
+// With touch, Enter inserts a line break; with a keyboard it sends.
 const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
 const encoder = new TextEncoder()
 const EVENTS = CONVERSATION_EVENTS.filter((name) => name !== "typing")
@@ -30,14 +30,14 @@ export default class Composer {
   #box
   #copilotButton
   #copilotPanel
-  // What stands in place of the box, and of what it tells.
+  // The notice that replaces the box while the copilot is active, and the values it shows.
   #copilotNotice = null
   #noticeSignature = null
   #typingSentAt = 0
   #typingTimer = null
   #stops = []
 
-  // `onSent()` and `onEditLast()` (which answers whether there was something to edit).
+  // Callbacks: `onSent()`, and `onEditLast()`, which returns whether a message can be edited.
   constructor(root, parts, callbacks) {
     this.#root = root
     this.#parts = parts
@@ -126,7 +126,7 @@ export default class Composer {
     const isEmpty = this.#field.value.trim() === ""
     const focused = document.activeElement
     this.#field.placeholder = this.#placeholder()
-    // Send turns into Stop; who writes while a reply is being written keeps both.
+    // Stop replaces Send; with text in the field both are shown.
     this.#stop.hidden = !isRunning
     this.#send.hidden = isRunning && isEmpty
     this.#send.disabled = isEmpty || this.#isTooLong()
@@ -136,7 +136,7 @@ export default class Composer {
     this.#copilotPanel.update()
   }
 
-  // While the AI speaks for me, its lock stands here. Says whether it does.
+  // Shows the copilot notice. Returns whether it is shown.
   #updateCopilotNotice() {
     const { store } = this.#parts
     const { myMembership: membership, openConversation } = store
@@ -164,7 +164,7 @@ export default class Composer {
     if (!this.#box.hidden) this.#field.focus()
   }
 
-  // A chosen reply takes the place of what is written; the browser's undo brings that back.
+  // Replaces the text with a suggestion; the browser's undo restores it.
   #insertCandidate(text) {
     this.#field.focus()
     this.#field.select()
@@ -187,7 +187,7 @@ export default class Composer {
     return t("composer.placeholder", { name: space?.name ?? "" })
   }
 
-  // Who may not write is told why.
+  // Returns why the user cannot write, or null.
   #closedReason() {
     const { myMembership, openSpace, openRoster } = this.#parts.store
     if (!openSpace || openRoster.active.length === 0) return null
@@ -208,7 +208,7 @@ export default class Composer {
   }
 
   #isTooLong() {
-    // A UTF-16 unit is at most three bytes: short texts need no counting.
+    // A UTF-16 unit has at most three bytes, so that short texts need not be encoded.
     const { value } = this.#field
     return value.length * 3 > LONGEST_BYTES && encoder.encode(value).length > LONGEST_BYTES
   }
@@ -220,7 +220,7 @@ export default class Composer {
     this.#sendTyping(this.#field.value.trim() !== "")
   }
 
-  // Browsers without `field-sizing` get their height by hand.
+  // For browsers without `field-sizing`.
   #resize() {
     if (CSS.supports("field-sizing", "content")) return
     this.#field.style.height = "auto"
@@ -228,7 +228,7 @@ export default class Composer {
   }
 
   #onKey(event) {
-    // 229 is what Safari says for the Enter that ends a composition.
+    // Safari reports 229 for the Enter that ends a composition.
     const isComposing = event.isComposing || event.keyCode === 229
     if (event.key === "Enter" && !event.shiftKey && !isComposing && !TOUCH.matches) {
       event.preventDefault()

@@ -1,4 +1,4 @@
-// The middle column of an open conversation: head, timeline, who writes, queue bar, composer.
+// The main column of an open conversation: header, timeline, typing indicator, queue bar, composer.
 import { el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
@@ -17,7 +17,7 @@ import TimelineView from "./timeline.js"
 import ToolApprovals from "../message/tool_approvals.js"
 import TypingIndicator from "./typing_indicator.js"
 
-// With fingers alone the focus would bring up a keyboard that hides half the page.
+// On touch devices the focus would open a keyboard that hides half of the page.
 const TOUCH = matchMedia("(hover: none) and (pointer: coarse)")
 
 export default class ConversationView {
@@ -70,7 +70,7 @@ export default class ConversationView {
     for (const child of this.#children) child.unmount()
   }
 
-  // Shows a message of this conversation.
+  // Scrolls to a message of this conversation.
   reveal(messageId) {
     this.#timeline.reveal(messageId)
   }
@@ -84,7 +84,7 @@ export default class ConversationView {
     const title = conversationName(conversation, space)
     const parent = store.conversation(conversation.parent_conversation_id)
     const from = parent && conversationName(parent, space)
-    // Every word said anywhere comes by here: an open menu must outlive it.
+    // Replaces the header only if it has changed, so that an open menu stays open.
     const signature = JSON.stringify([conversation.id, title, space.name, space.my_role, from])
     if (signature === this.#signature) return
     this.#signature = signature
@@ -119,7 +119,7 @@ export default class ConversationView {
     if (focused) this.#head.querySelector(`[data-id="${focused}"]`)?.focus()
   }
 
-  // The conversation on which this one hangs.
+  // A link to the parent conversation.
   #crumb(parent, name) {
     return el(
       "a",

@@ -1,4 +1,4 @@
-// What stands above the first message: where one is, what to do next, and a word about the model.
+// The introduction above the first message: title, next step, and a notice about the demo model.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { list } from "../../base/time.js"
@@ -21,7 +21,7 @@ export default class ConversationIntro {
   }
 
   update() {
-    // Before the snapshot nobody knows whether this is the beginning.
+    // Before the snapshot it is unknown whether there are older messages.
     if (!this.#parts.store.openConversation?.isReady) return
     const facts = this.#facts()
     const signature = JSON.stringify(facts)
@@ -49,7 +49,7 @@ export default class ConversationIntro {
     }
   }
 
-  // Not where everybody has a model of their own.
+  // False if all characters have a model of their own.
   #isDemoSpeaking({ characters }) {
     const { providers, isDemoOnly } = this.#parts.store
     const isOfDemo = (member) => (modelChoiceOf(member, providers)?.provider.kind ?? "demo") === "demo"

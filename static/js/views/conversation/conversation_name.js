@@ -1,4 +1,4 @@
-// What a conversation is called: by its title, else by what it is.
+// The name of a conversation: its title, else its kind.
 import { t } from "../../base/i18n.js"
 
 export function conversationName(conversation, space) {

@@ -1,4 +1,5 @@
-// In place of the composer while the AI speaks for me: as whom, how long still, and how to take over.
+// Replaces the composer while the copilot is active: its member, the messages left, and a button to
+// take over.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button } from "../components/buttons.js"

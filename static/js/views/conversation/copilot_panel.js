@@ -1,4 +1,4 @@
-// Help with one's own words, above the composer: replies to choose from, and the copilot.
+// The panel above the composer with suggested replies and the copilot.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { describeCopilot } from "../../models/conversation/copilot.js"
@@ -24,7 +24,7 @@ export default class CopilotPanel {
   #list = null
   #elsewhereNote = null
 
-  // `onChoose(text)`: a reply was chosen.
+  // `onChoose(text)` is called with the selected reply.
   constructor(parts, { onChoose }) {
     this.#parts = parts
     this.#onChoose = onChoose
@@ -111,7 +111,7 @@ export default class CopilotPanel {
     return el("li", { class: look }, why ?? t("copilot_panel.waiting"))
   }
 
-  // Enter here asks, and sends no message.
+  // Enter requests suggestions and does not send the message.
   #onKey(event) {
     if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return
     event.preventDefault()

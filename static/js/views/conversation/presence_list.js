@@ -1,4 +1,4 @@
-// Who else is here right now: a few faces in the head of a conversation, which lead to the cast.
+// The other people who are present: a few avatars in the header, which open the Cast tab.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { avatar } from "../components/avatar.js"

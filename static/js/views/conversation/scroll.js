@@ -1,4 +1,4 @@
-// Where the timeline stands: at its end as long as nobody scrolled up, else in a stable place.
+// The scroll position of the timeline: at the end until the user scrolls up, else stable.
 const NEAR_END_PX = 100
 const NEAR_EDGE_PX = 700
 
@@ -8,11 +8,11 @@ export default class Scroll {
   #isWhole
   #observer
   #isPinned = true
-  // Where the last jump to the end came to rest.
+  // The position after the last jump to the end.
   #jumpedTo = 0
 
-  // `onMove({ nearTop, nearBottom, isPinned })` is told after every scroll. `isWhole()` says whether
-  // what stands last is the newest: nothing else is the end.
+  // `onMove({ nearTop, nearBottom, isPinned })` is called after every scroll. `isWhole()` returns
+  // whether the last row is the newest; only then the end is pinned.
   constructor(node, { onMove, isWhole }) {
     this.#node = node
     this.#onMove = onMove
@@ -23,7 +23,7 @@ export default class Scroll {
 
   mount(inner) {
     this.#node.addEventListener("scroll", this.#moved, { passive: true })
-    // What grows while one reads the end (a stream, a picture, the keyboard) keeps the end in view.
+    // Growing content (a stream, a picture, the keyboard) keeps the end in view.
     this.#observer = new ResizeObserver(() => {
       if (this.#isPinned) this.#jump()
     })
@@ -47,13 +47,13 @@ export default class Scroll {
     this.#jump()
   }
 
-  // Brings something into view, and lets go of the end.
+  // Scrolls to a node and unpins the end.
   to(node) {
     this.#isPinned = false
     node.scrollIntoView({ block: "center" })
   }
 
-  // Runs `change`; what one reads stays where it is, to the pixel.
+  // Runs `change` and keeps the visible messages at their position.
   keep(change) {
     if (this.#isPinned) {
       change()
@@ -72,7 +72,7 @@ export default class Scroll {
     this.#jumpedTo = this.#node.scrollTop
   }
 
-  // The first message in view.
+  // Returns the first visible message.
   #anchor() {
     const { top } = this.#node.getBoundingClientRect()
     for (const row of this.#node.querySelectorAll(".message")) {
@@ -84,7 +84,8 @@ export default class Scroll {
   #moved = () => {
     const { scrollTop, scrollHeight, clientHeight } = this.#node
     const below = scrollHeight - clientHeight - scrollTop
-    // Our own jump is told late, when the page may have grown again: the reader has not moved.
+    // The event of our own jump may arrive after the content has grown again: the user has not
+    // scrolled.
     if (this.#isPinned && below > NEAR_END_PX && scrollTop === this.#jumpedTo) return this.#jump()
     this.#isPinned = below <= NEAR_END_PX && this.#isWhole()
     this.#onMove({

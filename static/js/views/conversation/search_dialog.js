@@ -1,4 +1,4 @@
-// SearchView: what one may read, the newest first. Arrows choose, Enter goes there.
+// The search dialog: messages that the user can read, newest first. Arrow keys select, Enter opens.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
@@ -10,7 +10,7 @@ import { check, field, input } from "../components/form.js"
 const PAUSE_MS = 120
 const PAGE = 30
 
-// Ctrl+K, or ⌘K, anywhere in the page.
+// Opens the search with Ctrl+K or ⌘K.
 export function registerSearchShortcut(parts) {
   document.addEventListener("keydown", (event) => {
     const isIt = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)
@@ -81,7 +81,7 @@ class SearchView {
     this.#timer = setTimeout(() => this.#search(), PAUSE_MS)
   }
 
-  // An answer that comes after a later question is dropped.
+  // Results of an outdated request are dropped.
   async #search(isMore = false) {
     const request = ++this.#request
     const q = this.control.value.trim()
@@ -156,7 +156,7 @@ class SearchView {
   }
 }
 
-// A snippet is plain text; the server says where the words are in it.
+// The snippet is plain text; `marks` are the positions of the matches.
 function marked({ snippet, marks }) {
   const parts = []
   let at = 0

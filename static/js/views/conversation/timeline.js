@@ -1,8 +1,8 @@
-// The timeline: rows in order, older ones on the way up and newer ones on the way down from a place far
-// back, the end kept in view, new ones announced.
+// The timeline: rows in order, older and newer pages on demand, pinned to the end, new messages
+// announced.
 //
-// It is a log by role, but silent: a text that is being written changes twenty times a second.
-// Finished messages are read once, by the announcer.
+// Its role is "log", but it is not a live region, because streamed text changes many times a second.
+// The announcer reads each finished message once.
 import { el, icon, reconcile } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { dayName } from "../../base/time.js"
@@ -55,7 +55,7 @@ export default class TimelineView {
     this.announcer = new Announcer(announcer)
     const viewOf = (node) => this.#nodes.get(node?.dataset.key)
     this.swipes = new Swipes(this.#parts)
-    // Before the tools: what was drawn aside was not tapped.
+    // Registered before the tools, because a swipe gesture is not a tap.
     this.swipes.listen(this.list, viewOf)
     this.tools = new MessageTools(this.list, this.#parts, { viewOf, swipes: this.swipes })
     this.tools.mount()
@@ -81,7 +81,7 @@ export default class TimelineView {
   // Actions
 
   toEnd() {
-    // The button hides itself: whoever pressed it goes on at the newest message.
+    // The button hides itself: the focus moves to the newest message.
     const isByButton = document.activeElement === this.jump
     this.#jumps += 1
     this.#nNew = 0
@@ -93,7 +93,7 @@ export default class TimelineView {
     if (isByButton) this.list.querySelector(".message[tabindex='0']")?.focus({ preventScroll: true })
   }
 
-  // Shows a message, however far back it is, and marks it for a moment.
+  // Scrolls to a message, loads it if necessary, and highlights it.
   async reveal(id) {
     this.#pendingReveal = id
     if (!this.wasRestored) return
@@ -134,15 +134,14 @@ export default class TimelineView {
     return this.#window.isAtEnd && !this.openConversation.timeline.mayHaveNewer
   }
 
-  // Back to the newest, from wherever one has jumped to.
+  // Shows the newest messages.
   #showNewest() {
     const { timeline } = this.openConversation
     timeline.showNewest()
     this.#window.reset(timeline.messages.length)
   }
 
-  // Sees to it that a message is among those that can be shown: one page with it in the middle, unless
-  // it is here.
+  // Loads the page around a message unless it is already loaded.
   async #loadAround(id, isWanted) {
     const { timeline, conversationId } = this.openConversation
     const isShown = () => timeline.messages.some((message) => message.id === id)
@@ -173,7 +172,7 @@ export default class TimelineView {
   }
 
   #onChange(name) {
-    // Between leaving a openConversation and leaving the page the next openConversation may already speak.
+    // The next conversation may emit events before this view is unmounted.
     if (this.#parts.store.openConversation !== this.openConversation) return
     if (name === "stream") return this.#streamChanged()
     if (name === "typing" || name === "presence") return
@@ -192,11 +191,11 @@ export default class TimelineView {
     }
     actions.loadRunNotice().catch(() => {})
     this.#markRead()
-    // Once what came with the openConversation is on the page.
+    // Reveals a message when the snapshot is rendered.
     if (this.#pendingReveal) queueMicrotask(() => this.#pendingReveal && this.reveal(this.#pendingReveal))
   }
 
-  // A chunk touches one node; only the first and the last change the list.
+  // A chunk updates one node; only the first and the last one change the list.
   #streamChanged() {
     const { stream } = this.openConversation
     const node = stream && this.#nodes.get(this.openConversation.keyForStream())
@@ -278,7 +277,7 @@ export default class TimelineView {
     if (others.length > 0 && (document.hidden || !this.scroll.isPinned)) this.#markUnread(others[0])
   }
 
-  // The line stands above the first of what came while nobody looked.
+  // Places the unread mark above the first message that arrived unseen.
   #markUnread({ seq }) {
     const isAllRead = (this.#parts.store.openConversationDocument?.last_read_seq ?? 0) >= seq - 1
     if (isAllRead || this.#unreadAfter === null) this.#unreadAfter = seq - 1
@@ -331,7 +330,7 @@ export default class TimelineView {
     this.jump.replaceChildren(icon("down"), label)
   }
 
-  // Read is what stood at the end of the page while one looked at it.
+  // Marks the newest message as read if it is visible.
   #markRead = () => {
     const { tail } = this.openConversation.timeline
     if (!tail || document.hidden || !this.scroll.isPinned || !this.#isAtEnd) return

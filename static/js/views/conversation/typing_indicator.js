@@ -1,4 +1,5 @@
-// One line below the timeline: which people are typing. Who of the characters writes, says the queue bar.
+// One line below the timeline with the people who are typing. The queue bar shows the characters that
+// are writing.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { list } from "../../base/time.js"
@@ -21,7 +22,7 @@ export default class TypingIndicator {
     const { store } = this.#parts
     const events = ["typing", "messages", "restored", "roster"]
     this.#stops = [store.onAny(events, () => this.#update())]
-    // An entry whose end got lost expires by itself.
+    // Entries whose end event was lost expire.
     this.#timer = setInterval(() => this.#update(), UPDATE_EVERY_MS)
   }
 

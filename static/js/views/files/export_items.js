@@ -1,12 +1,12 @@
-// What menus offer about files: a conversation and a space go out, a chat comes in.
+// Menu items for export and import of conversations and spaces.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
 import { openChatImportDialog } from "./import_dialog.js"
 
-// Longer than anything takes to be packed.
+// Longer than any export takes.
 const PACKING_MS = 20 * 60_000
-// By then the browser has begun to read the file.
+// The browser has opened the file by then.
 const KEPT_MS = 60_000
 
 export function exportItems(conversation, role) {
@@ -32,7 +32,7 @@ export function spaceFileItems(parts, space) {
   return items
 }
 
-// A space takes a while to pack, and may be too large: both are said before there is a file.
+// Downloads a space. Progress and errors are shown, because the export may take long or be too large.
 async function fetchSpace({ files, toasts }, space) {
   const close = toasts.show(t("chats.packing"), { staysMs: PACKING_MS })
   try {
@@ -47,7 +47,7 @@ async function fetchSpace({ files, toasts }, space) {
   }
 }
 
-// The browser asks where to put it, and shows how far it is.
+// Starts a download of the browser.
 function fetchFile(href, name = "") {
   const link = el("a", { href, download: name })
   document.body.append(link)

@@ -1,5 +1,5 @@
-// Files that somebody brings: dropped anywhere on the page, pasted, or chosen. Each is handed to
-// whoever knows its kind; nothing is stored before that one has asked.
+// Accepts files that are dropped on the page, pasted or selected, and passes each to its importer.
+// Nothing is stored before the importer has asked.
 import { el, icon } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { inspectFile, importerFor } from "../../models/files/dropped_file.js"
@@ -37,12 +37,12 @@ export default class FileDrop {
   // Actions
 
   // `importer` is `{ name, looksLike(file, head, json), open(file, json) }`. `open` resolves when the
-  // person is done with the file; `json` is what it says if it is one JSON document, else null.
+  // file is done; `json` is its content if it is a JSON document, else null.
   registerImporter(importer) {
     this.#importers.push(importer)
   }
 
-  // Lets somebody choose files, for whom dragging is no way. `accept` as an input registerImporter it.
+  // Opens the browser's file dialog. `accept` is that of an input.
   choose({ accept = "", multiple = true } = {}) {
     const input = el("input", { type: "file", accept, multiple, hidden: true, "aria-label": t("drop.choose") })
     input.addEventListener("change", () => {
@@ -54,7 +54,7 @@ export default class FileDrop {
     input.click()
   }
 
-  // One after the other, as each may ask something.
+  // Opens one file after the other, because each may show a dialog.
   async offer(files) {
     this.#queue.push(...files)
     if (this.#isOpening) return
@@ -83,7 +83,7 @@ export default class FileDrop {
     this.#showOverlay()
   }
 
-  // Between two elements of the page there is always a next one; outside of it there is none.
+  // `relatedTarget` is null when the pointer leaves the page.
   #onLeave = (event) => {
     if (event.relatedTarget === null) this.#hideOverlay()
   }

@@ -1,4 +1,4 @@
-// A chat or a space out of a file: chosen, looked at, brought in.
+// The dialogs that import a chat or a space from a file.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { looksLikeChat, preview, matchMembers } from "../../models/files/chat_file.js"
@@ -11,7 +11,7 @@ import { progress } from "./import_progress.js"
 
 const SHOWN_NAMES = 30
 
-// Asks for a file, unless there is one already, and brings it into this space.
+// Imports a chat into a space; asks for a file unless one is given.
 export async function openChatImportDialog(parts, spaceId, given = null) {
   const file = given ?? (await chooseFile("application/x-ndjson,.jsonl"))
   if (!file) return
@@ -22,7 +22,7 @@ export async function openChatImportDialog(parts, spaceId, given = null) {
   if (made) await arrive(parts, made)
 }
 
-// Asks for the file of a whole space, unless there is one already.
+// Imports a space; asks for a file unless one is given.
 export async function openSpaceImportDialog(parts, given = null) {
   const file = given ?? (await chooseFile("application/zip,.zip"))
   if (!file) return
@@ -34,7 +34,8 @@ export async function openSpaceImportDialog(parts, given = null) {
   if (made) await arrive(parts, made)
 }
 
-// A chat that was dropped goes into the space that is open, or into the first that takes it.
+// Registers the importers. A dropped chat is imported into the open space, else into the first that
+// allows it.
 export function registerChatImporters(parts) {
   const takesFiles = (space) => space && may(space.my_role, "files")
   parts.fileDrop.registerImporter({
@@ -60,7 +61,7 @@ async function arrive({ spaces, router, toasts }, { conversation_id: id, space_i
   if (to) router.go(paths.conversation(to))
 }
 
-// The browser's own sheet. Resolves to null when nobody chooses.
+// Opens the browser's file dialog. Resolves to null if it is canceled.
 function chooseFile(accept) {
   const control = el("input", { type: "file", accept, hidden: true })
   document.body.append(control)

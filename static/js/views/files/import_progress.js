@@ -1,4 +1,4 @@
-// A file that is coming in: how far it is, a way to stop it, and what became of it.
+// The progress of an import: a bar, a Cancel button, and the result.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { sentenceOf } from "../../models/files/import_warnings.js"
@@ -7,8 +7,8 @@ import { explain } from "../components/error_messages.js"
 
 const MAX_LINES = 20
 
-// `begin()` sends the file and answers the import. `close(import)` is called with one that succeeded
-// when somebody wants to see what it made, and with nothing else.
+// `begin()` sends the file and returns the import. `close(import)` is called with a finished import to
+// open it, else without an argument.
 export function progress({ files, begin, close, again }) {
   const node = el("div", { class: "import", "aria-live": "polite" })
   run()
@@ -27,7 +27,7 @@ export function progress({ files, begin, close, again }) {
         files.cancelImport(begun.id).catch(() => {})
       })
       const ended = await files.follow(begun.id, (now) => {
-        // A space does not tell how much of it is read: its bar only moves.
+        // The import of a space reports no bytes: its bar is indeterminate.
         if (now.bytes_read > 0) bar.value = now.bytes_read / now.bytes_total
         words.textContent = t("chats.so_far", { n: now.n_messages })
       })

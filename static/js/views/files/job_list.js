@@ -1,10 +1,10 @@
-// Background jobs at the bottom of the page: how far each is, and a way to cancel it.
+// Background jobs at the bottom of the page, with progress and Cancel.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
 import { button } from "../components/buttons.js"
 
-// A job that ends sooner is not worth a line.
+// Shorter jobs are not shown.
 const SHOWN_AFTER_MS = 500
 
 export default class JobList {
@@ -59,7 +59,7 @@ export default class JobList {
 
   #cancel(job) {
     const { jobs, toasts } = this.#parts
-    // One that has ended meanwhile says so by itself.
+    // A job that has finished meanwhile is not an error.
     jobs.cancel(job).catch((error) => error.code !== "already_finished" && toasts.error(error))
   }
 

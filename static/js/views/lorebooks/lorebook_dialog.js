@@ -1,4 +1,4 @@
-// One lorebook: its name and rules, its entries with a search, one entry open at a time, and trying it.
+// The editor of one lorebook: name and rules, a searchable list of entries, one open entry, and a test.
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { matching } from "../../models/lorebooks/lorebook_entry.js"
@@ -8,7 +8,7 @@ import { field, form, input, select, trackChanges } from "../components/form.js"
 import { entryForm } from "./lorebook_entry_form.js"
 import { lorebookTester } from "./lorebook_tester.js"
 
-// Asks for the name of a new book; undefined when there is to be none.
+// Asks for the name of a new lorebook. Resolves to undefined if dismissed.
 export function openNewLorebookDialog() {
   return openDialog({
     title: t("lorebook.new"),
@@ -27,7 +27,7 @@ export function openNewLorebookDialog() {
   })
 }
 
-// Resolves when the book is closed.
+// Resolves when the dialog is closed.
 export async function openLorebookDialog(parts, id) {
   try {
     const book = await parts.lorebooks.open(id)
@@ -92,7 +92,7 @@ class LorebookEditor {
     this.#showOpened()
   }
 
-  // Of the book itself: its entries are stored as one leaves their fields.
+  // Concerns the rules only: entries are saved when a field loses the focus.
   get isUnsaved() {
     return this.#typed.isUnsaved()
   }

@@ -1,5 +1,5 @@
-// The fields of one entry of a lorebook: what one needs in front, the rest behind a fold. Each change
-// is stored when one leaves the field.
+// The form of one lorebook entry: common fields first, the others collapsed. Each change is saved when
+// the field loses the focus.
 import { el } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
 import { AT_DEPTH, changesOf, LOGICS, OUTLET, POSITIONS, TRIGGERS, valuesOf } from "../../models/lorebooks/lorebook_entry.js"
@@ -16,7 +16,7 @@ const MATCHES = [
   "match_creator_notes",
 ]
 
-// `save(changes)` stores what changed and answers the entry as it is from then on.
+// `save(changes)` saves the changes and returns the updated entry.
 export function entryForm(entry, save) {
   return new EntryForm(entry, save).node
 }
@@ -174,9 +174,9 @@ class EntryForm {
     return made.node
   }
 
-  // Storing
+  // Saving
 
-  // What has no meaning for the chosen place is not shown.
+  // Hides fields that do not apply to the selected position.
   #adapt() {
     const { position } = this.#read()
     for (const name of ["depth", "role"]) this.#fields[name].node.hidden = position !== AT_DEPTH

@@ -1,4 +1,4 @@
-// A lorebook out of a file: what is in it, whether it is to take part here at once, and what was put right.
+// The import of a lorebook file: a preview, an option to link it to the open space, and warnings.
 import { bdi, el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { looksLikeLorebook, previewOf } from "../../models/lorebooks/lorebook_file.js"
@@ -8,7 +8,7 @@ import { submitButton } from "../components/buttons.js"
 import { openDialog } from "../components/dialog.js"
 import { check, form } from "../components/form.js"
 
-// A book that is dropped goes on one's library.
+// Registers the importer for lorebook files.
 export function registerLorebookImporter(parts) {
   parts.fileDrop.registerImporter({
     name: "lorebook",

@@ -1,5 +1,5 @@
-// The lorebooks that take part in one target, in order: dragged by their handles, or moved with Alt
-// and the arrows.
+// The lorebooks that are linked to one target, in order: dragged by their handles, or moved with Alt
+// and the arrow keys.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button, iconButton } from "../components/buttons.js"
@@ -19,8 +19,8 @@ export default class LorebookLinks {
   #sortable
   #isGone = false
 
-  // `target` is `{ kind, id, title, isMine }`. Whose character it is the page learns by trying:
-  // `isMine` is null then.
+  // `target` is `{ kind, id, title, isMine }`. `isMine` is null if it is unknown whether the user can
+  // change the character.
   constructor(parts, target, onChanged) {
     this.#parts = parts
     this.#target = target
@@ -156,7 +156,7 @@ export default class LorebookLinks {
       this.#books = await this.#parts.lorebooks.link(this.#target, books)
     })
     this.#show()
-    // The row or the button that was pressed is gone.
+    // The focused row or button was removed.
     if (document.activeElement === document.body)
       (this.#list.querySelector("button") ?? this.#adding.querySelector("select"))?.focus()
   }
@@ -170,7 +170,7 @@ export default class LorebookLinks {
   }
 }
 
-// For a pointer alone: the keyboard moves a row with Alt and the arrows.
+// For pointers only; the keyboard moves a row with Alt and the arrow keys.
 function grip() {
   return el("span", { class: "member__grip", title: t("member.drag"), "aria-hidden": "true" }, icon("grip"))
 }

@@ -1,4 +1,4 @@
-// How lore is found in a space: how far back, how much of it, and what counts as a key.
+// The form of the World Info settings of a space.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { FLAGS, NUMBERS, numberOf, STRATEGIES, readLorebookSettings } from "../../models/lorebooks/lorebook_settings.js"
@@ -16,7 +16,7 @@ const MORE = [
   "insertion_strategy",
 ]
 
-// `save(rules)` keeps it.
+// `save(rules)` stores the settings.
 export function lorebookSettingsForm({ toasts }, { settings, disabled = false, save }) {
   const rules = readLorebookSettings(settings)
   const controls = Object.fromEntries([...FIRST, ...MORE].map((name) => [name, control(name, rules[name])]))
@@ -30,7 +30,7 @@ export function lorebookSettingsForm({ toasts }, { settings, disabled = false, s
   const numbers = Object.keys(NUMBERS).map((name) => [`settings.world_info.${name}`, controls[name]])
   const node = form({
     fields: Object.fromEntries(numbers),
-    // A number that is refused must be seen.
+    // Opens the collapsed part if one of its fields has an error.
     onError: (error) => {
       const name = error.param?.split(".").at(-1)
       if (MORE.includes(name)) more.open = true

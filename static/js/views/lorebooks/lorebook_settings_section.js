@@ -1,4 +1,4 @@
-// The rules by which the open space finds its lore, folded until somebody wants them.
+// The World Info settings of the open space, collapsed by default.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
@@ -29,7 +29,7 @@ export default class LorebookSettingsSection {
 
   // Private
 
-  // Who is in the middle of changing something keeps it: only other rules are shown anew.
+  // Renders again only if the stored settings have changed, so that unsaved input is kept.
   #show() {
     const { openSpace: space } = this.#parts.store
     if (!space) return
@@ -50,7 +50,7 @@ export default class LorebookSettingsSection {
     controls()[focusedIndex]?.focus()
   }
 
-  // What was saved is shown anew: whoever pressed the button goes on from there.
+  // The form is rendered again after saving: restores the focus on the button.
   async #save(settings) {
     await this.#parts.lorebooks.changeLorebookSettings(this.#parts.store.openSpace, settings)
     if (document.activeElement === document.body) this.#root.querySelector("[type=submit]")?.focus()

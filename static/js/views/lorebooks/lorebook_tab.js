@@ -1,4 +1,4 @@
-// Lore & note: the lorebooks that take part here, and one's library of them.
+// The tab "Lore & note": the linked lorebooks and the user's own lorebooks.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
@@ -61,7 +61,8 @@ export default class LorebookTab {
     for (const it of this.#links) it.setLibrary(this.#books)
   }
 
-  // The conversation, the space, and each character that sits in it, as long as they stay the same.
+  // Shows the links of the conversation, the space and each character. Rendered again only if the
+  // targets have changed.
   #showTargets() {
     const { openSpace: space, openConversation, openRoster: roster } = this.#parts.store
     if (!space || !openConversation) return

@@ -1,4 +1,5 @@
-// Trying a lorebook: type a sentence and see which entries fire, by which key, and why not the others.
+// Tests a lorebook: shows which entries a text activates, by which key, and why the others are not
+// activated.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { readLorebookReason } from "../../models/lorebooks/lorebook_reason.js"
@@ -6,7 +7,7 @@ import { sentencesOf } from "../../models/files/import_warnings.js"
 import { submitButton } from "../components/buttons.js"
 import { area, field, form } from "../components/form.js"
 
-// `openEntry(id)` shows an entry; the book may change between two tries.
+// `openEntry(id)` shows an entry; the lorebook may change between two tests.
 export function lorebookTester(parts, bookId, openEntry) {
   const text = field({ label: t("lorebook.test_text"), control: area({ rows: "2", name: "text" }) })
   const outcome = el("div", { class: "lore-outcome", role: "status" })

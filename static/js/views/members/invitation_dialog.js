@@ -1,5 +1,5 @@
-// An invitation into a space, before the invited person: accept it, under another name where the own
-// one is taken there, or decline it.
+// A pending invitation of the user: accept it, with another name if the own one is taken, or decline
+// it.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
@@ -15,7 +15,7 @@ export function openInvitationDialog(parts, invitation) {
   })
 }
 
-// The name for one space, hidden until the server says that the account's is taken there.
+// The field for another name, hidden until the server reports that the name is taken.
 export function otherNameField() {
   const name = field({
     label: t("invitation.name"),

@@ -1,5 +1,5 @@
-// Asking people in: a link with a picture of it to be photographed, and the links that still live.
-// A link is shown once; whoever needs it again makes a new one, and the old one dies.
+// Invites people: creates a link with a QR code and lists the active links. The link is shown only
+// once; to get it again, the user replaces it by a new one.
 import { el, replace } from "../../base/dom.js"
 import { copyText } from "../../base/clipboard.js"
 import { t } from "../../base/i18n.js"
@@ -75,7 +75,7 @@ class InviteDialog {
     })
   }
 
-  // The one time that the link is known.
+  // The link is known only in this response.
   #show(invite, options) {
     const { url, qr_svg: svg } = invite
     const link = input({ class: "input input--code", readonly: true, value: url, "aria-label": t("invite.link") })
@@ -135,7 +135,7 @@ class InviteDialog {
     })
   }
 
-  // People who were pending and have not answered. Who they are is told when they accept.
+  // Pending invitations of users. Their names are known when they accept.
   async #reloadPending() {
     await this.#try(async () => {
       const pending = await this.#parts.invites.pending(this.#spaceId)
@@ -201,7 +201,7 @@ class InviteDialog {
   }
 }
 
-// The role explains itself as it is chosen.
+// The hint explains the selected role.
 function roleField() {
   const control = select(
     ROLES.map((role) => [role, t(`role.${role}`)]),

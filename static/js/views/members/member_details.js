@@ -1,4 +1,4 @@
-// What opens below a member of the cast: what one may change of their member, or of one's own.
+// The details below a member of the list: what the user can change of this membership.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { percent } from "../../base/numbers.js"
@@ -18,7 +18,7 @@ export default class MemberDetails {
   #parts
   #move
 
-  // `move(member, step)` moves a character by one place.
+  // `move(member, step)` moves a character by one position.
   constructor(parts, { move }) {
     this.#parts = parts
     this.#move = move
@@ -26,7 +26,7 @@ export default class MemberDetails {
 
   // Actions
 
-  // `role` is mine, not the member's.
+  // `role` is the role of the user, not of the member.
   build(member, role) {
     const children =
       member.kind === "character"
@@ -90,7 +90,7 @@ export default class MemberDetails {
 
   #talkativeness(member) {
     const id = `talk-${member.id}`
-    // A character without a number of their own here has the one of their card.
+    // Without a value of its own, a character has the talkativeness of its card.
     const own = member.talkativeness
     const said = el(
       "output",
@@ -129,7 +129,7 @@ export default class MemberDetails {
     )
   }
 
-  // What every reply of this character is written with.
+  // The author's note of this character.
   #note(member) {
     const form = authorNoteForm(this.#parts, {
       settings: member.settings,
@@ -158,7 +158,7 @@ export default class MemberDetails {
     })
   }
 
-  // What is chosen holds at once; what was refused is taken back.
+  // Applied at once; restored if the server refuses it.
   #role(member) {
     const id = `role-${member.id}`
     const control = select(
@@ -231,7 +231,7 @@ export default class MemberDetails {
     if (isSure) await this.#parts.members.leave(member)
   }
 
-  // Returns whether it worked.
+  // Returns whether it succeeded.
   async #try(act) {
     try {
       await act()

@@ -1,9 +1,9 @@
-// With which model a character speaks: the usual one, or one of its own.
+// The model of a character: the default one, or its own.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { field, input, select } from "../components/form.js"
 
-// `act(change)` does the change and says what went wrong.
+// `act(change)` runs the change and shows its error.
 export function memberModel(parts, member, act) {
   const { providers } = parts.store
   const own = providers.find((it) => it.id === member.llm_provider_id) ?? null
@@ -36,7 +36,7 @@ function modelField(parts, member, own, act) {
     "data-act": "model",
   })
   control.addEventListener("change", () => act(() => parts.members.setModel(member, control.value.trim())))
-  // Only an admin may ask; whoever may not types the name.
+  // Only admins can list the models; others type the name.
   const offer = async () => {
     const names = await parts.providers.listModels(own.id).catch(() => [])
     replace(

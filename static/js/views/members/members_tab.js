@@ -1,5 +1,5 @@
-// Cast: the characters in the order in which they speak, and the people. Whoever may change a seat
-// opens its row; one's own is always open to oneself.
+// The Cast tab: the characters in their order, and the people. A row opens for users who can change the
+// membership, one's own row always.
 import { bdi, el, icon, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { timeOfDay } from "../../base/time.js"
@@ -101,7 +101,7 @@ export default class MembersTab {
     return node
   }
 
-  // A row is made anew only when it would look different: focus and a slider in use stay.
+  // Replaces a row only if it has changed, so that focus and a slider in use are kept.
   #fill(node, member) {
     const { store } = this.#parts
     const { my_role: role } = store.openSpace
@@ -250,7 +250,7 @@ export default class MembersTab {
   }
 }
 
-// For a pointer alone: the keyboard moves a row with Alt and the arrows.
+// For pointers only; the keyboard moves a row with Alt and the arrow keys.
 function grip() {
   return el("span", { class: "member__grip", title: t("member.drag"), "aria-hidden": "true" }, icon("grip"))
 }

@@ -1,4 +1,4 @@
-// One's own membership: who one plays in this space, and by which other names one is addressed.
+// The user's own membership: persona, aliases and name in this space.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { readAliases } from "../../models/members/aliases.js"
@@ -48,7 +48,8 @@ export function openMyMembershipDialog({ members, toasts }, member) {
   })
 }
 
-// Undefined: it was left as it is. An empty field asks for the account's name again.
+// Returns undefined if the name is unchanged, and null for an empty field, which restores the name of
+// the account.
 function changedName(name, member) {
   if (name === member.display_name) return undefined
   return name || null

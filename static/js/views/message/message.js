@@ -1,5 +1,5 @@
-// One row of the timeline that somebody said: a message, my pending one, or a text being written.
-// The three share one node, so that what was pending becomes final without a jump.
+// One row of the timeline with an author: a message, a pending message, or streamed text. All three
+// share one node, so that a pending message becomes final without a jump.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { showServerHtml } from "../../base/server_html.js"
@@ -27,7 +27,7 @@ export default class MessageView {
   #signature = ""
   #bodySignature = ""
 
-  // `context` gives `roster()`, `myMembershipId()`, `userName()`, `swipes`, `onRetry(clientId)`,
+  // `context` has `roster()`, `myMembershipId()`, `userName()`, `swipes`, `onRetry(clientId)`,
   // `onDiscard(clientId)`.
   constructor(context) {
     this.#context = context
@@ -121,7 +121,7 @@ export default class MessageView {
     replace(this.#head, name, row.kind === "stream" ? null : time)
   }
 
-  // The body is made anew only when its text is another: selections in it survive the rest.
+  // Replaces the body only if its text has changed, so that selections are kept.
   #showBody({ kind, message, entry }) {
     if (kind === "stream") {
       if (this.#bodySignature !== "stream") replace(this.#body)
@@ -142,7 +142,7 @@ export default class MessageView {
     if (kind === "pending") return replace(this.#foot, entry.state === "failed" ? this.#failure(entry) : null)
     const focused = this.#foot.contains(document.activeElement) ? document.activeElement.dataset.id : null
     replace(this.#foot, message ? [this.#context.swipes.bar(message), notes(message)] : null)
-    // Where the arrow leads nowhere any more, the focus goes to the other one.
+    // If the focused arrow is disabled now, the other one gets the focus.
     const next = focused ? [`[data-id="${focused}"]:enabled`, ".swipes button:enabled"] : []
     next.map((css) => this.#foot.querySelector(css)).find(Boolean)?.focus()
   }
@@ -166,7 +166,7 @@ function stateOf({ kind, entry }) {
   return kind === "stream" ? "streaming" : "final"
 }
 
-// Small remarks below a message: stopped, cut short, edited, not sent to the model.
+// Notes below a message: stopped, truncated, edited, excluded from prompts.
 function notes(message) {
   const found = []
   if (message.metadata?.stopped) found.push(note("stop", t("message.stopped")))

@@ -1,5 +1,5 @@
-// Changes the text of a message in its place. Esc restores it. When another person has changed the
-// message in between, both texts are shown, and one of them is chosen: none is lost unseen.
+// Edits a message in place. Esc cancels. If someone else has changed the message meanwhile, both texts
+// are shown and the user chooses one.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button, submitButton } from "../components/buttons.js"
@@ -11,7 +11,7 @@ export default class MessageEditor {
   #field
   #form
   #conflict = null
-  // The text and version that this edit is made from, whatever arrives while one writes.
+  // The message as it was when the edit began.
   #base
 
   constructor(view, parts, onClose) {
@@ -44,7 +44,7 @@ export default class MessageEditor {
   }
 
   #onKey(event) {
-    // 229 is what Safari says for the Enter that ends a composition.
+    // Safari reports 229 for the Enter that ends a composition.
     if (event.isComposing || event.keyCode === 229) return
     if (event.key === "Escape") {
       event.preventDefault()
@@ -52,7 +52,7 @@ export default class MessageEditor {
     }
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault()
-      // With two texts to choose from, one of the buttons decides.
+      // With a conflict one of the buttons decides.
       if (!this.#conflict) this.#form.requestSubmit()
     }
   }
@@ -65,14 +65,14 @@ export default class MessageEditor {
       await this.#parts.conversation.editMessage(this.#base, content, this.#base.version)
       this.#close()
     } catch (error) {
-      // The text stays in the field: nothing that was written is lost.
+      // The text stays in the field.
       if (error.code === "edit_conflict" && error.current) return this.#showConflict(error.current)
       this.#parts.toasts.error(error)
       this.#field.focus()
     }
   }
 
-  // `present` is the message as it is now. My text stays in the field and can still be changed.
+  // `present` is the current message. The user's text stays in the field and can be edited.
   #showConflict(present) {
     this.#base = present
     this.#parts.conversation.applyMessage(present)

@@ -1,8 +1,7 @@
-// What one can do with a message: copy, edit the newest, write anew, branch, delete with undo, keep it
-// from the model.
+// The actions of a message: copy, edit, regenerate, branch, exclude from prompts, delete with undo.
 //
-// One toolbar serves all messages: it stands at the one under the pointer or with the focus. Among
-// the messages only one is a tab stop; arrows move from one to the next.
+// One toolbar serves all messages: it is at the message under the pointer or with the focus. Only one
+// message is a tab stop; arrow keys move between messages.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { copyText } from "../../base/clipboard.js"
@@ -20,11 +19,11 @@ export default class MessageTools {
   #swipes
   #bar = el("div", { class: "message__tools", role: "toolbar", "aria-label": t("tools.label") })
   #target = null
-  // The message and the labels that the bar shows now.
+  // The id of the message and the labels that the toolbar shows.
   #filled = null
   #editor = null
 
-  // `viewOf(node)` gives the MessageView of a row's node.
+  // `viewOf(node)` returns the MessageView of a row's node.
   constructor(list, parts, { viewOf, swipes }) {
     this.#list = list
     this.#parts = parts
@@ -48,10 +47,10 @@ export default class MessageTools {
 
   // Actions
 
-  // The list changed: exactly one message is a tab stop, and the bar leaves with its message.
+  // Updates the tab stop and removes the toolbar if its message is gone.
   settle() {
     const rows = this.#rows()
-    // Whoever comes by Tab comes to the newest; whoever is among the messages stays where they are.
+    // Tab focuses the newest message, unless the focus is already in the list.
     const isInside = this.#list.contains(document.activeElement)
     const current = isInside ? document.activeElement.closest(".message") : rows.at(-1)
     for (const row of rows) row.tabIndex = row === current ? 0 : -1
@@ -60,7 +59,7 @@ export default class MessageTools {
     else if (this.#target) this.#fill()
   }
 
-  // Opens the editor of the tail. Returns whether that is allowed.
+  // Opens the editor. Returns false if the message cannot be edited.
   edit(view) {
     const { message } = view.row
     if (!message || this.#editor || !this.#mayEdit(message)) return false
@@ -92,8 +91,8 @@ export default class MessageTools {
     this.#bar.remove()
   }
 
-  // Buttons are made again only when other ones are needed: one that is being pressed stays. The
-  // focus stays at its place in the bar.
+  // Replaces the buttons only if other ones are needed, so that a pressed button stays. The focus keeps
+  // its position.
   #fill() {
     const tools = this.#tools(this.#target.row.message)
     const filled = [this.#target.row.message.id, ...tools.map((it) => it.label)].join("\n")
@@ -109,7 +108,7 @@ export default class MessageTools {
     if (focused >= 0) this.#bar.children[Math.min(focused, tools.length - 1)].focus()
   }
 
-  // What can be done with a message now: `{icon, label, run(message)}` each.
+  // Returns the available actions, `{icon, label, run(message)}` each.
   #tools(message) {
     const { openSpace } = this.#parts.store
     const isExcluded = message.visibility === "excluded"
@@ -149,7 +148,7 @@ export default class MessageTools {
     ].filter(Boolean)
   }
 
-  // One's own words are one's own, as long as one may speak.
+  // Whether the message is the user's own and the user is not an observer.
   #isMine(message) {
     const { myMembership } = this.#parts.store
     return myMembership?.participation !== "observer" && message.space_membership_id === myMembership?.id
@@ -159,7 +158,7 @@ export default class MessageTools {
     return this.#isMine(message) || may(this.#parts.store.openSpace?.my_role, "delete_others")
   }
 
-  // The server changes only the tail, and not while a reply is being written.
+  // The server allows edits of the tail only, and not while a run is active.
   #mayEdit(message) {
     const { openConversation, openSpace, openRoster } = this.#parts.store
     if (openConversation.timeline.tail?.id !== message.id || openConversation.isRunning) return false
@@ -205,7 +204,7 @@ export default class MessageTools {
     if (node) this.#attach(node)
   }
 
-  // A finger has no hover: a tap on a message shows its bar, a second one takes it away.
+  // With touch, a tap on a message shows its toolbar, a second one hides it.
   #onTap = (event) => {
     if (event.pointerType !== "touch" || event.target.closest("a, button, textarea")) return
     const node = event.target.closest(".message")

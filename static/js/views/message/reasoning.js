@@ -1,4 +1,4 @@
-// What a model thought before it spoke: folded, labelled, and plain text whatever it looks like.
+// The reasoning of a model: collapsed, labelled, and always plain text.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { languageOf } from "../../models/message/text_language.js"
@@ -7,7 +7,7 @@ export default class ReasoningView {
   node = el("div", { class: "reasoning", hidden: true })
   #shown = ""
 
-  // Made anew only when it is another: what was unfolded stays so.
+  // Replaced only if it has changed, so that it stays open.
   update(message) {
     const { reasoning, reasoning_truncated: isCut } = message?.metadata ?? {}
     const text = typeof reasoning === "string" ? reasoning : ""

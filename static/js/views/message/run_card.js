@@ -1,4 +1,4 @@
-// The card of a run that left no message: what happened, and the way on.
+// The card of a run that ended without a message: what happened, and what to do.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
@@ -20,7 +20,7 @@ export default class RunCard {
     const { store } = this.#parts
     const { openConversation } = store
     const { run } = openConversation.notice
-    // The name too: a snapshot may bring the run before the roster is there.
+    // Includes the name, because the roster may arrive after the run.
     const facts = run && [run.id, run.status, run.error, this.#nameOf(run), openConversation.queue.state]
     const signature = run && JSON.stringify([...facts, store.openSpace?.my_role])
     if (signature === this.#signature) return

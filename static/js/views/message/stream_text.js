@@ -1,5 +1,5 @@
-// Text that is still being written, as plain paragraphs with line breaks and emphasis. A finished
-// paragraph is never touched again, so a long reply costs no more at its end than at its beginning.
+// Streamed text as plain paragraphs with line breaks and emphasis. Finished paragraphs are not rendered
+// again, so that a chunk costs the same at any length.
 import { el } from "../../base/dom.js"
 import { lines, splitParagraphs } from "../../models/message/emphasis.js"
 

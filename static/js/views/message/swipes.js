@@ -1,6 +1,6 @@
-// The texts of the newest message: which of how many is shown, the ones beside it, and another one.
+// The swipes of the newest message: position, previous, next and new.
 //
-// A finger draws the message aside in place of pressing an arrow.
+// On touch devices a horizontal gesture on the message replaces the arrows.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
@@ -9,7 +9,8 @@ import { paths } from "../../router.js"
 import { iconButton } from "../components/buttons.js"
 import { confirm } from "../components/dialog.js"
 
-// How far a finger must go to mean it, in pixels, and how much more across than along.
+// The minimum distance of a gesture in pixels, and the ratio of its horizontal to its vertical
+// distance.
 const DRAWN = 60
 const ACROSS = 2
 
@@ -20,7 +21,7 @@ export default class Swipes {
     this.#parts = parts
   }
 
-  // What a row must know to show the same bar: null when it shows none.
+  // Returns a value that changes with the bar; null if there is none.
   signature(message) {
     const { swipes } = message
     if (!this.#isTail(message) || !(swipes?.count > 1)) return null
@@ -28,7 +29,7 @@ export default class Swipes {
     return [swipes.active, swipes.count, this.#isBusy, ...rights].join()
   }
 
-  // The bar of a message that has several texts and is the newest.
+  // Returns the bar of the newest message if it has several swipes.
   bar(message) {
     if (this.signature(message) === null) return null
     const { count, active } = message.swipes
@@ -42,7 +43,8 @@ export default class Swipes {
     )
   }
 
-  // Any text of an AI may be written anew; where others have built on it, in a branch.
+  // Messages of characters can be regenerated; a message that others have answered is regenerated in a
+  // branch.
   mayRegenerate(message) {
     const { openSpace, openRoster } = this.#parts.store
     const author = openRoster.byId(message.space_membership_id)
@@ -62,7 +64,7 @@ export default class Swipes {
     await conversation.branch(message).then(this.#follow, (error) => toasts.error(error))
   }
 
-  // One text on, or back. Returns whether there is anything that way.
+  // Moves by one swipe. Returns whether there is one.
   step(message, delta) {
     const to = this.#target(message, delta)
     if (to === null) return false
@@ -71,7 +73,7 @@ export default class Swipes {
     return true
   }
 
-  // Draws on the newest message, by touch, are steps. `viewOf(node)` gives the view of a row's node.
+  // Handles touch gestures on the newest message. `viewOf(node)` returns the view of a row's node.
   listen(list, viewOf) {
     let from = null
     list.addEventListener("pointerdown", (event) => {
@@ -83,7 +85,7 @@ export default class Swipes {
       const message = start && viewOf(event.target.closest(".message"))?.row.message
       const delta = start ? directionOf(start, event) : 0
       if (!message || delta === 0) return
-      // It was no tap.
+      // The gesture is not a tap.
       event.stopImmediatePropagation()
       if (this.#isTail(message)) this.step(message, delta)
     })
@@ -95,7 +97,7 @@ export default class Swipes {
     return this.#parts.store.openConversation?.timeline.tail?.id === message.id
   }
 
-  // A branch hangs on it: its text stays as it is.
+  // Whether a branch begins at the message; its text cannot be changed then.
   #isForkPoint(message) {
     const { store } = this.#parts
     const places = store.conversations(store.openConversationDocument?.space_id)
@@ -132,7 +134,7 @@ export default class Swipes {
     })
   }
 
-  // Goes where it goes on, if that is elsewhere.
+  // Opens the conversation of the result if it is another one.
   #follow = ({ conversationId, job }) => {
     const { jobs, router, store } = this.#parts
     if (job) return jobs.follow(job)
@@ -149,7 +151,7 @@ function confirmBranch() {
   })
 }
 
-// To the side on which one reads on: the next text comes from there.
+// The next swipe is in reading direction.
 function directionOf(from, to) {
   const x = to.clientX - from.clientX
   const y = to.clientY - from.clientY

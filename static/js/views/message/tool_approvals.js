@@ -1,4 +1,4 @@
-// Tools that a character wants to call and that a moderator must agree to, above the queue bar.
+// Tool calls that wait for the decision of a moderator, above the queue bar.
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
@@ -31,7 +31,7 @@ export default class ToolApprovals {
 
   // Private
 
-  // Words come by here all the time: what is shown stays as it is until it is another.
+  // Rendered again only if the approvals have changed.
   #show() {
     const { store } = this.#parts
     const open = [...(store.openConversation?.approvals.values() ?? [])]

@@ -1,5 +1,4 @@
-// What a character called before it answered, folded and labelled. It is shown as plain words whatever
-// it looks like.
+// The tool calls of a message, collapsed and labelled, always as plain text.
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { toolCallsOf, toolName } from "../../models/characters/tools.js"
@@ -8,7 +7,7 @@ export default class ToolCallsView {
   node = el("div", { class: "reasoning", hidden: true })
   #shown = "[]"
 
-  // Made anew only when it is another: what was unfolded stays so.
+  // Replaced only if they have changed, so that they stay open.
   update(message) {
     const calls = toolCallsOf(message)
     const signature = JSON.stringify(calls)

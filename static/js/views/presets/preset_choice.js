@@ -1,4 +1,4 @@
-// Which preset a space or a member goes by, and, when one asks, what decides what.
+// Selects the preset of a space or a member, and shows which layer sets which value.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
@@ -7,8 +7,8 @@ import { button } from "../components/buttons.js"
 import { field, select } from "../components/form.js"
 import { openPresetDialog } from "./preset_editor.js"
 
-// `choose(id)` holds at once. `layers()` answers what is laid over what, ids of presets in place of
-// what they say.
+// `choose(id)` applies at once. `layers()` returns the settings of the layers and the ids of their
+// presets.
 export function presetChoice(parts, { label, hint, value, mayChange, choose, layers }) {
   const control = select([["", t("preset.none")]], "")
   control.disabled = true
@@ -50,7 +50,7 @@ export function presetChoice(parts, { label, hint, value, mayChange, choose, lay
   return it.node
 }
 
-// One's own, and the one that is chosen, whoever it belongs to.
+// Returns the user's presets and the selected one.
 async function load({ presets }, value) {
   const mine = await presets.mine()
   if (!value || mine.some(({ id }) => id === value)) return mine

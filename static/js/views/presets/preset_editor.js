@@ -1,5 +1,5 @@
-// A preset, whole: its name, its order, its samplers and its short texts. One that is not mine is kept
-// as a copy.
+// The editor of a preset: name, prompt order, samplers and texts. A preset of someone else is saved as
+// a copy.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import PresetDocument from "../../models/presets/preset_document.js"
@@ -11,7 +11,7 @@ import { field, form, input } from "../components/form.js"
 import PresetEntries from "./preset_entries.js"
 import { samplerFields, textFields } from "./preset_fields.js"
 
-// Resolves with the preset as it was saved; undefined when nothing was.
+// Resolves with the saved preset, or undefined.
 export async function openPresetDialog(parts, id) {
   const { presets } = parts
   const [preset, defaults] = await Promise.all([presets.get(id), presets.defaults()])
@@ -30,7 +30,7 @@ export async function openPresetDialog(parts, id) {
   return saved
 }
 
-// Asks for a file and reads what came of it out loud. Answers the preset, or null.
+// Imports a preset and shows its warnings. Returns the preset.
 export async function importPreset(parts, file) {
   const imported = await parts.presets.importFile(file)
   const { preset, warnings } = imported
@@ -53,8 +53,8 @@ export async function importPreset(parts, file) {
   return preset
 }
 
-// Takes files of presets that are dropped on the page: kept first, then shown, as nothing goes by one
-// before somebody chooses it.
+// Returns the importer for preset files. The preset is stored, then opened; it applies when it is
+// selected.
 export function presetImporter(parts) {
   const open = async (file) => {
     const { id } = await importPreset(parts, file)

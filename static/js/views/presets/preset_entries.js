@@ -1,5 +1,5 @@
-// The order of a preset: a list that one drags, or moves with Alt and the arrows. What opens below an
-// entry is what it says, in whose name, and where.
+// The prompt order of a preset: entries are dragged, or moved with Alt and the arrow keys. An open
+// entry shows its text, role and position.
 import { el, icon, reconcile } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
 import { hasText, placeFrom, placeOf } from "../../models/presets/preset_document.js"
@@ -195,7 +195,7 @@ export default class PresetEntries {
     return [field({ label: t("preset.place"), control: where }).node, ...fine.map(({ node }) => node)]
   }
 
-  // None means all: a turn of every kind.
+  // No selection means all kinds.
   #triggers({ id, triggers = [] }) {
     const chosen = new Set(triggers)
     const press = (name) => (event) => {

@@ -1,4 +1,4 @@
-// The samplers and the short texts of a preset as fields. Each has a way back to "not decided".
+// The samplers and texts of a preset as fields, each with a button that resets it.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { SAMPLERS, TEXTS } from "../../models/presets/preset_document.js"
@@ -67,7 +67,7 @@ function text(draft, key, onChange) {
   return withReset(it, t(`preset.${key}`), reset)
 }
 
-// One text in each line.
+// One text for each line.
 function stops(draft, onChange) {
   const value = (draft.value("stop") ?? []).join("\n")
   const control = area({ name: "stop", value, rows: "2" })
@@ -91,7 +91,7 @@ function choice(draft, key, words, onChange) {
   return field({ label: t(`preset.${key}`), control }).node
 }
 
-// A button beside the control that takes the decision back.
+// Adds the reset button next to the control.
 function withReset({ node, control }, name, click) {
   const row = el("div", { class: "field__row" })
   control.replaceWith(row)

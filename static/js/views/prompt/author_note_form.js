@@ -1,11 +1,11 @@
-// An author's note: its words, and where, in whose name and how often it is said.
+// The form of an author's note: text, position, depth, role and interval.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { COMBINE_MODES, readAuthorNote, POSITIONS, ROLES, wholeNumber } from "../../models/presets/author_note.js"
 import { submitButton } from "../components/buttons.js"
 import { area, field, form, input, select } from "../components/form.js"
 
-// `save(note)` keeps it; `beside` asks how it stands to the note of the space.
+// `save(note)` stores it; `beside` shows how it is combined with the note of the space.
 export function authorNoteForm({ toasts }, { settings, label, hint, beside = false, disabled = false, save }) {
   const note = readAuthorNote(settings)
   const text = field({ label, hint, control: area({ value: note.text, rows: "4", maxlength: "20000" }) })

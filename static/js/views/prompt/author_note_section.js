@@ -29,7 +29,7 @@ export default class AuthorNoteSection {
 
   // Private
 
-  // Who is in the middle of writing keeps their words: only another note is shown anew.
+  // Renders again only if a stored note has changed, so that unsaved input is kept.
   #show() {
     const { openConversationDocument: conversation, openSpace: space } = this.#parts.store
     if (!conversation || !space) return
@@ -63,7 +63,7 @@ export default class AuthorNoteSection {
     controlsOf(this.#root)[place]?.focus()
   }
 
-  // What was saved is shown anew: whoever pressed the button goes on from there.
+  // The form is rendered again after saving: restores the focus on the button.
   async #saved(saving, index) {
     await saving
     if (document.activeElement !== document.body) return

@@ -1,10 +1,10 @@
-// A prompt, block by block: what it says, what it costs, what did not fit.
+// The prompt inspector: blocks with their tokens, lore, and what did not fit.
 import { bdi, el, icon } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
 import { sentencesOf } from "../../models/files/import_warnings.js"
 import { openDialog } from "../components/dialog.js"
 
-// `load()` answers the document of the API.
+// `load()` returns the prompt document of the API.
 export async function showPrompt({ toasts }, load) {
   try {
     await open(t("prompt.title"), await load())
@@ -13,7 +13,7 @@ export async function showPrompt({ toasts }, load) {
   }
 }
 
-// What a run was told. Only the newest of a conversation keep it.
+// Shows the prompt of a run. Only the newest prompts of a conversation are stored.
 export async function showPromptOfRun({ conversation, toasts }, runId) {
   try {
     await open(t("prompt.of_run"), await conversation.promptOfRun(runId))
@@ -23,7 +23,7 @@ export async function showPromptOfRun({ conversation, toasts }, runId) {
   }
 }
 
-// The same for the text that a message shows.
+// Shows the prompt of the run that wrote the shown text.
 export async function showPromptOfMessage(parts, message) {
   const { conversation, toasts } = parts
   try {
@@ -84,7 +84,7 @@ function meter(share) {
   )
 }
 
-// Which entries, each with what woke it.
+// Lists entries with the reason of their activation.
 function entries(title, all) {
   if (all.length === 0) return null
   const row = ({ name, book, because }) =>
@@ -103,11 +103,11 @@ function reason(because) {
   return has(`prompt.reason_${kind}`) ? t(`prompt.reason_${kind}`, { key }) : because
 }
 
-// These are many, and each has a name of its own.
+// Blocks of these kinds have names of their own.
 const NAMED = ["entry", "lore", "depth_prompt"]
 
 function block({ kind, label, tokens, text, dropped, withheld, is_changed: isChanged }) {
-  // What was said is labelled with who said it, everything else with what it is.
+  // Messages are labelled with their author, all other blocks with their kind.
   const what = has(`prompt.kind_${kind}`) ? t(`prompt.kind_${kind}`) : label || kind
   const name = NAMED.includes(kind) && label ? t("prompt.named", { kind: what, name: label }) : what
   const note = dropped ? t("prompt.block_dropped") : t("prompt.tokens", { n: tokens ?? 0 })

@@ -1,4 +1,4 @@
-// What is known of a run, as pairs of a name and a value.
+// The details of a run as pairs of a name and a value.
 import { bdi, el } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
 import { seconds } from "../../base/time.js"

@@ -1,4 +1,4 @@
-// Prompt & runs: what would be sent to the model for a speaker, and what became of every run.
+// The tab "Prompt & runs": the prompt for a speaker, and the runs of the conversation.
 import { bdi, el, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { fullTime, shortTime } from "../../base/time.js"
@@ -78,7 +78,7 @@ export default class RunsTab {
     currentTarget.disabled = false
   }
 
-  // The runs may have come before those who made them.
+  // The runs may arrive before the roster.
   #updateRoster() {
     this.#fillSpeakers()
     if (this.#runs) this.#show()
@@ -99,7 +99,7 @@ export default class RunsTab {
     )
   }
 
-  // Never two requests at once; the last change is never missed.
+  // Only one request at a time; a change during a request causes another one.
   async #load() {
     this.#again = true
     if (this.#isAsking) return
@@ -110,7 +110,7 @@ export default class RunsTab {
         this.#runs = await this.#parts.conversation.runs()
         this.#show()
       } catch {
-        // The list keeps what it had; the next change asks again.
+        // The list keeps its content; the next change loads it again.
       }
     }
     this.#isAsking = false
@@ -146,7 +146,7 @@ export default class RunsTab {
       el("time", { class: "member__note", datetime: run.created_at, title: fullTime(at) }, shortTime(at)),
       el("span", { class: "run__state" }, t(`run_status.${run.status}`)),
     )
-    // Told is what a run sent that a model was asked by; of a canceled one it is noted a moment later.
+    // Only runs that called a model have a prompt; that of a canceled run is stored a moment later.
     const wasAsked = run.prompt || (run.status === "canceled" && run.started_at)
     const isTold = wasAsked && may(this.#parts.store.openSpace?.my_role, "prompt")
     replace(

@@ -1,4 +1,4 @@
-// The servers of models that run on the server's own machine: each is one click away.
+// The model servers that run on the machine of the server, for selection.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 
@@ -8,19 +8,19 @@ export default class LocalServersView {
   #choices = null
   #marked = {}
 
-  // `onChoose(server)` is given the one that was chosen.
+  // `onChoose(server)` is called with the selected one.
   constructor(parts, onChoose) {
     this.#showStatus(t("provider.searching"))
     parts.providers.discover().then(
       (found) => this.#show(found, onChoose),
-      // A server that may not look says nothing of it: an address can still be entered.
+      // If discovery is not allowed, nothing is shown: an address can still be entered.
       () => replace(this.node),
     )
   }
 
   // Actions
 
-  // Marks the server at this address, if it is one of them.
+  // Marks the server with this address.
   mark({ kind, base_url: baseUrl }) {
     this.#marked = { kind, base_url: baseUrl }
     for (const button of this.#choices?.children ?? []) {

@@ -1,6 +1,5 @@
-// "Connect a model": which kind, where it is, a key if it wants one, which model, and a test in plain
-// words. The form is stored as soon as something is asked of the server: only the server talks to
-// models.
+// The dialog "Connect a model": kind, address, key, model and test. The form is stored before a test,
+// because only the server calls the models.
 import { el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { seconds } from "../../base/time.js"
@@ -13,8 +12,8 @@ import LocalServersView from "./local_servers.js"
 
 const EFFORTS = ["usual", "off", "low", "medium", "high"]
 
-// `provider` is one to change, or null for a new one. What was stored of a new one only to try it
-// goes again when nobody wants it.
+// `provider` is the one to change, or null for a new one. A new provider that was stored only for a
+// test is deleted when the dialog is dismissed.
 export async function connectModel(parts, provider = null) {
   let opened
   const content = (close) => {
@@ -25,7 +24,7 @@ export async function connectModel(parts, provider = null) {
   if (!(await openDialog({ title, content }))) await opened.discard()
 }
 
-// The model that speaks, as long as it can be changed; else a first one.
+// Opens the default provider if it can be changed, else a new one.
 export function changeModel(parts) {
   const chosen = parts.store.providers.find((provider) => provider.is_default && provider.kind !== "demo")
   return connectModel(parts, chosen ?? null)
@@ -39,9 +38,9 @@ class ProviderForm {
   #parts
   #id
   #isNew
-  // Empty: the stored one stays. Null: there is to be none, as the one that was typed is another's.
+  // Empty: the stored key is kept. Null: the key is removed, because it belongs to another address.
   #typedKey = ""
-  // The server wants a name; until one is chosen this one stands for it.
+  // The server requires a model name; this one is used until one is chosen.
   #modelBefore
   #settings
   #close
@@ -75,7 +74,7 @@ class ProviderForm {
 
   // Lifecycle
 
-  // A provider that was stored only to try it.
+  // Deletes a provider that was stored only for a test.
   async discard() {
     if (this.#isNew && this.#id) await this.#parts.providers.remove(this.#id).catch(() => {})
   }
@@ -156,7 +155,7 @@ class ProviderForm {
     return { kind: this.#kind.control.value, base_url: this.#url.control.value.trim() }
   }
 
-  // A server of this machine, with one of its models.
+  // Fills in a local server and its models.
   #choose({ kind, base_url: baseUrl, models }) {
     this.#kind.control.value = kind
     this.#url.control.value = baseUrl
@@ -177,8 +176,8 @@ class ProviderForm {
     this.#showStatus("good", t("provider.found", { n: names.length }))
   }
 
-  // Stores the form. The key leaves the page with it and does not come back; it is kept in memory as
-  // long as the dialog is open, because the server forgets it when the address changes.
+  // Stores the form. The key is kept in memory while the dialog is open, because the server removes it
+  // when the address changes.
   async #save() {
     const { kind, base_url: baseUrl } = this.#address()
     if (baseUrl === "" && kindOf(kind).defaultUrl === null) return this.#requireField(this.#url)
@@ -200,7 +199,7 @@ class ProviderForm {
     return true
   }
 
-  // What else is set of it stays.
+  // Keeps all other settings.
   #chosenSettings() {
     const { reasoning: _, ...settings } = this.#settings
     const effort = this.#effort.control.value

@@ -1,8 +1,8 @@
-// Auto mode in the openConversation: whether it is on, how many turns it has left, and for who may, the switch.
+// The switch of auto mode with the number of turns left.
 import { el, icon } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 
-// `auto` is the result of `describeAutoMode`. Who may not change it is told only that it is on.
+// `auto` is the result of `describeAutoMode`. Users who cannot change it see it only while it is on.
 export function autoSwitch(parts, { status, left }, mayChange) {
   const isOn = status !== "off"
   if (!mayChange && !isOn) return null

@@ -1,5 +1,5 @@
-// The bar above the field: who speaks, who is next and why, and what one may do about it; or, when
-// nobody is due, whom to ask.
+// The bar above the composer: current and next speaker, the controls of the queue, or, if no reply is
+// queued, the characters to trigger.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
@@ -21,7 +21,7 @@ export default class QueueBar {
   #parts
   #queueText
   #countdown
-  // A status that is read out must stay in the page: only what it says is replaced.
+  // A live region must stay in the document; only its content is replaced.
   #text = el("div", { class: "queue__text", role: "status" })
   #slots = el("div", { class: "queue__round" })
   #actions = el("div", { class: "queue__actions" })
@@ -62,7 +62,7 @@ export default class QueueBar {
 
   // Private
 
-  // Other rules of auto mode leave it another number of turns.
+  // Reads the turns left again when the settings of auto mode have changed.
   #reloadOnNewRules() {
     const { openSpace: space, openConversation } = this.#parts.store
     const rules = space && openConversation && `${space.auto_mode_enabled} ${space.auto_mode_max_turns}`
@@ -90,7 +90,7 @@ export default class QueueBar {
       (this.#box.querySelector(`[data-act="${focused}"]`) ?? this.#box.querySelector("button"))?.focus()
   }
 
-  // Everything that the bar depends on.
+  // Returns everything that the bar shows.
   #view() {
     const { store } = this.#parts
     const { openConversation, openSpace: space, openConversationDocument: conversation, openRoster: roster } = store
@@ -183,7 +183,7 @@ export default class QueueBar {
     })
   }
 
-  // To be looked at by everybody, changed by who may.
+  // Visible to all; only some can change the round.
   #roundButton() {
     return iconButton("list", t("queue.round"), {
       look: "small",

@@ -1,4 +1,4 @@
-// The places of a round, in order: a face each, with how it stands and why it was chosen.
+// The slots of a round in order: an avatar each, with its state and reason.
 import { el, icon } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
 import { avatar } from "../components/avatar.js"
@@ -6,7 +6,7 @@ import { explainSpeakerReason } from "../components/error_messages.js"
 
 const MARKS = { spoken: "check", skipped: "skip", failed: "alert" }
 
-// `slots` is the list of `describe` in models/queue/queue.js, `members` with `{ id, name, url }`.
+// `slots` is the list of `describe` in models/queue/queue.js; `members` are `{ id, name, url }`.
 export function slotStrip(slots, members) {
   return el(
     "ol",
@@ -26,14 +26,14 @@ export function slotStrip(slots, members) {
   )
 }
 
-// How one place stands, and why.
+// Returns the state of a slot and its reason.
 export function slotNote({ state, because, skipReason }) {
   const text = t(`slot.${state}`)
   const reason = state === "skipped" ? explainSkip(skipReason) : because && explainSpeakerReason(because)
   return reason ? t("slot.with_reason", { text, reason }) : text
 }
 
-// Why somebody had no turn after all.
+// Explains why a slot was skipped.
 function explainSkip(reason) {
   return has(`skip_reason.${reason}`) ? t(`skip_reason.${reason}`) : null
 }

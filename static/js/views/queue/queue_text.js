@@ -1,4 +1,4 @@
-// What the queue bar says in words: whose turn it is and why, what failed, why nobody is due.
+// The text of the queue bar: the current and next speakers and the reasons.
 import { bdi, el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { list, listParts } from "../../base/time.js"
@@ -9,7 +9,7 @@ export default class QueueText {
   #parts
   #countdown
 
-  // `countdown` is the node that stands behind who is next.
+  // `countdown` is the node after the next speaker.
   constructor(parts, countdown) {
     this.#parts = parts
     this.#countdown = countdown
@@ -27,7 +27,7 @@ export default class QueueText {
     return this.#parts.store.openRoster.nameOf(id) ?? t("message.unknown_author")
   }
 
-  // Nobody is due
+  // No reply is queued
 
   #hint(view) {
     return [this.#whoseTurn(view), this.#autoRests(view.auto)]
@@ -35,7 +35,7 @@ export default class QueueText {
       .map((text) => el("span", { class: "queue__hint" }, text))
   }
 
-  // Who may not choose is not told to.
+  // The hint to choose a speaker is shown only to those who can.
   #whoseTurn({ members, tailKind, role, order, auto }) {
     const mayChoose = may(role, "generate")
     if (!members.some((member) => member.isSpeaker)) return t("queue.no_characters")
@@ -50,14 +50,14 @@ export default class QueueText {
     return status === "used_up" ? t("auto.used_up", { n: most }) : null
   }
 
-  // Somebody is
+  // A reply is queued or running
 
   #now({ facts, dropped }) {
     const { state, because, next, upcoming } = facts
     const isHeld = state === "paused" || state === "failed"
     const coming = state === "paused" && !facts.isSpeaking ? [next, ...upcoming].filter(Boolean) : upcoming
     const isPausing = state === "paused" && facts.isSpeaking
-    // The places of a round show the rest.
+    // The slots of the round show the others.
     const after = isPausing ? [] : coming.slice(0, facts.slots.length > 1 ? 1 : coming.length)
     return [
       el(
@@ -82,7 +82,7 @@ export default class QueueText {
     return next && t("queue.next_alone", { name: this.#name(next) })
   }
 
-  // A human's message, or a button, was quicker than they were.
+  // Members whose slot was dropped by a newer message or request.
   #dropped(ids) {
     const names = ids.map((id) => this.#name(id))
     return t("queue.dropped", { names: list(names) })

@@ -1,5 +1,5 @@
-// The round as a list that one can rearrange: who has been, who is still to come, in which order.
-// It goes on while the dialog is open, and what was meant for who has begun to speak is dropped.
+// The editor of a round: finished and pending speakers in order. The round continues while the dialog
+// is open; changes for a speaker that has begun are dropped.
 import { bdi, el, icon, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { describe } from "../../models/queue/queue.js"
@@ -120,7 +120,7 @@ class RoundEditor {
     this.#showActions(mayChange)
   }
 
-  // Whoever can have a turn by themselves: a muted one speaks only when asked to.
+  // Members that can be in a round: not muted ones.
   #speakers() {
     return this.#parts.store.openRoster.characters.filter(({ participation }) => participation === "active")
   }
@@ -244,7 +244,7 @@ class RoundEditor {
     this.#show()
   }
 
-  // The focus goes to whoever stands in that place now, else to where one adds.
+  // The focus moves to the next row, else to the buttons that add a speaker.
   #remove(key) {
     const index = this.#indexOf(key)
     this.#showStatus(t("round.removed", { name: this.#nameOf(this.#draft.entries[index].membershipId) }))
@@ -268,13 +268,13 @@ class RoundEditor {
   async #save({ currentTarget }) {
     const { roundId, membershipIds } = this.#draft
     currentTarget.disabled = true
-    // Who was muted meanwhile would be passed over anyway, and is refused here.
+    // Drops members that were muted meanwhile, because the server refuses them.
     const wanted = membershipIds.filter((id) => this.#canSpeak(id))
     try {
       await this.#parts.conversation.changeRound(roundId, wanted)
       this.#close()
     } catch (error) {
-      // What it is now was fetched, and is shown already.
+      // The current state is already loaded and shown.
       this.#showStatus(this.#draft.isOver ? t("round.over") : explain(error))
       this.#show()
     }

@@ -1,14 +1,14 @@
-// Settings, API keys: how a program speaks to this server, to be copied and run.
+// API keys: example programs to copy.
 import { copyText } from "../../base/clipboard.js"
 import { bdi, el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { NO_KEY, apiExamples } from "../../models/settings/api_examples.js"
 import { button } from "../components/buttons.js"
 
-// The demo model is there on a new server; which others there are is not everybody's to know.
+// The demo model exists on every new server; users may not see the others.
 const USUAL_MODEL = "demo"
 
-// Shows one example at a time. `fill({ key, model })` puts a key and what it can ask for into all.
+// Shows one example at a time. `fill({ key, model })` inserts a key and a model into all of them.
 export default class KeyExamples {
   node = el("div", { class: "example" })
   #code = el("pre", { class: "example__code", tabindex: "0", translate: "no" })

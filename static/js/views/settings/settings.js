@@ -1,4 +1,4 @@
-// One's own account: profile, API keys; for an admin the models. `/settings/{part}`.
+// The settings page `/settings/{part}`: profile, API keys, presets; for admins the models.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"

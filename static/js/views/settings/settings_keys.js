@@ -1,4 +1,4 @@
-// Settings, API keys: make one, see it once, take it back; and what a program does with it.
+// API keys: create, show once, revoke; with examples.
 import { bdi, el, replace } from "../../base/dom.js"
 import { copyText } from "../../base/clipboard.js"
 import { t } from "../../base/i18n.js"
@@ -30,7 +30,7 @@ function keysCard(parts, examples) {
     showSecret(parts, shown, key)
     name.control.value = ""
     reload()
-    // Without an answer the examples name the usual model.
+    // If the request fails, the examples use the default model.
     examples.fill({ key, model: await parts.session.firstModelFor(key).catch(() => null) })
   }
   const make = el("div", { class: "form__actions form__actions--start" }, submitButton(t("keys.create")))

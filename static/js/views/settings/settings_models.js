@@ -1,4 +1,4 @@
-// Settings, models: which ones are connected, which one speaks.
+// The connected providers and the default one.
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button } from "../components/buttons.js"

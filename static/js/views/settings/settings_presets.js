@@ -1,4 +1,4 @@
-// Settings, presets: one's own shelf.
+// The user's own presets.
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button } from "../components/buttons.js"
@@ -30,7 +30,7 @@ export function presetsCard(parts) {
     await show()
     await open(preset.id)
   }
-  // The field itself is out of sight; the button stands for it.
+  // The input is hidden; the button opens it.
   const file = el("input", {
     type: "file",
     accept: ".json,application/json",

@@ -1,4 +1,4 @@
-// Settings, profile: name, password, light or dark, the language.
+// Profile: name, password, theme and language.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
@@ -15,7 +15,7 @@ export function card(title, ...children) {
   return el("section", { class: "settings__card" }, el("h2", { class: "settings__title" }, title), children)
 }
 
-// For a guest: before the browser forgets them.
+// The form with which a guest keeps the account.
 export function keepCard(parts) {
   const { router } = parts
   const lead = el("p", { class: "soft" }, t("guest.keep_lead"))
@@ -33,7 +33,7 @@ export function profileCard({ store, session, toasts }) {
       autocomplete: "name",
     }),
   })
-  // The user name of a guest is nothing to sign in with.
+  // A guest has no user name to sign in with.
   const username = store.user.is_guest
     ? null
     : field({

@@ -1,4 +1,4 @@
-// Settings: the browsers in which one is signed in, and the end of any of them.
+// The sessions of the user, with a button to sign each out.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"

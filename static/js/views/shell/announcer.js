@@ -1,4 +1,4 @@
-// Tells a screen reader about each finished message of another, once.
+// Announces each new message of others once to screen readers.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 

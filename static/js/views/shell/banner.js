@@ -1,4 +1,4 @@
-// Says at the top that the line to the server is down, and that the page is coming back.
+// The banner that is shown while the connection to the server is lost.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { button } from "../components/buttons.js"

@@ -1,4 +1,4 @@
-// The right panel: Cast, Lore & note, Prompt & runs, Settings of the open conversation's space, as tabs.
+// The right panel with the tabs Cast, Lore & note, Prompt & runs, and Settings.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { iconButton } from "../components/buttons.js"

@@ -1,5 +1,5 @@
-// The three columns. On a narrow screen the outer two are drawers: one at a time, over a backdrop,
-// closed by Esc, by the backdrop or by going somewhere, with focus back where it was.
+// The three columns of the page. On narrow screens the outer two are drawers, one at a time, over a
+// backdrop; they are closed by Esc, the backdrop or navigation, and the focus returns.
 import AdminPage, { isAdminPage } from "../../admin/page.js"
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
@@ -79,7 +79,7 @@ export default class Shell {
     )
   }
 
-  // The right panel: beside the text when there is openConversation, else a drawer.
+  // Shows or hides the right panel; on narrow screens it is a drawer.
   togglePanel() {
     if (MEDIUM.matches)
       return this.#node.dataset.drawer === "panel" ? this.closeDrawer() : this.openDrawer("panel")
@@ -87,7 +87,7 @@ export default class Shell {
     this.#parts.local.setItem(PANEL, this.#node.dataset.panel)
   }
 
-  // Makes a tab of the panel visible, wherever the panel is.
+  // Shows a tab of the panel.
   openPanel(tab) {
     this.#parts.store.emit("panel", tab)
     if (MEDIUM.matches) this.openDrawer("panel")
@@ -166,7 +166,7 @@ export default class Shell {
     return { title: t("empty.title"), text: t("empty.text"), action: { run, label: t("space.new") } }
   }
 
-  // Who has no account makes no space: a link opens the next one.
+  // Guests cannot create a space.
   #noSpacesForGuest() {
     const action = { href: paths.settings("profile"), label: t("guest.keep") }
     return { title: t("empty.guest_title"), text: t("empty.guest_text"), action }
@@ -176,8 +176,8 @@ export default class Shell {
     this.#parts.store.closeConversation()
   }
 
-  // The openConversation that was open is gone, or one may not be in it any more. When nobody said which, the
-  // list of spaces tells.
+  // Shows that the open conversation is gone or not accessible. If the reason is unknown, it is derived
+  // from the list of spaces.
   async #leaveRemoved({ reason, name, spaceId }) {
     const { spaces, store, local } = this.#parts
     const request = this.#request
@@ -215,7 +215,7 @@ export default class Shell {
     return emptyState({ ...content, openSidebar: () => this.openDrawer("sidebar") })
   }
 
-  // `view` is a view with mount and unmount, or a plain node.
+  // `view` is a view with `mount` and `unmount`, or a node.
   #setView(view) {
     this.#view?.unmount?.()
     replace(this.#main)
@@ -226,7 +226,7 @@ export default class Shell {
     this.#node.dataset.conversation = this.#parts.store.openConversation ? "open" : "none"
   }
 
-  // Where the rail is a drawer, its button says that something hasUnread in there.
+  // On narrow screens the menu button shows that there are unread messages.
   #markUnread() {
     const { store } = this.#parts
     const open = store.openConversation?.conversationId

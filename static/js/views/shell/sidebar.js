@@ -1,4 +1,4 @@
-// The left rail: spaces with their conversations, unread marks, and who I am.
+// The left sidebar: spaces with their conversations, unread counts, and the account menu.
 import { el, icon, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { conversationTree } from "../../models/conversation/conversation_tree.js"
@@ -72,7 +72,7 @@ export default class Sidebar {
     return el("header", { class: "sidebar__head" }, brand, search, close)
   }
 
-  // Spaces that ask me to join wait above my own.
+  // Pending invitations are listed above the spaces.
   #updateInvitations() {
     const rows = this.#parts.store.invitations.map((invitation) => {
       const click = () => openInvitationDialog(this.#parts, invitation)
@@ -84,7 +84,7 @@ export default class Sidebar {
     replace(this.#invitations, rows.length > 0 && [title, rows])
   }
 
-  // A guest makes no space.
+  // Guests cannot create a space.
   #updateTitle() {
     const isGuest = this.#parts.store.user.is_guest
     const add = iconButton("plus", t("space.new"), { look: "small", click: () => openNewSpaceDialog(this.#parts) })
@@ -236,7 +236,7 @@ export default class Sidebar {
         icon: "edit",
         run: () => openRenameConversationDialog(this.#parts, conversation),
       })
-    // The first conversation of a space lives and ends with it.
+    // The first conversation of a space cannot be deleted.
     if (may(space.my_role, "delete_conversation") && id !== space.root_conversation_id) {
       items.push({
         label: t("conversation.delete"),

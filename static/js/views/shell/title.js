@@ -1,4 +1,4 @@
-// The title of the page: where one is, and how much waits to be read. A tab in the background shows it too.
+// The title of the document with the number of unread messages.
 import { t } from "../../base/i18n.js"
 import { countText } from "../components/badge.js"
 
@@ -19,7 +19,7 @@ export default class Title {
 
   // Actions
 
-  // From the particular to the general, without the name of the program.
+  // `words` go from the specific to the general, without the name of the program.
   set(...words) {
     this.#words = [...words, t("app.name")].join(" · ")
     this.#show()
@@ -27,7 +27,7 @@ export default class Title {
 
   // Private
 
-  // What one looks at is being read.
+  // The visible conversation is not counted.
   #unread() {
     const { spaces, openConversation } = this.#store
     const visibleId = document.hidden ? null : openConversation?.conversationId

@@ -1,4 +1,4 @@
-// What a guest must know: the account lives by this browser alone, until it is kept.
+// Guests: their account exists in this browser only, until they add a user name and a password.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
@@ -9,14 +9,14 @@ import { field, form, input } from "../components/form.js"
 
 const HINT_MS = 10_000
 
-// After the first steps inside.
+// Suggests to keep the account, after the guest has joined.
 export function suggestKeepingAccount({ toasts, router, store }) {
   const action = { label: t("guest.keep"), run: () => router.go(paths.settings("profile")) }
   const text = t("guest.welcome", { name: store.user.display_name })
   store.on("session", toasts.show(text, { action, staysMs: HINT_MS }))
 }
 
-// A user name and a password make the guest an account. `onKept()` is called when it is one.
+// The form that turns a guest into a registered user; then calls `onKept()`.
 export function keepForm({ session, toasts }, onKept) {
   const username = field({
     label: t("setup.username"),
@@ -37,7 +37,7 @@ export function keepForm({ session, toasts }, onKept) {
   return form({ fields: { username, password }, submit, children: [username.node, password.node, actions] })
 }
 
-// Signing out. A guest is told what is lost by it, and may keep the account instead.
+// Signs out. Guests are warned that they lose their account, and can keep it instead.
 export async function confirmSignOut({ session, toasts, router, store }) {
   const signOut = () => session.signOut().catch((error) => toasts.error(error))
   if (!store.user.is_guest) return signOut()

@@ -1,5 +1,5 @@
-// The page behind an invite link: who asks one in, and the ways in. Signed in one joins with a
-// press; a guest needs a name; whoever is to be more signs in or makes an account, here.
+// The page of an invite link. Signed-in users join directly; others join as a guest, sign in or create
+// an account.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
@@ -19,7 +19,7 @@ export default class JoinPage {
   #way = null
   #arrive
 
-  // `preview()` finds out what the token opens.
+  // `preview()` loads what the token leads to.
   constructor(root, parts, { token, preview }) {
     this.#root = root
     this.#parts = parts
@@ -27,7 +27,7 @@ export default class JoinPage {
     this.#preview = preview
   }
 
-  // Resolves when somebody is in, with `{ user, membership, persona, isNewUser }`.
+  // Resolves when the user has joined, with `{ user, membership, persona, isNewUser }`.
   open() {
     return new Promise((resolve) => {
       this.#arrive = resolve
@@ -49,7 +49,7 @@ export default class JoinPage {
     this.#focus()
   }
 
-  // A link that opens nothing says so, and why; one that opens nothing yet is kept for another try.
+  // Explains why a link does not work. The token is kept if a later attempt may succeed.
   #showClosed(error) {
     const { store, inviteToken, title } = this.#parts
     const why = { 404: "unknown", 410: "expired", 403: "archived" }[error.status] ?? "later"
@@ -73,7 +73,7 @@ export default class JoinPage {
     }
   }
 
-  // Ways in
+  // Ways to join
 
   #ways() {
     if (this.#parts.store.user) return ["known"]
@@ -169,7 +169,7 @@ export default class JoinPage {
     ]
   }
 
-  // Signed in, the way is open. Should it have closed meanwhile, the page tells.
+  // Joins after the sign-in; if that fails, shows the state of the link.
   async #signedIn(user) {
     const { store, language, invites } = this.#parts
     store.setUser(user)

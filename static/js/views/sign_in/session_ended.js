@@ -1,12 +1,12 @@
-// The session has ended while the page was open: sign in again, and go on where one was.
+// The dialog to sign in again when the session has ended.
 import { t } from "../../base/i18n.js"
 import { el } from "../../base/dom.js"
 import { openDialog } from "../components/dialog.js"
 import { signInForm } from "./sign_in_page.js"
 import { area, field } from "../components/form.js"
 
-// Resolves with the user who signed in. A guest has nothing to come back with: what they were
-// writing is shown, so that it can be taken along.
+// Resolves with the user who signed in. A guest cannot sign in again: the draft is shown, so that it
+// can be copied.
 export function openSessionEndedDialog({ session, store, drafts }) {
   const isGuest = store.user.is_guest
   const draft = isGuest && store.openConversation ? drafts.read(store.openConversation.conversationId) : ""

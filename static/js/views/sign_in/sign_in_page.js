@@ -1,11 +1,11 @@
-// The pages before one is inside: set-up of the first account, and signing in.
+// The pages for setup and sign-in.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { submitButton } from "../components/buttons.js"
 import { field, form, input } from "../components/form.js"
 import { languageSwitch } from "../components/language_switch.js"
 
-// The first account. Resolves when it exists.
+// Creates the first account. Resolves when it exists.
 export function showSetUp(root, parts) {
   return new Promise((resolve) => {
     showSignInPage(root, parts, () => ({
@@ -29,7 +29,7 @@ function setUpForm(session, onDone) {
   return form({ fields, submit, children })
 }
 
-// What a new account takes, by the names of the server.
+// The fields of a new account, by the names of the API.
 export function accountFields() {
   const name = input({ name: "display_name", autocomplete: "name", maxlength: "100", required: true })
   const username = usernameInput({ maxlength: "32" })
@@ -69,7 +69,7 @@ export function showSignIn(root, parts) {
   })
 }
 
-// A wrong password leaves the name as it is and asks for the password again.
+// After a wrong password the user name is kept.
 export function signInForm(session, onSignedIn, { username: known = "" } = {}) {
   const username = field({ label: t("setup.username"), control: usernameInput({ value: known }) })
   const password = field({
@@ -96,7 +96,7 @@ export function signInForm(session, onSignedIn, { username: known = "" } = {}) {
   })
 }
 
-// A page for what is not there.
+// A page that shows an error and a link.
 export function showNotFound(root, { title, text, link }) {
   replace(
     root,
@@ -124,7 +124,7 @@ export function showSplash(root) {
   )
 }
 
-// `page()` gives `{ title, lead, body }`, asked for again when somebody chooses another language.
+// `page()` returns `{ title, lead, body }` and is called again when the language changes.
 export function showSignInPage(root, { language, toasts, store }, page) {
   const choose = (tag) =>
     store.user ? language.choose(tag) : language.chooseSignedOut(tag, () => redraw(root, draw))
@@ -138,7 +138,7 @@ export function showSignInPage(root, { language, toasts, store }, page) {
   draw()
 }
 
-// What was typed stays, and so does the focus on the switch.
+// Keeps the entered values and the focus.
 function redraw(root, draw) {
   const typed = [...root.querySelectorAll("input, textarea")].map(({ name, value }) => [name, value])
   draw()
@@ -164,7 +164,7 @@ export function wideSubmit(label) {
   return submitButton(label, { look: "primary wide" })
 }
 
-// "Ann Lee" becomes "ann.lee", until one writes a name oneself.
+// Suggests "ann.lee" for "Ann Lee" until the user types a user name.
 function suggestUsername(name, username) {
   let isOwn = false
   username.addEventListener("input", () => {

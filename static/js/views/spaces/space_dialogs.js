@@ -1,4 +1,4 @@
-// Making and naming spaces and conversations: a name, and one is there.
+// Dialogs that create, rename and delete spaces and conversations.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
@@ -17,7 +17,7 @@ export async function openNewSpaceDialog({ spaces, router }) {
     maxlength: 100,
     save: (name) => spaces.createSpace(name),
   })
-  // Going there only now: an open dialog would keep the focus.
+  // Navigates after the dialog has closed, because it restores the focus.
   if (id) router.go(paths.conversation(id))
 }
 
@@ -71,7 +71,7 @@ export async function confirmDeleteSpace({ spaces, toasts, router }, space) {
   }
 }
 
-// Resolves with what `save` made of the words, undefined when it was dismissed.
+// Resolves with the result of `save`, or undefined if dismissed.
 function openTextDialog({
   title,
   label,

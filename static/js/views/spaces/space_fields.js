@@ -1,5 +1,4 @@
-// The fields of a space's settings, by the names of the columns, in the groups in which one looks
-// for them. Each knows how to say its value as the server takes it.
+// The fields of a space's settings by their API names, in groups. Each returns its value for the API.
 import { el } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
 import { area, check, field, input, select } from "../components/form.js"
@@ -61,7 +60,7 @@ export function fieldsOf(space) {
   }
 }
 
-// The same fields as they stand on the page.
+// Returns the fields in groups.
 export function groupsOf(fields) {
   const { name, description, settings, card_handling_mode: cards, ...others } = fields
   const {
@@ -88,7 +87,7 @@ function group(title, fields) {
   )
 }
 
-// Who answers and how many: the words of the order mean another thing in a round.
+// The hints of the reply order depend on the number of replies.
 function speakers(space) {
   const replies = choice(t("space.replies"), REPLIES, {
     value: space.replies_per_turn,
@@ -107,7 +106,7 @@ function speakers(space) {
   return { reply_order: order, replies_per_turn: replies }
 }
 
-// One of several words, which explains itself as it is chosen.
+// A select whose hint explains the selected value.
 function choice(label, keys, { value, nameOf, hintOf }) {
   const control = select(
     keys.map((key) => [key, nameOf(key)]),

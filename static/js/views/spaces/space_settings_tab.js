@@ -1,4 +1,4 @@
-// Settings of the space: what it is, who answers, how far the characters go on by themselves.
+// The Settings tab: description, replies, auto mode, preset, tools.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
@@ -25,7 +25,7 @@ export default class SpaceSettingsTab {
 
   mount() {
     const { store } = this.#parts
-    // What another person changed is shown, unless I am in the middle of changing something.
+    // Changes of others are shown unless the user has unsaved input.
     this.#stops = [
       store.on("spaces", () => {
         if (!this.#isDirty && store.openSpace !== this.#space) this.#show()
@@ -92,7 +92,7 @@ export default class SpaceSettingsTab {
     const save = async (tools) => {
       await this.#parts.spaces.changeTools(this.#parts.store.openSpace, tools)
       this.#space = this.#parts.store.openSpace
-      // What is typed in the other fields stays.
+      // Keeps the input in the other fields.
       if (section.isConnected) section.replaceWith(this.#tools(mayChange))
     }
     const { settings } = this.#space
@@ -108,8 +108,8 @@ export default class SpaceSettingsTab {
     this.#parts.toasts.show(t("saved"))
   }
 
-  // Only what is different is sent: two people who change two things do not undo each other. The
-  // scenario is the one of the settings that has a field.
+  // Sends only changed fields, so that two users do not overwrite each other. The scenario is part of
+  // `settings`.
   #changes({ settings: scene, ...columns }) {
     const space = this.#space
     const changed = Object.entries(columns)
@@ -122,7 +122,7 @@ export default class SpaceSettingsTab {
     return { ...Object.fromEntries(changed), settings, settings_version: space.settings_version }
   }
 
-  // Somebody else was faster: what I typed stays in the fields, the next save is against their version.
+  // Someone else has saved first: the input is kept, and the next save uses the newer version.
   #onError(error) {
     if (error.code !== "stale_settings" || !error.current) return
     this.#space = error.current

@@ -1,11 +1,11 @@
-// What the characters of the open space may call: tools of the house, and of servers elsewhere.
+// The tools that the characters of the open space can call: built-in tools and MCP servers.
 import { bdi, el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { serversOf, TOOLS, USES, usesOf } from "../../models/characters/tools.js"
 import { button, submitButton } from "../components/buttons.js"
 import { field, form, input, select } from "../components/form.js"
 
-// `save({ uses, servers })` keeps them.
+// `save({ uses, servers })` stores them.
 export function toolsSection({ toasts }, { settings, disabled = false, save }) {
   const uses = usesOf(settings)
   const controls = TOOLS.map((name) => [
@@ -43,7 +43,7 @@ function choice(value) {
   )
 }
 
-// The servers, each with what it may do; and one more, once it is told.
+// The list of MCP servers, and the fields for another one.
 function serverList(known, disabled) {
   const rows = known.map((server) => {
     const control = choice(server.use ?? "with_approval")
