@@ -1,4 +1,4 @@
-// The pages of those who run the server: sums of what was spent, runs that are looked at again.
+// Administration: token use, and the list of runs.
 import assert from "node:assert/strict"
 import test from "node:test"
 import AdminActions from "../../static/js/actions/admin.js"
@@ -29,9 +29,9 @@ const USE = {
   ],
 }
 
-test("spaces are added up, who spent most first, with a share of the greatest", () => {
-  const told = ({ key, name, prompt_tokens: n, runs, share }) => [key, name, n, runs, share]
-  const lines = bySpace(USE).map(told)
+test("token use is summed by space, the largest first, with a share of the largest", () => {
+  const reported = ({ key, name, prompt_tokens: n, runs, share }) => [key, name, n, runs, share]
+  const lines = bySpace(USE).map(reported)
 
   assert.deepEqual(lines, [
     ["1", "Harbor", 70, 4, 1],
@@ -40,7 +40,7 @@ test("spaces are added up, who spent most first, with a share of the greatest", 
   ])
 })
 
-test("every day has its line, the newest first", () => {
+test("every day has a line, the newest first", () => {
   const lines = (choice) => byDay(USE, choice).map(({ day, prompt_tokens: n, failed }) => [day, n, failed])
 
   assert.deepEqual(lines(ALL), [
@@ -58,7 +58,7 @@ test("every day has its line, the newest first", () => {
   )
 })
 
-test("where nothing was spent no bar is seen", () => {
+test("a line without use has no bar", () => {
   const quiet = { ...USE, data: [] }
 
   assert.deepEqual(bySpace(quiet), [])
@@ -74,7 +74,7 @@ const page = (ids, hasMore = false, more = {}) => ({
 })
 const ids = (ledger) => ledger.runs.map(({ id }) => id).join("")
 
-test("a new look replaces what it reaches and leaves what lies behind", () => {
+test("a refresh replaces the runs that it covers and keeps older ones", () => {
   const ledger = new RunHistory()
   ledger.refresh(page(["f", "e"], true))
   ledger.append(page(["d", "c"], true))
@@ -88,7 +88,7 @@ test("a new look replaces what it reaches and leaves what lies behind", () => {
   assert.equal(ledger.oldest, "b")
 })
 
-test("a look that reaches the end leaves nothing over", () => {
+test("a refresh that reaches the end drops older runs", () => {
   const ledger = new RunHistory()
   ledger.refresh(page(["c", "b"], true))
   ledger.append(page(["a"], true))
@@ -99,7 +99,7 @@ test("a look that reaches the end leaves nothing over", () => {
   assert.equal(ledger.hasMore, false)
 })
 
-test("what is shown is asked for again, within what the server gives", () => {
+test("a refresh asks for all shown runs, within the limits of the server", () => {
   const ledger = new RunHistory()
   assert.equal(ledger.refreshLimit, 50)
   ledger.append(page(Array.from({ length: 120 }, (_, n) => `a${n}`)))
@@ -110,19 +110,19 @@ test("what is shown is asked for again, within what the server gives", () => {
   assert.deepEqual([ledger.runs, ledger.hasMore, ledger.oldest], [[], false, null])
 })
 
-test("every error of a run can be asked for", () => {
-  const told = Object.keys(en).filter((key) => key.startsWith("run_error.") && key !== "run_error.unexpected")
+test("runs can be filtered by every error code", () => {
+  const reported = Object.keys(en).filter((key) => key.startsWith("run_error.") && key !== "run_error.unexpected")
 
   assert.deepEqual(
-    told.map((key) => key.slice("run_error.".length)).sort(),
+    reported.map((key) => key.slice("run_error.".length)).sort(),
     [...ERRORS].sort(),
   )
 })
 
-test("only what is wanted is asked for", async () => {
-  const asked = []
+test("empty parameters are not sent", async () => {
+  const requests = []
   const fetch = async (url) => {
-    asked.push(url)
+    requests.push(url)
     return new Response("{}")
   }
   const admin = new AdminActions({ api: new Api({ fetch }), store: {} })
@@ -132,14 +132,14 @@ test("only what is wanted is asked for", async () => {
   await admin.runs({ ...all, status: "failed", space: { id: 4 } }, { before: "x" })
   await admin.runs(all)
 
-  assert.deepEqual(asked, [
+  assert.deepEqual(requests, [
     "/api/admin/users?q=an+%26+n",
     "/api/admin/runs?status=failed&space_id=4&before=x",
     "/api/admin/runs",
   ])
 })
 
-test("who changes their own account is known by the new name at once", async () => {
+test("an admin's own name changes at once", async () => {
   const store = {
     user: { id: 1, display_name: "Ann", role: "admin" },
     setUser(user) {
@@ -155,19 +155,19 @@ test("who changes their own account is known by the new name at once", async () 
   assert.equal(store.user.role, "user")
 })
 
-test("an address names a page of the server", () => {
+test("an address names a page of the administration", () => {
   assert.deepEqual(parse("/admin"), { name: "admin", part: "overview" })
   assert.deepEqual(parse("/admin/runs"), { name: "admin", part: "runs" })
 })
 
-test("a made-up password is long, and never the same", () => {
+test("a generated password is long and never the same", () => {
   const made = new Set(Array.from({ length: 100 }, () => randomPassword()))
 
   assert.equal(made.size, 100)
   assert.ok([...made].every((it) => /^[a-zA-Z0-9]{16}$/.test(it) && !/[lIOo0125S8BZ]/.test(it)))
 })
 
-test("long numbers are cut short, and spans told in one unit", () => {
+test("long numbers are abbreviated, and durations have one unit", () => {
   assert.deepEqual([0, 99_999, 1_234_567].map(amount), ["0", "99,999", "1.2M"])
   assert.deepEqual([-5, 999, 61_000, 7_200_000, 200_000_000].map(duration), [
     "0 seconds",
@@ -178,7 +178,7 @@ test("long numbers are cut short, and spans told in one unit", () => {
   ])
 })
 
-test("what is asked for in a row happens once, afterwards", (t) => {
+test("debounced calls run once, after the last one", (t) => {
   const tick = stopTimers(t)
   let n = 0
   const act = debounce(() => {

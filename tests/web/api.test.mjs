@@ -1,4 +1,4 @@
-// The HTTP client: errors are words, a lost session is told, a network failure is no surprise.
+// The HTTP client: error codes, ended sessions, network failures.
 import assert from "node:assert/strict"
 import test from "node:test"
 import Api from "../../static/js/api.js"
@@ -9,7 +9,7 @@ const answer =
   async () =>
     new Response(body === undefined ? null : JSON.stringify(body), { status, headers })
 
-test("an error carries the code, the sentence and the field of the server", async () => {
+test("an error carries the code, the message and the field of the server", async () => {
   const api = new Api({
     fetch: answer(422, { error: { code: "invalid_value", message: "Too short.", param: "password" } }),
   })
@@ -22,13 +22,13 @@ test("an error carries the code, the sentence and the field of the server", asyn
   })
 })
 
-test("an error that is not JSON still has a code", async () => {
+test("an error that is not JSON has a code", async () => {
   const api = new Api({ fetch: async () => new Response("<html>", { status: 502 }) })
 
   await assert.rejects(api.spaces(), { status: 502, code: "unexpected" })
 })
 
-test("no answer is the code network", async () => {
+test("a missing response has the code network", async () => {
   const api = new Api({
     fetch: async () => {
       throw new TypeError("failed")
@@ -38,35 +38,35 @@ test("no answer is the code network", async () => {
   await assert.rejects(api.spaces(), { code: "network", isNetwork: true })
 })
 
-test("a session that is gone is told, a wrong password is not", async () => {
-  let told = 0
+test("an ended session is reported, a wrong password is not", async () => {
+  let reported = 0
   const api = new Api({
     fetch: answer(401, { error: { code: "not_authenticated" } }),
     onSignedOut: () => {
-      told += 1
+      reported += 1
     },
   })
 
   await assert.rejects(api.signIn({}))
   await assert.rejects(api.session())
-  const before = told
+  const before = reported
   await assert.rejects(api.spaces())
 
   assert.equal(before, 0)
-  assert.equal(told, 1)
+  assert.equal(reported, 1)
 })
 
-test("an answer without content is null", async () => {
+test("an empty response is null", async () => {
   assert.equal(await new Api({ fetch: answer(204) }).deleteSpace(1), null)
 })
 
-test("how long to wait comes with the error", async () => {
+test("an error carries the time to wait", async () => {
   const api = new Api({ fetch: answer(429, { error: { code: "rate_limited" } }, { "retry-after": "30" }) })
 
   await assert.rejects(api.signIn({}), { retryAfter: 30 })
 })
 
-test("stopping asks for the text so far", async () => {
+test("stop requests to keep the partial text", async () => {
   const sent = []
   const api = new Api({
     fetch: async (url, { body }) => {

@@ -1,10 +1,10 @@
-// The browser's Back closes what is open above the page, and no entry of the history makes it do nothing.
+// The browser's Back closes the layers above the page, and no history entry is left without effect.
 import assert from "node:assert/strict"
 import test from "node:test"
 import BackStack from "../../static/js/models/shell/back_stack.js"
 import { stopTimers } from "./support.mjs"
 
-// A history as browsers have it: `go` arrives later, and writing drops what lay ahead.
+// A history like that of a browser: `go` arrives later, and a new entry drops those after it.
 class History {
   entries = [{ page: "before" }, { page: "here" }]
   at = 1
@@ -25,7 +25,7 @@ class History {
     this.steps += 1
     setTimeout(() => this.move(delta), 5)
   }
-  // What the browser's own buttons do.
+  // The buttons of the browser.
   move(delta) {
     const to = this.at + delta
     if (to < 0 || to >= this.entries.length) return
@@ -47,11 +47,11 @@ function open(t) {
     history.move(-1)
     settle()
   }
-  // A dialog, as far as the history is concerned.
+  // A dialog with the methods that the stack needs.
   const dialog = ({ keeps = false } = {}) => {
-    const it = { isOpen: true, asked: 0 }
+    const it = { isOpen: true, confirmations: 0 }
     const release = layers.open(() => {
-      it.asked += 1
+      it.confirmations += 1
       if (!keeps) it.close()
       return !it.isOpen
     })
@@ -99,7 +99,7 @@ test("a layer that closes by itself leaves no entry behind", (t) => {
   assert.equal(history.state.page, "before")
 })
 
-test("a layer that makes conversation for another costs no step", (t) => {
+test("replacing a layer by another needs no navigation", (t) => {
   const { history, settle, dialog } = open(t)
   const first = dialog()
   settle()
@@ -112,7 +112,7 @@ test("a layer that makes conversation for another costs no step", (t) => {
   assert.equal(second.isOpen, true)
 })
 
-test("a layer that does not want to close keeps its entry", (t) => {
+test("a layer that refuses to close keeps its entry", (t) => {
   const { history, settle, back, dialog } = open(t)
   const it = dialog({ keeps: true })
   settle()
@@ -121,10 +121,10 @@ test("a layer that does not want to close keeps its entry", (t) => {
   const after = history.place
   back()
 
-  assert.deepEqual([after, history.place, it.asked], [["here", 1], ["here", 1], 2])
+  assert.deepEqual([after, history.place, it.confirmations], [["here", 1], ["here", 1], 2])
 })
 
-test("the question of a layer is a layer above it", (t) => {
+test("the confirmation of a layer is a layer above it", (t) => {
   const { history, layers, settle, back, dialog } = open(t)
   let question = null
   let editor = true
@@ -135,7 +135,7 @@ test("the question of a layer is a layer above it", (t) => {
   settle()
 
   back()
-  const asked = history.place
+  const confirmations = history.place
   back()
   const stays = [question.isOpen, ...history.place]
   back()
@@ -144,12 +144,12 @@ test("the question of a layer is a layer above it", (t) => {
   release()
   settle()
 
-  assert.deepEqual(asked, ["here", 2])
+  assert.deepEqual(confirmations, ["here", 2])
   assert.deepEqual(stays, [false, "here", 1])
   assert.deepEqual([editor, ...history.place], [false, "here", 0])
 })
 
-test("a page that is opened from a layer takes its place", (t) => {
+test("a page that is opened from a layer replaces its entry", (t) => {
   const { history, settle, back, dialog, goTo } = open(t)
   const it = dialog()
   settle()
@@ -163,7 +163,7 @@ test("a page that is opened from a layer takes its place", (t) => {
   assert.deepEqual(history.place, ["here", 0])
 })
 
-test("a page that is opened while a step is under way waits for it", (t) => {
+test("a page that is opened during a navigation waits for it", (t) => {
   const { history, settle, back, dialog, goTo } = open(t)
   const it = dialog()
   settle()
@@ -177,7 +177,7 @@ test("a page that is opened while a step is under way waits for it", (t) => {
   assert.deepEqual(history.place, ["here", 0])
 })
 
-test("forward into a layer that is gone, or a reload inside of one, ends on the page", (t) => {
+test("forward into a closed layer, or a reload within one, ends on the page", (t) => {
   const { history, layers, settle, back, dialog } = open(t)
   dialog()
   settle()
@@ -194,7 +194,7 @@ test("forward into a layer that is gone, or a reload inside of one, ends on the 
   assert.deepEqual(history.place, ["here", 0])
 })
 
-test("a step that never arrives holds nothing up", (t) => {
+test("a navigation that never arrives blocks nothing", (t) => {
   const { history, settle, dialog, goTo } = open(t)
   const it = dialog()
   settle()

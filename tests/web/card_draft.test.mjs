@@ -1,4 +1,4 @@
-// A card in the editor: what the form shows, and what becomes of the document.
+// A card in the editor: the form values and the document.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { fieldsOf, withFields } from "../../static/js/models/characters/card_draft.js"
@@ -17,11 +17,11 @@ const CARD = {
   },
 }
 
-test("a form that was not touched changes nothing", () => {
+test("an unchanged form changes nothing", () => {
   assert.equal(withFields(CARD, fieldsOf(CARD)), CARD)
 })
 
-test("what no form knows survives a change", () => {
+test("fields that the form does not know survive a change", () => {
   const changed = withFields(CARD, { ...fieldsOf(CARD), description: "A baker." })
 
   const expected = structuredClone(CARD)
@@ -30,27 +30,27 @@ test("what no form knows survives a change", () => {
   assert.equal(CARD.data.description, "A lighthouse keeper.")
 })
 
-test("a name that older tools read beside the data changes there too", () => {
+test("a name that is repeated for older tools changes there too", () => {
   const changed = withFields(CARD, { ...fieldsOf(CARD), name: "Mina Vale" })
 
   assert.deepEqual([changed.name, changed.data.name], ["Mina Vale", "Mina Vale"])
 })
 
-test("numbers that were written as text are shown as what they are", () => {
+test("numbers that are stored as text are shown as numbers", () => {
   const { talkativeness, depth_prompt: note } = fieldsOf(CARD)
 
   assert.equal(talkativeness, 0.3)
   assert.deepEqual(note, { prompt: "Rain.", depth: 2, role: "system" })
 })
 
-test("an extension that is changed keeps what stands beside it", () => {
+test("a changed extension keeps its other fields", () => {
   const note = { prompt: "Storm.", depth: 0, role: "user" }
   const changed = withFields(CARD, { ...fieldsOf(CARD), depth_prompt: note, talkativeness: null })
 
   assert.deepEqual(changed.data.extensions, { world: "Harbor", depth_prompt: { ...note, more: 1 } })
 })
 
-test("a card of the first version is edited where its fields stand", () => {
+test("a card of version 1 is edited at the root", () => {
   const changed = withFields({ name: "Mina" }, { ...fieldsOf({ name: "Mina" }), first_mes: "Hi." })
 
   assert.deepEqual(changed, { name: "Mina", first_mes: "Hi." })

@@ -1,4 +1,4 @@
-// Chat files before they are sent, addresses of messages, and the window around one.
+// Chat files, addresses of messages, and the window around a message.
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import test from "node:test"
@@ -6,7 +6,7 @@ import { looksLikeChat, preview, matchMembers } from "../../static/js/models/fil
 import MessageWindow from "../../static/js/models/conversation/message_window.js"
 import { parse, paths } from "../../static/js/router.js"
 
-// A file as far as a preview needs one.
+// A file with the methods that a preview needs.
 const file = (name, bytes) => ({ name, stream: () => new Blob([bytes]).stream() })
 const fixture = (name) => file(name, readFileSync(new URL(`../fixtures/chats/${name}`, import.meta.url)))
 const membership = (id, kind, name, more = {}) => ({
@@ -26,7 +26,7 @@ test("a preview counts the messages of every name", async () => {
   assert.deepEqual(names.map(({ name }) => name).sort(), ["Ada", "Bo", "Kai"])
 })
 
-test("a preview survives what the server survives", async () => {
+test("a preview accepts what the server accepts", async () => {
   for (const [name, n] of [
     ["bom_crlf.jsonl", 2],
     ["no_header.jsonl", 2],
@@ -37,7 +37,7 @@ test("a preview survives what the server survives", async () => {
   assert.equal((await preview(file("x.jsonl", "noise\n".repeat(1000)))).n, 0)
 })
 
-test("names find their memberships as the server finds them", () => {
+test("names are matched with memberships like on the server", () => {
   const roster = [
     membership(1, "human", "Ann"),
     membership(2, "character", "Ada", { status: "removed" }),
@@ -54,21 +54,21 @@ test("names find their memberships as the server finds them", () => {
   assert.deepEqual(memberships, [3, 3, 1, "new", "new"])
 })
 
-test("a chat is known by its name or by its first line", () => {
+test("a chat is detected by its name or its first line", () => {
   assert.ok(looksLikeChat({ name: "Evening.JSONL" }))
   assert.ok(looksLikeChat({ name: "x.txt" }, '{"user_name":"A","chat_metadata":{}}\n{}'))
   assert.ok(looksLikeChat({ name: "x.txt" }, '{"name":"A","is_user":true,"mes":"Hi."}'))
   assert.ok(!looksLikeChat({ name: "card.json" }, '{"spec":"chara_card_v2","data":{}}'))
 })
 
-test("an address may name a message", () => {
+test("an address can contain a message", () => {
   assert.deepEqual(parse("/c/7", "#m-12"), { name: "conversation", conversationId: 7, messageId: 12 })
   assert.deepEqual(parse("/c/7", "#m-x"), { name: "conversation", conversationId: 7 })
   assert.deepEqual(parse("/settings/keys", "#m-12"), { name: "settings", part: "keys" })
   assert.equal(paths.message(7, 12), "/c/7#m-12")
 })
 
-test("the window around a message holds it, and no more than it may", () => {
+test("the window around a message contains it and is limited", () => {
   const view = new MessageWindow()
   view.reset(1000)
 

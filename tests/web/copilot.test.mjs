@@ -1,4 +1,4 @@
-// Help with one's own words: candidates on their way, and the copilot of one's membership.
+// Suggested replies and the copilot of the user's membership.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { readSpeakerReason } from "../../static/js/models/queue/speaker_reason.js"
@@ -10,14 +10,14 @@ const candidate = (index, text, generation_id = "g") => ({ generation_id, index,
 const error = (index, code, generation_id = "g") => ({ generation_id, index, error: { code } })
 const texts = ({ entries }) => entries.map(({ text }) => text)
 
-function asked(count) {
+function requested(count) {
   const candidates = new CopilotCandidates()
   candidates.started(candidates.start(count), "g")
   return candidates
 }
 
-test("candidates come in any order and take their own places", () => {
-  const candidates = asked(3)
+test("candidates arrive in any order and are stored by index", () => {
+  const candidates = requested(3)
 
   candidates.apply(candidate(2, "c"))
   candidates.apply(candidate(0, "a"))
@@ -28,7 +28,7 @@ test("candidates come in any order and take their own places", () => {
   assert.equal(candidates.isPending, false)
 })
 
-test("what is told before the answer to the wish is kept for it", () => {
+test("events that arrive before the response are kept for it", () => {
   const candidates = new CopilotCandidates()
   const ticket = candidates.start(2)
 
@@ -39,7 +39,7 @@ test("what is told before the answer to the wish is kept for it", () => {
   assert.deepEqual(texts(candidates), ["mine", null])
 })
 
-test("a newer wish takes the place of the older one, whose answer comes too late", () => {
+test("a newer request replaces an older one, whose response is ignored", () => {
   const candidates = new CopilotCandidates()
   const older = candidates.start(1)
   const newer = candidates.start(2)
@@ -53,19 +53,19 @@ test("a newer wish takes the place of the older one, whose answer comes too late
   assert.deepEqual(texts(candidates), [null, "new"])
 })
 
-test("a wish that was refused, and one that was closed, leave nothing", () => {
+test("a refused or closed request leaves no candidates", () => {
   const candidates = new CopilotCandidates()
   candidates.failed(candidates.start(1))
   assert.equal(candidates.isEmpty, true)
 
-  const closed = asked(1)
+  const closed = requested(1)
   closed.clear()
   assert.equal(closed.apply(candidate(0, "late")), false)
   assert.equal(closed.isEmpty, true)
 })
 
-test("what was under way when the line was lost is said to be lost, and no more", () => {
-  const candidates = asked(2)
+test("candidates that are pending when the connection is lost fail", () => {
+  const candidates = requested(2)
   candidates.apply(candidate(0, "here"))
 
   candidates.failPending({ code: "network" })
@@ -81,7 +81,7 @@ const membership = (over = {}) => ({
   ...over,
 })
 
-test("the composer is locked while the AI speaks for me here, and only then", () => {
+test("the composer is locked only while the copilot is active in this conversation", () => {
   const look = (its, state) => {
     const copilot = describeCopilot({ membership: its, conversationId: 7, state })
     return [copilot.status, locksComposer(copilot)]
@@ -95,7 +95,7 @@ test("the composer is locked while the AI speaks for me here, and only then", ()
   assert.deepEqual(look(null, "idle"), ["off", false])
 })
 
-test("the reason of a copilot's run is known again", () => {
+test("the reason of a copilot's run is parsed", () => {
   assert.deepEqual(readSpeakerReason("copilot, steps left: 2"), { key: "speaker_reason.copilot", values: { n: 2 } })
 })
 

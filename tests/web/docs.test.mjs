@@ -1,4 +1,4 @@
-// The page that shows the API: what it reads out of a document.
+// The API reference: how it reads the document.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { curlOf, quoted } from "../../static/js/docs/curl.js"
@@ -59,7 +59,7 @@ function object(properties, required = []) {
 const reference = new Reference(DOCUMENT)
 const [alive, change] = reference.operations()
 
-test("sections come in the order of the document, and only those that have an operation", () => {
+test("sections are in the order of the document, and only those with an operation", () => {
   assert.deepEqual(
     reference.sections().map(({ name, operations }) => [name, operations.map(({ id }) => id)]),
     [
@@ -69,7 +69,7 @@ test("sections come in the order of the document, and only those that have an op
   )
 })
 
-test("a search looks for every word, in path, method, name, sentence and section", () => {
+test("a search looks for every word in path, method, name, summary and section", () => {
   const found = (words) => reference.sections(words).flatMap(({ operations }) => operations.map(({ id }) => id))
 
   assert.deepEqual(found("PATCH rules"), ["spaces_change"])
@@ -77,17 +77,17 @@ test("a search looks for every word, in path, method, name, sentence and section
   assert.deepEqual(found("rules healthz"), [])
 })
 
-test("what asks for nobody's name is open", () => {
+test("an operation without authentication is open", () => {
   assert.deepEqual([alive.isOpen, change.isOpen], [true, false])
 })
 
-test("a shared answer is read where it stands", () => {
+test("a shared response is resolved", () => {
   const [, missing] = change.answers
 
   assert.deepEqual([missing.status, missing.about, missing.isError], ["404", "Not there.", true])
 })
 
-test("a shape says name, null and bounds, and is silent where a bound says nothing", () => {
+test("a shape has name, null and limits, without the limits of the type", () => {
   const { fields, isClosed } = shapeOf(change.body.schema, reference)
   const [name, count] = fields.map(({ schema }) => shapeOf(schema, reference))
 
@@ -99,11 +99,11 @@ test("a shape says name, null and bounds, and is silent where a bound says nothi
   assert.deepEqual([huge.bounds.least, huge.bounds.most], [1, null])
 })
 
-test("a schema that names itself has an example with an end", () => {
+test("a recursive schema has a finite example", () => {
   assert.deepEqual(exampleOf(ref("Space"), reference), { id: 1 })
 })
 
-test("a line of curl has the method, the key and a body that fits", () => {
+test("a curl command has the method, the key and a valid body", () => {
   assert.equal(curlOf(alive, reference, "http://h:1"), "curl http://h:1/healthz")
   assert.equal(
     curlOf(change, reference, "http://h:1"),
@@ -112,7 +112,7 @@ test("a line of curl has the method, the key and a body that fits", () => {
   )
 })
 
-test("a shell reads what was quoted as it was", () => {
+test("quoted text is passed unchanged by a shell", () => {
   assert.equal(quoted("a/b?c={d}"), "'a/b?c={d}'")
   assert.equal(quoted("it's"), "'it'\\''s'")
 })

@@ -1,4 +1,4 @@
-// Files that somebody brings: what they are by their first bytes, and who takes them.
+// Dropped files: their kind by the first bytes, and their importer.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { looksLikeCard } from "../../static/js/models/characters/card_file.js"
@@ -6,14 +6,14 @@ import { beginsWith, inspectFile, importerFor } from "../../static/js/models/fil
 
 const PNG = [0x89, 0x50, 0x4e, 0x47]
 
-test("a JSON file is read, with a mark of its encoding or without", async () => {
+test("a JSON file is parsed with or without a byte order mark", async () => {
   const plain = await inspectFile(new File(['  {"a": 1}'], "a.json"))
   const marked = await inspectFile(new File(['\uFEFF[1]'], "b.json"))
 
   assert.deepEqual([plain.json, marked.json], [{ a: 1 }, [1]])
 })
 
-test("what is no single JSON document is shown by its first bytes only", async () => {
+test("a file that is not one JSON document has only its first bytes", async () => {
   for (const text of ["{broken", '{"a": 1}\n{"a": 2}', "words", ""]) {
     const { head, json } = await inspectFile(new File([text], "a.json"))
 
@@ -22,7 +22,7 @@ test("what is no single JSON document is shown by its first bytes only", async (
   }
 })
 
-test("of a large file only the beginning is read", async () => {
+test("only the beginning of a large file is read", async () => {
   const large = new File(["{", "x".repeat(6 * 1024 * 1024)], "a.json")
 
   const { head, json } = await inspectFile(large)
@@ -31,7 +31,7 @@ test("of a large file only the beginning is read", async () => {
   assert.equal(head.length, 64 * 1024)
 })
 
-test("the first that knows a file takes it", async () => {
+test("the first importer that accepts a file opens it", async () => {
   const importer = (name, looksLike) => ({ name, looksLike, open() {} })
   const importers = [
     importer("picture", (file, head) => beginsWith(head, PNG)),
@@ -49,7 +49,7 @@ test("the first that knows a file takes it", async () => {
   assert.equal(await find("words"), null)
 })
 
-test("cards are told from worlds, presets and other pictures", async () => {
+test("cards are distinguished from lorebooks, presets and other pictures", async () => {
   const isCard = async (name, content) => {
     const file = new File([content], name)
     const { head, json } = await inspectFile(file)

@@ -1,4 +1,4 @@
-// Invitations: the token in an address, the state of a link, what a browser is called.
+// Invites: the token of an address, the state of a link, the name of a browser.
 import assert from "node:assert/strict"
 import test from "node:test"
 import InviteActions from "../../static/js/actions/invites.js"
@@ -9,7 +9,7 @@ import { MemoryStorage } from "./support.mjs"
 
 const HOUR = 3_600_000
 
-test("a token is taken from behind the hash and outlives a reload, until it is forgotten", () => {
+test("a token is read from the fragment and survives a reload until it is cleared", () => {
   const storage = new MemoryStorage()
   new InviteToken(storage).readFrom({ hash: "#q1X_Ii-J" })
 
@@ -21,7 +21,7 @@ test("a token is taken from behind the hash and outlives a reload, until it is f
   assert.deepEqual([kept, later.token], ["q1X_Ii-J", null])
 })
 
-test("what can be no token is not taken", () => {
+test("an invalid token is not stored", () => {
   const invitation = new InviteToken(new MemoryStorage())
 
   for (const hash of ["", "#", "#a b", "#../x", `#${"x".repeat(201)}`]) invitation.readFrom({ hash })
@@ -29,7 +29,7 @@ test("what can be no token is not taken", () => {
   assert.equal(invitation.token, null)
 })
 
-test("another link replaces the one before", () => {
+test("another link replaces the previous one", () => {
   const invitation = new InviteToken(new MemoryStorage())
 
   invitation.readFrom({ hash: "#first" })
@@ -38,7 +38,7 @@ test("another link replaces the one before", () => {
   assert.equal(invitation.token, "second")
 })
 
-test("a link lives until its time or its uses are over", () => {
+test("a link is active until its time or its uses are over", () => {
   const link = { max_uses: 2, uses: 1, expires_at: new Date(HOUR).toISOString() }
 
   assert.equal(stateOf(link, 0), "active")
@@ -47,7 +47,7 @@ test("a link lives until its time or its uses are over", () => {
   assert.equal(stateOf({ ...link, max_uses: null, uses: 99, expires_at: null }, 0), "active")
 })
 
-test("another link of the same kind lives as long as the first one did", () => {
+test("a renewed link is valid as long as the first one was", () => {
   const link = {
     role: "guest",
     max_uses: 5,
@@ -59,7 +59,7 @@ test("another link of the same kind lives as long as the first one did", () => {
   assert.deepEqual(renewalOf(link), { role: "guest", maxUses: 5, hours: 24 })
 })
 
-test("an old link dies only when there is a new one", async () => {
+test("an old link is revoked only when there is a new one", async () => {
   const calls = []
   const api = {
     createInvite: async () => {
@@ -78,7 +78,7 @@ test("an old link dies only when there is a new one", async () => {
   assert.deepEqual(calls, ["create", "revoke 1", "create"])
 })
 
-test("a browser is named as people know it", () => {
+test("a user agent is read as browser and system", () => {
   const names = (text) => Object.values(readUserAgent(text))
   const chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
   const edge = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/131.0.0.0 Safari/537.36 Edg/131.0.0.0"
@@ -92,7 +92,7 @@ test("a browser is named as people know it", () => {
   assert.deepEqual(names(null), [null, null])
 })
 
-test("an answered invitation is not shown any more, and a refused answer leaves it there", async () => {
+test("an answered invitation is removed, and a refused answer keeps it", async () => {
   const store = {
     invitations: [{ id: 1 }, { id: 2 }, { id: 3 }],
     setInvitations(list) {

@@ -1,4 +1,4 @@
-// Background jobs: what is shown of them, and which branch is opened when it is whole.
+// Background jobs: which are shown, and which branch is opened when it is ready.
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import JobActions from "../../static/js/actions/jobs.js"
@@ -10,7 +10,7 @@ function stage(jobs = []) {
   return { actions: new JobActions({ api, store }), taken }
 }
 
-test("jobs that run survive a reload of the page", async () => {
+test("running jobs survive a reload of the page", async () => {
   const running = { id: 2, kind: "branch", status: "running" }
   const { actions, taken } = stage([running, { id: 1, kind: "branch", status: "succeeded" }])
 
@@ -19,7 +19,7 @@ test("jobs that run survive a reload of the page", async () => {
   assert.deepEqual(taken, [running])
 })
 
-test("only the branch that was begun in this tab is opened, and once", () => {
+test("only a branch that was started in this tab is opened, and once", () => {
   const { actions } = stage()
   const mine = { id: 2, kind: "branch", status: "running" }
 
@@ -30,7 +30,7 @@ test("only the branch that was begun in this tab is opened, and once", () => {
   assert.equal(actions.unfollow(mine), false)
 })
 
-test("imports have a dialog of their own, and deletions cannot be canceled", () => {
+test("imports are not shown as jobs, and deletions cannot be canceled", () => {
   const { actions } = stage()
 
   assert.equal(actions.isShown({ kind: "import_chat" }), false)

@@ -1,4 +1,4 @@
-// A jump far back: a page of its own, which grows into the newest; live messages stay what they are.
+// A jump to old messages: a separate range that grows until it reaches the newest one.
 import assert from "node:assert/strict"
 import test from "node:test"
 import MessageWindow from "../../static/js/models/conversation/message_window.js"
@@ -11,7 +11,7 @@ import { message, snapshot } from "./support.mjs"
 const from = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => message({ seq: first + i }))
 const seqs = (timeline) => timeline.messages.map(({ seq }) => seq)
 
-// The newest ten of a hundred, and a jump to the middle.
+// The newest ten of a hundred messages, and a jump to the middle.
 function jumped() {
   const timeline = new Timeline()
   timeline.reset(from(91, 100))
@@ -19,7 +19,7 @@ function jumped() {
   return timeline
 }
 
-test("a jump shows its page alone, with more on both sides", () => {
+test("a jump shows its page, with more messages on both sides", () => {
   const timeline = jumped()
 
   assert.deepEqual(seqs(timeline), [48, 49, 50, 51, 52])
@@ -28,14 +28,14 @@ test("a jump shows its page alone, with more on both sides", () => {
   assert.deepEqual(timeline.gap, { after: 52, before: 91 })
 })
 
-test("the newest message is the tail, wherever one is", () => {
+test("the newest message is the tail after a jump too", () => {
   const timeline = jumped()
 
   assert.equal(timeline.tail.seq, 100)
   assert.equal(timeline.byId(200).seq, 100)
 })
 
-test("a live message waits at the end while one is far back", () => {
+test("a live message is added to the newest range after a jump", () => {
   const timeline = jumped()
 
   const isDifferent = timeline.put(message({ seq: 101 }))
@@ -47,20 +47,20 @@ test("a live message waits at the end while one is far back", () => {
   assert.deepEqual(seqs(timeline), [...from(91, 101)].map(({ seq }) => seq))
 })
 
-test("page by page the past grows into the newest, without a hole and without a double", async () => {
+test("the jump range grows to the newest one without gaps and duplicates", async () => {
   const timeline = jumped()
-  const asked = []
+  const requests = []
   const paginator = new Paginator(timeline, async ({ after, before }) => {
-    asked.push([after, before])
-    // Somebody speaks while the page is under way.
-    timeline.put(message({ seq: 100 + asked.length }))
+    requests.push([after, before])
+    // A message arrives while the page is loading.
+    timeline.put(message({ seq: 100 + requests.length }))
     const last = Math.min(after + 20, before - 1)
     return { data: from(after + 1, last), has_more: last < before - 1 }
   })
 
   while (timeline.mayHaveNewer) await paginator.loadNewer()
 
-  assert.deepEqual(asked, [
+  assert.deepEqual(requests, [
     [52, 91],
     [72, 91],
   ])
@@ -72,7 +72,7 @@ test("page by page the past grows into the newest, without a hole and without a 
   assert.equal(await paginator.loadNewer(), 0)
 })
 
-test("a page that reaches the newest is part of them at once", () => {
+test("a page that overlaps with the newest range is merged at once", () => {
   const timeline = new Timeline()
   timeline.reset(from(91, 100))
 
@@ -85,7 +85,7 @@ test("a page that reaches the newest is part of them at once", () => {
   )
 })
 
-test("a change of a message in the past is shown there; one of what is not here makes no hole", () => {
+test("a change in the jump range is shown; one of a message that is not loaded makes no gap", () => {
   const timeline = jumped()
 
   timeline.put(message({ seq: 50, rev: 200, content: "changed" }))
@@ -97,13 +97,13 @@ test("a change of a message in the past is shown there; one of what is not here 
   assert.deepEqual(seqs(timeline), [48, 49, 50, 52])
 })
 
-test("what is told of a message while its page is under way is newer than the page", async () => {
+test("an update that arrives while a page is loading is newer than the page", async () => {
   const timeline = jumped()
   const paginator = new Paginator(timeline, async ({ after }) => {
     timeline.put(message({ seq: 54, rev: 200, content: "changed" }))
     timeline.put({ id: 155, seq: 55, rev: 201, visibility: "hidden" })
     timeline.put(message({ seq: 56, rev: 202, content: "brought back" }))
-    // As it was before all that.
+    // The page is older than these updates.
     return { data: [53, 54, 55, 57].map((seq) => message({ seq })), has_more: after > 0 }
   })
 
@@ -114,7 +114,7 @@ test("what is told of a message while its page is under way is newer than the pa
   assert.equal(timeline.byId(156).content, "brought back")
 })
 
-test("what was told of a message before a newer page came does not undo the page", () => {
+test("an update that is older than a page does not undo it", () => {
   const timeline = jumped()
 
   timeline.put(message({ seq: 70, rev: 200, content: "old" }))
@@ -123,7 +123,7 @@ test("what was told of a message before a newer page came does not undo the page
   assert.equal(timeline.byId(170).content, "new")
 })
 
-test("a page that a jump made useless is dropped", async () => {
+test("a page that is outdated by a jump is dropped", async () => {
   const timeline = jumped()
   const paginator = new Paginator(timeline, async () => {
     timeline.showNewest()
@@ -139,7 +139,7 @@ test("a page that a jump made useless is dropped", async () => {
   )
 })
 
-test("a snapshot that begins anew ends the stay in the past", () => {
+test("a snapshot that resets the timeline ends the jump", () => {
   const timeline = jumped()
 
   timeline.reset(from(900, 903))
@@ -148,7 +148,7 @@ test("a snapshot that begins anew ends the stay in the past", () => {
   assert.deepEqual(seqs(timeline), [900, 901, 902, 903])
 })
 
-test("in the past nothing stands at the end that belongs below the newest", () => {
+test("pending messages and the stream are not shown after a jump", () => {
   const conversation = new OpenConversation({ conversationId: 1 })
   const running = { id: 9, speaker_space_membership_id: 2, target_message_id: null }
   conversation.restore(snapshot({ messages: from(91, 100), rev: 1, running_run: running }))
@@ -162,7 +162,7 @@ test("in the past nothing stands at the end that belongs below the newest", () =
   assert.deepEqual([...kinds()].sort(), ["day", "message"])
 })
 
-test("what comes after the last is shown bit by bit, and what is far above leaves", () => {
+test("newer messages are shown in steps, and the oldest leave the window", () => {
   const view = new MessageWindow()
   view.reset(240)
   view.around(239)

@@ -1,4 +1,4 @@
-// Which language is spoken, and how it writes what is filled in.
+// The language of the page and its formats.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { has, LANGUAGES, locale, matchLocale, setLocale, t } from "../../static/js/base/i18n.js"
@@ -8,29 +8,29 @@ import en from "../../static/js/strings/en.js"
 import zh from "../../static/js/strings/zh-CN.js"
 import { explain, explainSpeakerReason, explainRun } from "../../static/js/views/components/error_messages.js"
 
-// Speaks this language until the test ends.
+// Sets this language until the test ends.
 async function speaking(context, tag) {
   context.after(() => setLocale("en"))
   await setLocale(tag)
 }
 
-test("the first wish that can be met is met", () => {
+test("the first supported language is selected", () => {
   assert.equal(matchLocale(["fr", "zh", "en"]), "zh-CN")
   assert.equal(matchLocale(["en-GB", "zh-CN"]), "en")
   assert.equal(matchLocale(["zh-SG"]), "zh-CN")
   assert.equal(matchLocale(["ja", "fr"]), null)
 })
 
-test("who reads traditional signs is not given simplified ones", () => {
+test("the traditional script does not match the simplified one", () => {
   assert.equal(matchLocale(["zh-TW", "en-US"]), "en")
   assert.equal(matchLocale(["zh-Hant", "zh-HK"]), null)
 })
 
-test("what is no language tag is no wish", () => {
+test("invalid language tags are ignored", () => {
   assert.equal(matchLocale([null, undefined, "", "a language", "en"]), "en")
 })
 
-test("the page speaks another language at once, and times with it", async (context) => {
+test("the language changes at once, also for times", async (context) => {
   const noon = new Date(2026, 0, 5, 12, 30).getTime()
   const later = new Date(2026, 5, 5).getTime()
 
@@ -42,7 +42,7 @@ test("the page speaks another language at once, and times with it", async (conte
   assert.equal(dayName(later, later), "今天")
 })
 
-test("a language whose table cannot be fetched changes nothing", async (context) => {
+test("a language whose table cannot be loaded changes nothing", async (context) => {
   const broken = { tag: "xx", dir: "ltr", load: () => Promise.reject(new TypeError("offline")) }
   LANGUAGES.push(broken)
   context.after(() => LANGUAGES.pop())
@@ -52,7 +52,7 @@ test("a language whose table cannot be fetched changes nothing", async (context)
   assert.deepEqual([locale, t("save")], ["en", "Save"])
 })
 
-test("what a table lacks is said in English", async (context) => {
+test("a missing text is shown in English", async (context) => {
   const { save } = zh
   delete zh.save
   context.after(() => {
@@ -64,17 +64,17 @@ test("what a table lacks is said in English", async (context) => {
   assert.deepEqual([t("no.such.key"), has("no.such.key")], ["no.such.key", false])
 })
 
-test("one and many are different words", () => {
+test("singular and plural differ", () => {
   assert.equal(t("sidebar.unread", { n: 1 }), "1 unread message")
   assert.equal(t("sidebar.unread", { n: 2 }), "2 unread messages")
 })
 
-test("numbers are written as the language writes them", () => {
+test("numbers have the format of the language", () => {
   assert.equal(t("sidebar.unread", { n: 12345 }), "12,345 unread messages")
   assert.equal(seconds(1234), "1.2")
 })
 
-test("lists are written as the language writes them", async (context) => {
+test("lists have the format of the language", async (context) => {
   assert.equal(list(["Ann", "Bob", "Eve"]), "Ann, Bob, and Eve")
   assert.equal(
     listParts(["Ann", "Bob"])
@@ -93,12 +93,12 @@ test("lists are written as the language writes them", async (context) => {
   )
 })
 
-test("a right-to-left name does not turn the sentence around it", () => {
+test("a right-to-left name is isolated from the sentence around it", () => {
   assert.equal(t("queue.trigger", { name: "שרה" }), "Let \u2068שרה\u2069 speak")
   assert.equal(t("queue.trigger", { name: "Mina" }), "Let Mina speak")
 })
 
-test("Chinese is parted from Latin by a blank, and from Chinese by none", async (context) => {
+test("spaces are added between Chinese and Latin only", async (context) => {
   await speaking(context, "zh-CN")
 
   assert.equal(t("queue.trigger", { name: "Mina" }), "让 Mina 发言")
@@ -108,7 +108,7 @@ test("Chinese is parted from Latin by a blank, and from Chinese by none", async 
   assert.equal(t("speaker_reason.mentioned", { name: "Mina" }), "提到了“Mina”")
 })
 
-test("an error is explained by its field, else by its code, else in the server's words", () => {
+test("an error is explained by its field, else by its code, else by the server's message", () => {
   const server = { message: "The server's words." }
 
   assert.equal(
@@ -123,7 +123,7 @@ test("an error is explained by its field, else by its code, else in the server's
   assert.equal(explain({ code: "rate_limited", retryAfter: 90 }), "Too many tries. Please wait 90 seconds.")
 })
 
-test("what only the server can say is led in by words one can read", async (context) => {
+test("a message of the server is introduced in the language of the page", async (context) => {
   await speaking(context, "zh-CN")
 
   const found = explain({ code: "invalid_value", param: "base_url", message: "This is no URL." })
@@ -136,7 +136,7 @@ test("a failed run is explained by its code", () => {
   assert.equal(explainRun({ error: { code: "brand_new" } }), en["run_error.unexpected"])
 })
 
-test("why somebody was chosen is said in the language of the page", async (context) => {
+test("the reason of a speaker is shown in the language of the page", async (context) => {
   await speaking(context, "zh-CN")
 
   assert.equal(explainSpeakerReason("forced by Ann"), "由 Ann 指定")
@@ -144,7 +144,7 @@ test("why somebody was chosen is said in the language of the page", async (conte
   assert.equal(explainSpeakerReason("a reason that is new"), "a reason that is new")
 })
 
-test("every reason that the server gives is known", async () => {
+test("every reason of the server is known", async () => {
   const { readdirSync, readFileSync } = await import("node:fs")
   const folder = new URL("../../src/speakers/", import.meta.url)
   const code = readdirSync(folder)

@@ -1,16 +1,16 @@
-// Finds the texts that stand in a script, and what each stands for: a small reader of JavaScript,
-// enough for our own style.
+// Finds the string literals of a script and their use: a small parser of JavaScript, sufficient for
+// our own style.
 
-// Every string literal and the fixed part of every template, as `{ text, name, call, argument,
-// isCompared }`: the property or variable that it becomes, the call it is an argument of and which
-// one, and whether something is only compared with it.
+// Returns every string literal and the fixed part of every template as `{ text, name, call, argument,
+// isCompared }`: the property or variable it is assigned to, the call and the position of its
+// argument, and whether it is only compared.
 export function literals(code) {
   const reader = new Reader(code)
   reader.read()
   return reader.found
 }
 
-// A slash begins a pattern where a value is due, else it divides.
+// A slash begins a regular expression where a value is expected, else it divides.
 const VALUE_IS_DUE = /(?:^|[=(,:;!&|?{}[\n]|return)\s*$/
 const NAME = /(?:^|[\s.])"?([\w$-]+)"?\s*(?:[:=]|\+=)(?!=)\s*[^:]*$/s
 
@@ -24,7 +24,7 @@ class Reader {
     this.#code = code
   }
 
-  // Up to the brace that closes what a template opened, or to the end.
+  // Reads to the brace that ends a template expression, or to the end.
   read() {
     const depth = this.#frames.length
     while (this.#at < this.#code.length) {
@@ -64,7 +64,7 @@ class Reader {
     }
   }
 
-  // A list among the arguments of a call stands for its items.
+  // A list as an argument of a call counts as its items.
   #open(sign, here) {
     const { call, argument } = this.#frame
     const frame = { sign, call: null, argument: 0, start: this.#at }

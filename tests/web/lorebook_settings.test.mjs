@@ -1,9 +1,9 @@
-// How lore is found: read from settings, written into them, nothing else lost.
+// World Info settings of a space.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { numberOf, withLorebookSettings, readLorebookSettings } from "../../static/js/models/lorebooks/lorebook_settings.js"
 
-test("what the rules do not say is as usual", () => {
+test("missing rules are the defaults", () => {
   const world = readLorebookSettings({ world_info: { scan_depth: 7, recursive: null, from_elsewhere: 1 } })
 
   assert.deepEqual(
@@ -14,7 +14,7 @@ test("what the rules do not say is as usual", () => {
   assert.equal(readLorebookSettings(undefined).insertion_strategy, "character_lore_first")
 })
 
-test("only what is not as usual is written down, beside what is strange and the other settings", () => {
+test("only values that differ from the defaults are stored, next to unknown ones and other settings", () => {
   const settings = { scenario_override: "sea", world_info: { scan_depth: 9, from_elsewhere: 1 } }
 
   const written = withLorebookSettings(settings, { ...readLorebookSettings(settings), scan_depth: 4, whole_words: true })
@@ -26,7 +26,7 @@ test("only what is not as usual is written down, beside what is strange and the 
   assert.deepEqual(withLorebookSettings({ a: 1, world_info: { scan_depth: 9 } }, readLorebookSettings({})), { a: 1 })
 })
 
-test("an empty field is as usual, and any other is what it says", () => {
+test("an empty field is the default", () => {
   assert.equal(numberOf("scan_depth", " "), 2)
   assert.equal(numberOf("max_steps", ""), 3)
   assert.equal(numberOf("token_budget_percent", "0"), 0)

@@ -1,4 +1,4 @@
-// Lorebooks: an entry as a form shows it, and why one fires.
+// Lorebooks: an entry in a form, and why one is activated.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { looksLikeLorebook, previewOf } from "../../static/js/models/lorebooks/lorebook_file.js"
@@ -17,13 +17,13 @@ const ENTRY = {
   extensions: { position: 4, depth: 2, role: 1, case_sensitive: null, sticky: null, probability: 80, x: 1 },
 }
 
-test("what nobody changed is not sent", () => {
+test("unchanged fields are not sent", () => {
   const values = valuesOf(ENTRY)
 
   assert.deepEqual(changesOf(values, valuesOf(ENTRY)), {})
 })
 
-test("each change is sent alone, in the place where it belongs", () => {
+test("each change is sent alone, at its place in the document", () => {
   const before = valuesOf(ENTRY)
   const changes = (after) => changesOf(before, { ...before, ...after })
 
@@ -40,14 +40,14 @@ test("each change is sent alone, in the place where it belongs", () => {
   })
 })
 
-test("keys are parted by commas, but not inside of a pattern", () => {
+test("keys are separated by commas, but not inside of a pattern", () => {
   assert.deepEqual(split("gull, tern ,"), ["gull", "tern"])
   assert.deepEqual(split("/a{1,2}/i, b, /c\\/,d/"), ["/a{1,2}/i", "b", "/c\\/,d/"])
   assert.deepEqual(split("and/or, b"), ["and/or", "b"])
   assert.deepEqual(split(" "), [])
 })
 
-test("a search finds an entry by its name, its keys and what it says", () => {
+test("a search finds an entry by its name, its keys and its content", () => {
   const names = (search) => matching([ENTRY, { name: "Quay", content: "Stone." }], search).map((it) => it.name)
 
   assert.deepEqual(names(""), ["Gulls", "Quay"])
@@ -55,7 +55,7 @@ test("a search finds an entry by its name, its keys and what it says", () => {
   assert.deepEqual(names("stone gull"), [])
 })
 
-test("a reason of the server is a sentence here, whatever it is about", () => {
+test("every reason of the server has a text", () => {
   assert.deepEqual(readLorebookReason("key: a: b"), { key: "lorebook_reason.key", values: { detail: "a: b" } })
   assert.deepEqual(readLorebookReason("no_key"), { key: "lorebook_reason.no_key", values: { detail: "" } })
   assert.equal(readLorebookReason("sung"), null)
@@ -63,7 +63,7 @@ test("a reason of the server is a sentence here, whatever it is about", () => {
     assert.ok(readLorebookReason(key.slice("lore_because.".length)), key)
 })
 
-test("a file is known as a book by what it says, and a card with a book is a card", () => {
+test("a lorebook is detected by its content, and a card with a lorebook is a card", () => {
   for (const book of [
     { entries: {} },
     { entries: [] },
@@ -77,7 +77,7 @@ test("a file is known as a book by what it says, and a card with a book is a car
     assert.equal(looksLikeLorebook(other), false, JSON.stringify(other))
 })
 
-test("a book that has no name is called like its file", () => {
+test("a lorebook without a name is named after its file", () => {
   const world = { entries: { 0: {}, 1: {} } }
 
   assert.deepEqual(previewOf(world, "The coast.json"), { name: "The coast", n: 2 })

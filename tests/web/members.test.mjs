@@ -1,4 +1,4 @@
-// Several people in one space: who may do what, whose membership is gone, what waits to be read.
+// Several people in one space: rights, lost memberships, unread messages.
 import assert from "node:assert/strict"
 import test from "node:test"
 import Emitter from "../../static/js/base/emitter.js"
@@ -32,7 +32,7 @@ const membership = (fields = {}) => ({
 
 const conversation = (id, fields = {}) => ({ id, space_id: 1, title: `C${id}`, last_seq: 0, ...fields })
 
-// Bob in the Inn, with one conversation open.
+// The store of Bob, a member of the Inn, with one conversation open.
 function storeOfBob(user = {}) {
   const socket = new FakeSocket()
   const store = new Store({ socket: socket, storage: new MemoryStorage() })
@@ -46,7 +46,7 @@ function storeOfBob(user = {}) {
   return { store, socket, emitted, receive: (event) => socket.emit("event", event) }
 }
 
-test("a membership that was taken away closes its open conversation, by name", () => {
+test("a removed membership closes the open conversation, with its name", () => {
   const { store, socket, emitted, receive } = storeOfBob()
 
   receive({ type: "membership_updated", space_id: 1, membership: membership({ status: "removed" }) })
@@ -56,7 +56,7 @@ test("a membership that was taken away closes its open conversation, by name", (
   assert.deepEqual(socket.forgotten, [1])
 })
 
-test("who leaves was not removed", () => {
+test("leaving is not reported as a removal", () => {
   const { store, emitted, receive } = storeOfBob()
 
   store.setLeaving(1, true)
@@ -65,7 +65,7 @@ test("who leaves was not removed", () => {
   assert.equal(emitted[0][1].reason, "left")
 })
 
-test("what is heard twice is emitted once", () => {
+test("a removal that arrives twice is emitted once", () => {
   const { emitted, receive } = storeOfBob()
 
   receive({ type: "membership_updated", space_id: 1, membership: membership({ status: "removed" }) })
@@ -74,7 +74,7 @@ test("what is heard twice is emitted once", () => {
   assert.equal(emitted.length, 1)
 })
 
-test("the membership of another that was taken away leaves mine alone", () => {
+test("the removal of another member changes nothing else", () => {
   const { store, emitted, receive } = storeOfBob()
 
   receive({
@@ -87,7 +87,7 @@ test("the membership of another that was taken away leaves mine alone", () => {
   assert.equal(store.roster(1).nameOf(11), "Ann")
 })
 
-test("an admin whose membership was taken away looks on", () => {
+test("an admin whose membership was removed keeps access", () => {
   const { store, emitted, receive } = storeOfBob({ role: "admin" })
 
   receive({ type: "membership_updated", space_id: 1, membership: membership({ status: "removed" }) })
@@ -100,7 +100,7 @@ test("an admin whose membership was taken away looks on", () => {
   )
 })
 
-test("another role is another right at once", () => {
+test("a new role applies at once", () => {
   const { store, emitted, receive } = storeOfBob()
 
   receive({ type: "membership_updated", space_id: 1, membership: membership({ role: "guest" }) })
@@ -109,7 +109,7 @@ test("another role is another right at once", () => {
   assert.deepEqual(emitted, [["rights", 1]])
 })
 
-test("a change of the space says nothing of my role", () => {
+test("a change of the space does not change the user's role", () => {
   const { store, emitted, receive } = storeOfBob()
 
   receive({ type: "space_updated", space: { id: 1, name: "The Old Inn", my_role: null } })
@@ -119,7 +119,7 @@ test("a change of the space says nothing of my role", () => {
   assert.deepEqual(emitted, [])
 })
 
-test("a deleted conversation leaves the list, and its page is emitted", () => {
+test("a deleted conversation leaves the list, and its removal is emitted", () => {
   const { store, emitted, receive } = storeOfBob()
 
   receive({ type: "conversation_deleted", conversation_id: 8, space_id: 1 })
@@ -129,7 +129,7 @@ test("a deleted conversation leaves the list, and its page is emitted", () => {
   assert.deepEqual(emitted, [["removed", { reason: "conversation_deleted", name: "C7", spaceId: 1 }]])
 })
 
-test("a deleted space leaves the list with all that was in it", () => {
+test("a deleted space leaves the list with its conversations", () => {
   const { store, emitted, receive } = storeOfBob()
 
   receive({ type: "space_deleted", space_id: 1 })
@@ -139,7 +139,7 @@ test("a deleted space leaves the list with all that was in it", () => {
   assert.equal(emitted[0][1].reason, "space_deleted")
 })
 
-test("a space that is not listed any more leaves no conversations behind", () => {
+test("conversations of a space that is not listed any more are removed", () => {
   const { store } = storeOfBob()
 
   store.setSpaces([{ id: 2, name: "The Mill", my_role: "guest" }])
@@ -147,7 +147,7 @@ test("a space that is not listed any more leaves no conversations behind", () =>
   assert.equal(store.conversation(8), null)
 })
 
-test("a conversation that is refused may be gone for one reason or another", () => {
+test("a refused subscription has an unknown reason", () => {
   const { socket, emitted } = storeOfBob()
 
   socket.emit("refused", { conversationId: 7, error: { code: "not_found" } })
@@ -155,7 +155,7 @@ test("a conversation that is refused may be gone for one reason or another", () 
   assert.deepEqual(emitted, [["removed", { reason: null, name: "The Inn", spaceId: 1 }]])
 })
 
-test("what was read in one window is read in the other", () => {
+test("messages read in another window are read here", () => {
   const { store, receive } = storeOfBob()
   const before = store.unread(1)
 
@@ -167,7 +167,7 @@ test("what was read in one window is read in the other", () => {
   assert.deepEqual([before, more, store.unread(1)], [3, 4, 0])
 })
 
-test("a name that changed elsewhere is mine here too", () => {
+test("a display name changed elsewhere applies here", () => {
   const { store, receive } = storeOfBob()
 
   receive({ type: "membership_updated", space_id: 1, membership: membership({ display_name: "Robert" }) })
@@ -175,36 +175,36 @@ test("a name that changed elsewhere is mine here too", () => {
   assert.equal(store.user.display_name, "Robert")
 })
 
-test("who only reads plays no more than a guest, but a moderator goes on moderating", () => {
+test("an observer has the rights of a guest, except moderators", () => {
   assert.equal(effectiveRole({ role: "member", isObserver: true }), "guest")
   assert.equal(effectiveRole({ role: "moderator", isObserver: true }), "moderator")
   assert.equal(effectiveRole({ role: "member" }), "member")
 })
 
-test("an admin manages wherever they sit", () => {
+test("an admin manages every space", () => {
   for (const role of [null, "guest", "member"])
     assert.equal(may(effectiveRole({ role, isAdmin: true }), "delete_space"), true)
 })
 
-test("a guest may ask nobody in and nobody out", () => {
+test("a guest may not invite or manage", () => {
   for (const act of ["invite", "people", "generate", "characters", "settings", "new_conversation", "prompt"])
     assert.equal(may("guest", act), false, act)
 })
 
-test("nobody removes the owner, nor themselves this way", () => {
+test("the owner and oneself cannot be removed", () => {
   assert.equal(mayManageMember("moderator", { role: "member" }, false), true)
   assert.equal(mayManageMember("moderator", { role: "owner" }, false), false)
   assert.equal(mayManageMember("moderator", { role: "moderator" }, true), false)
   assert.equal(mayManageMember("member", { role: "guest" }, false), false)
 })
 
-test("unread is what stands behind the mark", () => {
+test("unread messages are those after the last read one", () => {
   assert.equal(unreadIn({ last_seq: 7, last_read_seq: 4 }), 3)
   assert.equal(unreadIn({ last_seq: 7 }), 7)
   assert.equal(unreadIn({ last_seq: 2, last_read_seq: 4 }), 0)
 })
 
-test("what one person could not send is not another's to send", () => {
+test("unsent messages of one user are not shown to another", () => {
   const storage = new MemoryStorage()
   const socket = new FakeSocket()
   const open = (id) => {

@@ -1,4 +1,4 @@
-// The open conversation: snapshot and events make what the server has, gaps are noticed, keys stay.
+// The open conversation: snapshots and events, gaps, stable keys.
 import assert from "node:assert/strict"
 import test from "node:test"
 import OpenConversation from "../../static/js/models/conversation/open_conversation.js"
@@ -28,7 +28,7 @@ test("the next rev is applied", () => {
   assert.equal(conversation.timeline.messages.length, 2)
 })
 
-test("a rev that was seen is ignored", () => {
+test("an applied rev is ignored", () => {
   const conversation = selectConversation()
 
   const what = conversation.apply({ type: "message_created", rev: 1, message: message({ seq: 9 }) })
@@ -47,7 +47,7 @@ test("a missing rev is a gap and changes nothing", () => {
   assert.equal(conversation.timeline.messages.length, 1)
 })
 
-test("deltas grow the text", () => {
+test("deltas are appended to the text", () => {
   const conversation = streaming(selectConversation(), "Hello")
 
   conversation.apply({ type: "stream_chunk", run_id: RUN, offset: 5, delta: " you" })
@@ -55,17 +55,17 @@ test("deltas grow the text", () => {
   assert.equal(conversation.stream.text, "Hello you")
 })
 
-test("an offset past the text is a gap", () => {
+test("an offset after the text is a gap", () => {
   const conversation = streaming(selectConversation(), "Hello")
 
   assert.equal(conversation.apply({ type: "stream_chunk", run_id: RUN, offset: 9, delta: "!" }), "gap")
 })
 
-test("a delta of a run that is not known is a gap", () => {
+test("a delta of an unknown run is a gap", () => {
   assert.equal(selectConversation().apply({ type: "stream_chunk", run_id: "other", offset: 0, delta: "x" }), "gap")
 })
 
-test("a stream that is reset begins again from the given text", () => {
+test("a reset stream continues from the given text", () => {
   const conversation = streaming(selectConversation(), "Hel")
 
   conversation.apply({ type: "stream_reset", run_id: RUN, text: "Good" })
@@ -73,7 +73,7 @@ test("a stream that is reset begins again from the given text", () => {
   assert.equal(conversation.stream.text, "Good")
 })
 
-test("the message of a stream takes over its key", () => {
+test("the message of a stream keeps its key", () => {
   const conversation = streaming(selectConversation(), "Hello")
   const key = conversation.keyForStream()
 
@@ -83,7 +83,7 @@ test("the message of a stream takes over its key", () => {
   assert.equal(conversation.timeline.keyOf(conversation.timeline.tail), key)
 })
 
-test("my message takes over the key of its pending entry", () => {
+test("a sent message keeps the key of its pending entry", () => {
   const conversation = selectConversation()
   conversation.expect("abc")
 
@@ -92,7 +92,7 @@ test("my message takes over the key of its pending entry", () => {
   assert.equal(conversation.timeline.keyOf(conversation.timeline.tail), conversation.keyForClientId("abc"))
 })
 
-test("a message that was written before the snapshot keeps its key in it", () => {
+test("a message sent before the snapshot keeps its key", () => {
   const conversation = new OpenConversation({ conversationId: 7 })
   conversation.expect("abc")
 
@@ -101,7 +101,7 @@ test("a message that was written before the snapshot keeps its key in it", () =>
   assert.equal(conversation.timeline.keyOf(conversation.timeline.tail), conversation.keyForClientId("abc"))
 })
 
-test("a message that ended a stream during a break takes over its key", () => {
+test("a message that ended a stream during a lost connection keeps its key", () => {
   const conversation = streaming(selectConversation(), "Hello")
   const key = conversation.keyForStream()
 
@@ -111,7 +111,7 @@ test("a message that ended a stream during a break takes over its key", () => {
   assert.equal(conversation.stream, null)
 })
 
-test("a stream in the snapshot goes on after a break", () => {
+test("a stream in the snapshot continues after a lost connection", () => {
   const conversation = streaming(selectConversation(), "Hello")
 
   conversation.restore(snapshot({ rev: 1, stream: { run_id: RUN, membership_id: 2, text: "Hello there" } }))
@@ -120,7 +120,7 @@ test("a stream in the snapshot goes on after a break", () => {
   assert.equal(conversation.stream.text, "Hello there!")
 })
 
-test("a run without a word yet takes its first piece", () => {
+test("a run without text accepts its first delta", () => {
   const conversation = selectConversation(snapshot({ rev: 1, running_run: { id: RUN, speaker_space_membership_id: 2 } }))
 
   const what = conversation.apply({ type: "stream_chunk", run_id: RUN, offset: 0, delta: "Hello" })
@@ -130,7 +130,7 @@ test("a run without a word yet takes its first piece", () => {
   assert.equal(conversation.stream.membershipId, 2)
 })
 
-test("a snapshot with reset replaces what was there", () => {
+test("a snapshot with reset replaces the messages", () => {
   const conversation = selectConversation()
 
   conversation.restore(snapshot({ messages: [message({ seq: 600 })], rev: 900, reset: true }))
@@ -141,7 +141,7 @@ test("a snapshot with reset replaces what was there", () => {
   )
 })
 
-test("a failed run leaves a notice until a newer message comes", () => {
+test("a failed run has a notice until a newer message arrives", () => {
   const conversation = streaming(selectConversation(), "Hel")
   const error = { code: "upstream_error", message: "no", retryable: true }
 
@@ -159,7 +159,7 @@ test("a failed run leaves a notice until a newer message comes", () => {
   assert.equal(conversation.notice.run, null)
 })
 
-test("a notice goes with its round", () => {
+test("a notice ends with its round", () => {
   const conversation = streaming(selectConversation())
   const round = { id: "round", slots: [] }
   conversation.apply({ type: "queue_updated", rev: 2, state: "generating", round })
@@ -178,7 +178,7 @@ test("a notice goes with its round", () => {
   assert.equal(conversation.notice.run, null)
 })
 
-test("a notice goes when the next run begins", () => {
+test("a notice ends when the next run begins", () => {
   const conversation = streaming(selectConversation())
   conversation.apply({ type: "run_failed", rev: 2, run: { id: RUN, status: "failed" }, error: { code: "internal" } })
 
@@ -187,7 +187,7 @@ test("a notice goes when the next run begins", () => {
   assert.equal(conversation.notice.run, null)
 })
 
-test("a run that was held before it began needs no notice", () => {
+test("a run that was canceled before it started has no notice", () => {
   const conversation = selectConversation()
   const run = { id: RUN, status: "canceled", started_at: null, created_at: new Date(0).toISOString() }
 
@@ -198,7 +198,7 @@ test("a run that was held before it began needs no notice", () => {
   assert.deepEqual([whenTold, conversation.notice.run], [null, null])
 })
 
-test("a new version that a message superseded is told to who asked for it", () => {
+test("a regeneration that was superseded by a message has a notice", () => {
   const conversation = selectConversation()
   const canceled_because = "superseded_by_message"
   const run = { id: RUN, kind: "regenerate", status: "canceled", started_at: null, canceled_because }
@@ -208,7 +208,7 @@ test("a new version that a message superseded is told to who asked for it", () =
   assert.equal(conversation.notice.run.canceled_because, canceled_because)
 })
 
-test("a canceled run whose text was kept needs no notice", () => {
+test("a canceled run whose text was kept has no notice", () => {
   const conversation = streaming(selectConversation(), "Hel")
 
   conversation.apply({ type: "run_canceled", rev: 2, run: { id: RUN, status: "canceled" } })
@@ -217,7 +217,7 @@ test("a canceled run whose text was kept needs no notice", () => {
   assert.equal(conversation.notice.run, null)
 })
 
-test("a page that opens later finds the newest failed run", () => {
+test("a tab that opens later finds the newest failed run", () => {
   const conversation = selectConversation()
   const run = {
     id: RUN,
@@ -241,7 +241,7 @@ test("a snapshot shows the failed run whose event was missed", () => {
   assert.equal(conversation.notice.run.error.code, "upstream_error")
 })
 
-test("a failed run from before the newest message is history", () => {
+test("a failed run before the newest message has no notice", () => {
   const conversation = selectConversation()
   const run = {
     id: RUN,
@@ -255,17 +255,17 @@ test("a failed run from before the newest message is history", () => {
   assert.equal(conversation.notice.run, null)
 })
 
-test("resync asks for everything since the last rev", () => {
+test("resync requests everything since the last rev", () => {
   assert.equal(selectConversation().apply({ type: "resync" }), "gap")
 })
 
-test("events before the first snapshot are left to it", () => {
+test("events before the first snapshot are ignored", () => {
   const conversation = new OpenConversation({ conversationId: 7 })
 
   assert.equal(conversation.apply({ type: "message_created", rev: 1, message: message({ seq: 1 }) }), null)
 })
 
-test("whose message has come has stopped typing", () => {
+test("a message ends the typing state of its author", () => {
   const conversation = selectConversation()
   conversation.apply({ type: "human_typing", membership_id: 3, active: true })
   const before = conversation.typing.active
@@ -275,7 +275,7 @@ test("whose message has come has stopped typing", () => {
   assert.deepEqual([before, conversation.typing.active], [[3], []])
 })
 
-test("it is known since when somebody is gone who was here", () => {
+test("the time when a member left is known", () => {
   let now = 1000
   const conversation = new OpenConversation({ conversationId: 7, clock: () => now })
   conversation.restore(snapshot({ rev: 1, presence: [{ membership_id: 3, state: "online" }] }))

@@ -1,4 +1,4 @@
-// Every page names the modules and stylesheets it needs, and nothing that is not there.
+// Every page lists the modules and stylesheets it needs, and no others.
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync } from "node:fs"
 import test from "node:test"
@@ -20,7 +20,7 @@ function read(name) {
   return readFileSync(`${ROOT}${name}`, "utf8")
 }
 
-// Fetched by those who read it.
+// Loaded on demand.
 function isOtherLanguage(name) {
   return name.startsWith("/js/strings/") && !/^\/js\/strings\/en[./]/.test(name)
 }
@@ -32,7 +32,7 @@ function named(html, pattern) {
 const preloaded = (html) => named(html, /rel="modulepreload" href="([^"]+)"/g)
 const styles = (html) => named(html, /rel="stylesheet" href="([^"]+)"/g)
 
-// The modules that a page begins with, and all that these name.
+// Returns the modules that a page imports, directly or indirectly.
 function reached(html) {
   const waiting = named(html, /<script type="module" src="([^"]+)"/g)
   const found = new Set()
@@ -47,7 +47,7 @@ function reached(html) {
   return [...found].sort()
 }
 
-test("every module is loaded ahead, so that none waits for the one that names it", () => {
+test("every module is preloaded", () => {
   for (const { name, html } of PAGES) assert.deepEqual(preloaded(html), reached(html), name)
 })
 
@@ -59,7 +59,7 @@ test("every module and every stylesheet belongs to a page", () => {
   assert.deepEqual(all(styles), files("css", ".css"))
 })
 
-test("the layers come in their order", () => {
+test("the CSS layers are in order", () => {
   for (const { name, html } of PAGES) {
     const order = [...html.matchAll(/href="\/css\/([^"]+)"/g)].map(([, file]) => file)
     assert.equal(order[0], "tokens.css", name)
@@ -67,13 +67,13 @@ test("the layers come in their order", () => {
   }
 })
 
-test("no script and no style stands in a page itself", () => {
+test("no page contains inline scripts or styles", () => {
   for (const { name, html } of PAGES) {
     assert.equal(/<style|style="|<script>|\son\w+="/.test(html), false, name)
   }
 })
 
-test("every picture that the code names is in the sprite of its page", () => {
+test("every icon that the code uses is in the sprite of its page", () => {
   for (const { name, html } of PAGES) {
     const pictures = new Set(named(html, /<symbol id="icon-([a-z-]+)"/g))
     const code = reached(html).map(read).join("\n")
@@ -87,13 +87,13 @@ test("every picture that the code names is in the sprite of its page", () => {
   }
 })
 
-test("HTML enters the page in one place only", () => {
+test("HTML is inserted in one module only", () => {
   const code = files("js", ".js").filter((name) => /innerHTML|outerHTML|insertAdjacentHTML/.test(read(name)))
 
   assert.deepEqual(code, ["/js/base/server_html.js"])
 })
 
-test("only the API client fetches, only the socket opens sockets", () => {
+test("only the API client sends requests, only the socket opens sockets", () => {
   const naming = (pattern) => files("js", ".js").filter((name) => pattern.test(read(name)))
 
   assert.deepEqual(naming(/\bfetch\b/), ["/js/api.js"])

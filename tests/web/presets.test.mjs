@@ -1,4 +1,4 @@
-// A preset while it is edited, what of several layers decides, and what a file of one looks like.
+// Presets: the editor, the layers, and the detection of files.
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import PresetDocument, { decided, hasText, placeFrom, placeOf } from "../../static/js/models/presets/preset_document.js"
@@ -16,7 +16,7 @@ const DEFAULTS = {
 
 const ids = (draft) => draft.entries.map(({ id }) => id)
 
-test("what nobody decides is not stated", () => {
+test("a value without a setting is not stored", () => {
   const draft = new PresetDocument({}, DEFAULTS)
 
   assert.equal(draft.value("new_chat_prompt"), "[Start]")
@@ -25,7 +25,7 @@ test("what nobody decides is not stated", () => {
   assert.equal(draft.isChanged, false)
 })
 
-test("a text that says what is said anyway states nothing", () => {
+test("a text that equals the default is not stored", () => {
   const draft = new PresetDocument({ new_chat_prompt: "[Go]" }, DEFAULTS)
 
   draft.setText("new_chat_prompt", "[Start]")
@@ -35,7 +35,7 @@ test("a text that says what is said anyway states nothing", () => {
   assert.deepEqual(draft.json, { new_chat_prompt: "" })
 })
 
-test("an entry moves, and no further than to an end", () => {
+test("an entry moves, but not beyond the ends", () => {
   const draft = new PresetDocument({}, DEFAULTS)
 
   assert.equal(draft.moveBy("main", -1), false)
@@ -51,7 +51,7 @@ test("an entry moves, and no further than to an end", () => {
   )
 })
 
-test("a prompt of one's own comes and goes, what stands for something stays", () => {
+test("a custom prompt can be removed, an entry with a slot cannot", () => {
   const draft = new PresetDocument({}, DEFAULTS)
 
   const { id } = draft.add("Rain")
@@ -65,7 +65,7 @@ test("a prompt of one's own comes and goes, what stands for something stays", ()
   assert.equal(draft.isChanged, false)
 })
 
-test("what is not known is kept", () => {
+test("unknown keys are kept", () => {
   const draft = new PresetDocument({ of_tomorrow: { x: 1 } }, DEFAULTS)
 
   draft.set("temperature", 0.5)
@@ -75,20 +75,20 @@ test("what is not known is kept", () => {
   assert.equal(draft.isChanged, false)
 })
 
-test("a place is a depth among the messages or none", () => {
+test("a position is a depth in the chat or relative", () => {
   assert.deepEqual(placeOf({ place: "relative" }), { depth: null, order: 100 })
   assert.deepEqual(placeOf({ place: placeFrom(0, 7) }), { depth: 0, order: 7 })
   assert.equal(placeFrom(null), "relative")
 })
 
-test("only what has a text of its own shows one", () => {
+test("only entries with a text of their own show one", () => {
   assert.deepEqual(
     [{ slot: "main" }, { slot: "history" }, { slot: null }, {}].map(hasText),
     [true, false, true, true],
   )
 })
 
-test("the uppermost that states a key decides it", () => {
+test("the highest layer with a value sets it", () => {
   const rows = decided({
     member: { temperature: 1 },
     memberPreset: { temperature: 2, top_k: 5 },
@@ -102,7 +102,7 @@ test("the uppermost that states a key decides it", () => {
   ])
 })
 
-test("a file of a preset is told from a card and a world", () => {
+test("a preset file is distinguished from a card and a lorebook", () => {
   const yes = [{ spec: "troupe_preset" }, { prompts: [] }, { temp: 1, rep_pen: 1 }]
   const no = [null, [], "x", { spec: "chara_card_v2", data: {} }, { entries: {} }, { temp: 1 }]
 

@@ -1,9 +1,9 @@
-// Kinds of servers, their names, and who speaks with which model.
+// Kinds of providers, their names, and the models of members.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { KINDS, kindOf, nameFor, modelChoiceOf } from "../../static/js/models/providers/provider_kinds.js"
 
-test("every kind but one answers somewhere by itself", () => {
+test("every kind but one has a default address", () => {
   const homeless = KINDS.filter((it) => it.defaultUrl === null).map((it) => it.kind)
 
   assert.deepEqual(homeless, ["openai_compatible"])
@@ -11,7 +11,7 @@ test("every kind but one answers somewhere by itself", () => {
   assert.equal(kindOf("demo").kind, "openai_compatible", "what cannot be chosen is the first")
 })
 
-test("a provider is called by what was found, by its host, or by its kind", () => {
+test("a provider is named after the found server, its host, or its kind", () => {
   const found = [{ name: "LM Studio", kind: "openai_compatible", base_url: "http://127.0.0.1:1234/v1" }]
   const name = (kind, baseUrl) => nameFor({ kind, label: "Anthropic", baseUrl, found })
 
@@ -21,7 +21,7 @@ test("a provider is called by what was found, by its host, or by its kind", () =
   assert.equal(name("openai_compatible", "no address"), "no address")
 })
 
-test("a member speaks with its own model only where its own provider does", () => {
+test("a member uses its own model only with its own provider", () => {
   const providers = [
     { id: 1, name: "One", model: "a" },
     { id: 2, name: "Two", model: "b", disabled: true },

@@ -1,5 +1,4 @@
-// The round: who speaks, who is next and why, which buttons mean something, rearranging the rest of
-// it while it goes on, and auto mode.
+// Rounds: speakers and reasons, controls, editing a round, and auto mode.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { describeAutoMode } from "../../static/js/models/queue/auto_mode.js"
@@ -14,7 +13,7 @@ const MINA = 5
 const ROOK = 6
 const IRIS = 7
 
-// `["spoken 5", "pending 6"]`: how a slot stands, and whose it is.
+// `["spoken 5", "pending 6"]`: the status of a slot and its membership.
 function round(slots, { id = "q", state = "generating" } = {}) {
   const made = slots.map((text, position) => {
     const [status, member] = text.split(" ")
@@ -51,7 +50,7 @@ function look(facts) {
 
 const effectiveRole = ({ slots }) => slots.map(({ state }) => state)
 
-test("the queue says who speaks, why, and who follows", () => {
+test("the queue has the current speaker, the reason and the next ones", () => {
   const found = look({
     round: round(["pending 5", "pending 6"]),
     running: run(0, MINA, { chosen_because: "mentioned" }),
@@ -61,7 +60,7 @@ test("the queue says who speaks, why, and who follows", () => {
   assert.deepEqual(effectiveRole(found), ["speaking", "pending"])
 })
 
-test("a queued run is next, with the reason of its slot and its hour", () => {
+test("a queued run is next, with the reason of its slot and its time", () => {
   const found = look({
     state: "queued",
     round: round(["pending 5"]),
@@ -73,7 +72,7 @@ test("a queued run is next, with the reason of its slot and its hour", () => {
   assert.deepEqual(effectiveRole(found), ["next"])
 })
 
-test("the places of a round stand in order, with who was passed over and why", () => {
+test("the slots of a round are in order, with the reason of a skipped one", () => {
   const found = look({
     round: round(["spoken 5", "skipped 6", "pending 7", "pending 5"]),
     running: run(2, IRIS),
@@ -91,13 +90,13 @@ test("the places of a round stand in order, with who was passed over and why", (
   )
 })
 
-test("whoever speaks twice in a round is not taken for both places", () => {
+test("a member with two slots is speaking in one of them", () => {
   const found = look({ round: round(["spoken 5", "pending 5"]), running: run(1, MINA) })
 
   assert.deepEqual(effectiveRole(found), ["spoken", "speaking"])
 })
 
-test("a round that goes on can be held and skipped, one that is held goes on, one that failed is tried again", () => {
+test("an active round can be paused and skipped, a paused one resumed, a failed one retried", () => {
   const of = (state, more = {}) => look({ state, round: round(["pending 5"], { state }), ...more }).acts
 
   assert.deepEqual(of("generating", { running: run(0, MINA) }), ["pause", "skip"])
@@ -106,7 +105,7 @@ test("a round that goes on can be held and skipped, one that is held goes on, on
   assert.deepEqual(of("failed"), ["retry", "skip"])
 })
 
-test("nothing is resumed while a held round's reply is still being written", () => {
+test("a paused round cannot be resumed while a run is active", () => {
   const { acts } = look({
     state: "paused",
     round: round(["pending 5"], { state: "paused" }),
@@ -116,7 +115,7 @@ test("nothing is resumed while a held round's reply is still being written", () 
   assert.deepEqual(acts, ["skip"])
 })
 
-test("without a round only what waits can be stopped", () => {
+test("without a round only a queued run can be stopped", () => {
   const forced = run(null, MINA, { round_id: null })
 
   assert.deepEqual(look({ state: "queued", queued: forced }).acts, ["stop"])
@@ -124,7 +123,7 @@ test("without a round only what waits can be stopped", () => {
   assert.deepEqual(look({ state: "idle" }).acts, [])
 })
 
-test("the place that failed is marked", () => {
+test("the failed slot is marked", () => {
   const found = look({
     state: "failed",
     round: round(["spoken 5", "pending 6", "pending 7"], { state: "failed" }),
@@ -134,7 +133,7 @@ test("the place that failed is marked", () => {
   assert.equal(found.next, ROOK)
 })
 
-test("a reply of an older round is finished before the new round", () => {
+test("a run of an older round is finished before the new round", () => {
   const found = look({
     round: round(["pending 6"], { id: "new" }),
     queued: run(0, ROOK, { round_id: "new" }),
@@ -145,7 +144,7 @@ test("a reply of an older round is finished before the new round", () => {
   assert.deepEqual([found.now, found.upcoming], [MINA, [ROOK]])
 })
 
-test("who lost a turn to a newer round is told, who speaks in it too is not", () => {
+test("members dropped by a newer round are listed, except those who speak in it", () => {
   const before = queue({ round: round(["pending 5", "pending 6", "pending 7"]), running: run(0, MINA) })
   const after = queue({
     state: "queued",
@@ -156,7 +155,7 @@ test("who lost a turn to a newer round is told, who speaks in it too is not", ()
   assert.deepEqual(droppedBy(before, after), [IRIS])
 })
 
-test("nobody lost a turn to the round that follows a whole one", () => {
+test("a round after a complete one drops nobody", () => {
   const before = queue({ round: round(["spoken 5", "pending 6"]), running: run(1, ROOK) })
   const after = queue({ state: "queued", round: round(["pending 5"], { id: "new" }), queued: run(0, MINA) })
 
@@ -164,7 +163,7 @@ test("nobody lost a turn to the round that follows a whole one", () => {
   assert.deepEqual(droppedBy(before, queue({ state: "idle" })), [])
 })
 
-test("a conversation remembers who lost a turn until it rests", () => {
+test("dropped members are kept until the conversation is idle", () => {
   const conversation = new OpenConversation({ conversationId: 1 })
   const first = queue({ state: "queued", round: round(["pending 5", "pending 6"]), queued: run(0, MINA) })
   conversation.restore(snapshot({ rev: 1, ...first }))
@@ -186,7 +185,7 @@ test("a conversation remembers who lost a turn until it rests", () => {
   assert.deepEqual(conversation.dropped, [])
 })
 
-test("what was fetched beside the events is taken unless it is older than they are", () => {
+test("a conversation document is applied unless it is older than the events", () => {
   const conversation = new OpenConversation({ conversationId: 1 })
   conversation.restore(snapshot({ rev: 5 }))
 
@@ -197,13 +196,13 @@ test("what was fetched beside the events is taken unless it is older than they a
   assert.deepEqual([afterOld, conversation.queue.state], ["idle", "paused"])
 })
 
-// Rearranging
+// Editing
 
 function draft(slots = ["pending 5", "pending 6", "pending 7"], running = run(0, MINA)) {
   return new RoundDraft(queue({ round: round(slots), running }))
 }
 
-test("what is still to come can be moved, left out and added, twice too", () => {
+test("pending speakers can be moved, removed and added, also twice", () => {
   const it = draft()
 
   it.move("slot-2", 0)
@@ -215,14 +214,14 @@ test("what is still to come can be moved, left out and added, twice too", () => 
   assert.equal(it.isChanged, true)
 })
 
-test("a place that is not there is no place to move to", () => {
+test("an entry does not move to an index that does not exist", () => {
   const it = draft()
 
   assert.deepEqual([it.move("slot-1", -1), it.move("slot-2", 2), it.move("slot-9", 0)], [false, false, false])
   assert.equal(it.isChanged, false)
 })
 
-test("who begins to speak leaves the list, the rest of the wish stays", () => {
+test("a speaker that begins leaves the list, the other changes stay", () => {
   const it = draft()
   it.move("slot-2", 0)
   it.add(MINA)
@@ -235,7 +234,7 @@ test("who begins to speak leaves the list, the rest of the wish stays", () => {
   assert.deepEqual(it.membershipIds, [IRIS, MINA])
 })
 
-test("another's order takes the place of mine", () => {
+test("the order of another user replaces the draft", () => {
   const it = draft()
   it.add(MINA)
 
@@ -245,7 +244,7 @@ test("another's order takes the place of mine", () => {
   assert.deepEqual(it.membershipIds, [IRIS])
 })
 
-test("another round is not mine to rearrange", () => {
+test("another round ends the draft", () => {
   const it = draft()
 
   const what = it.follow(queue({ state: "idle" }))
@@ -253,7 +252,7 @@ test("another round is not mine to rearrange", () => {
   assert.deepEqual([what, it.isOver, it.membershipIds], ["changed", true, []])
 })
 
-test("an event that changes nothing leaves the wish alone", () => {
+test("an event without a change keeps the draft", () => {
   const it = draft()
   it.add(MINA)
 
@@ -265,7 +264,7 @@ test("an event that changes nothing leaves the wish alone", () => {
   assert.deepEqual(it.membershipIds, [ROOK, IRIS, MINA])
 })
 
-test("the place of a round that waits can be rearranged too", () => {
+test("a paused round can be edited", () => {
   assert.equal(
     pendingSlots(queue({ round: round(["pending 5", "pending 6"]), queued: run(0, MINA) })).length,
     2,
@@ -276,7 +275,7 @@ test("the place of a round that waits can be rearranged too", () => {
 
 const SPACE = { auto_mode_enabled: true, auto_mode_max_turns: 5, reply_order: "natural" }
 
-test("auto mode is off, ready, going, held by a paused or failed round, or spent", () => {
+test("auto mode is off, ready, running, blocked by a paused or failed round, or used up", () => {
   const status = (facts) => describeAutoMode({ space: SPACE, turnsLeft: 3, state: "idle", ...facts }).status
 
   assert.equal(status({ space: { ...SPACE, auto_mode_enabled: false } }), "off")
@@ -288,14 +287,14 @@ test("auto mode is off, ready, going, held by a paused or failed round, or spent
   assert.equal(status({ space: { ...SPACE, reply_order: "manual" } }), "manual")
 })
 
-test("auto mode counts what is left, and has all of it before anybody said so", () => {
+test("auto mode has all turns left until the server reports a number", () => {
   assert.equal(describeAutoMode({ space: SPACE, turnsLeft: 2, state: "idle" }).left, 2)
   assert.equal(describeAutoMode({ space: SPACE, turnsLeft: null, state: "idle" }).left, 5)
 })
 
-// Reasons and hours
+// Reasons and times
 
-test("every reason of the server is known again", () => {
+test("every reason of the server is parsed", () => {
   assert.deepEqual(readSpeakerReason("drew 0.31 ≤ 0.50"), {
     key: "speaker_reason.drew",
     values: { draw: "0.31", most: "0.50" },
@@ -305,7 +304,7 @@ test("every reason of the server is known again", () => {
   assert.equal(readSpeakerReason("of its own accord"), null)
 })
 
-test("an hour of the server is right on a device whose clock is wrong", () => {
+test("a time of the server is right on a device with a wrong clock", () => {
   const clock = new ServerClock(() => Date.parse("2026-11-21T09:00:00Z"))
   const sentAt = Date.parse("2026-11-21T08:59:59.900Z")
 
@@ -314,7 +313,7 @@ test("an hour of the server is right on a device whose clock is wrong", () => {
   assert.equal(clock.now() - Date.parse("2026-11-21T10:00:00Z"), 50)
 })
 
-test("an answer that tells no time changes nothing", () => {
+test("a response without a time changes nothing", () => {
   const clock = new ServerClock(() => 1000)
 
   clock.synchronize({ time: undefined, sentAt: 0, receivedAt: 10 })

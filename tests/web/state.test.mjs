@@ -1,4 +1,4 @@
-// What a tab keeps: streams, the outbox, drafts, pages, who types, who is in the cast.
+// State of a tab: streams, the outbox, drafts, pages, typing, the roster.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { readAliases } from "../../static/js/models/members/aliases.js"
@@ -12,7 +12,7 @@ import Timeline from "../../static/js/models/conversation/timeline.js"
 import TypingTracker from "../../static/js/models/conversation/typing_tracker.js"
 import { MemoryStorage, message } from "./support.mjs"
 
-test("a delta that overlaps is taken once", () => {
+test("an overlapping delta is appended once", () => {
   const stream = new RunStream({ runId: "r", membershipId: 1, text: "Hello" })
 
   const fits = stream.append({ offset: 3, delta: "lo you" })
@@ -21,7 +21,7 @@ test("a delta that overlaps is taken once", () => {
   assert.equal(stream.text, "Hello you")
 })
 
-test("a delta that is known already changes nothing", () => {
+test("a known delta changes nothing", () => {
   const stream = new RunStream({ runId: "r", membershipId: 1, text: "Hello" })
 
   stream.append({ offset: 0, delta: "Hel" })
@@ -29,7 +29,7 @@ test("a delta that is known already changes nothing", () => {
   assert.equal(stream.text, "Hello")
 })
 
-test("offsets count as the browser counts, also behind an emoji", () => {
+test("offsets count UTF-16 units, also after an emoji", () => {
   const stream = new RunStream({ runId: "r", membershipId: 1 })
 
   stream.append({ offset: 0, delta: "🎭" })
@@ -38,7 +38,7 @@ test("offsets count as the browser counts, also behind an emoji", () => {
   assert.equal(stream.text, "🎭!")
 })
 
-test("a failed message keeps its client id when it is sent again", () => {
+test("a failed message is sent again with the same client id", () => {
   const outbox = new Outbox(new MemoryStorage(), 1)
   outbox.add("abc", "Hello", 0)
 
@@ -49,7 +49,7 @@ test("a failed message keeps its client id when it is sent again", () => {
   assert.equal(outbox.entries.length, 1)
 })
 
-test("a message that was under way when the page was left is found as failed", () => {
+test("a message that was pending before a reload has failed", () => {
   const storage = new MemoryStorage()
   new Outbox(storage, 1).add("abc", "Hello", 0)
 
@@ -59,7 +59,7 @@ test("a message that was under way when the page was left is found as failed", (
   assert.equal(entry.clientId, "abc")
 })
 
-test("a confirmed message leaves nothing behind", () => {
+test("a confirmed message is removed", () => {
   const storage = new MemoryStorage()
   const outbox = new Outbox(storage, 1)
   outbox.add("abc", "Hello", 0)
@@ -69,7 +69,7 @@ test("a confirmed message leaves nothing behind", () => {
   assert.equal(storage.items.size, 0)
 })
 
-test("drafts are kept apart by person and conversation", () => {
+test("drafts are separate for each user and conversation", () => {
   const storage = new MemoryStorage()
   new Drafts(storage, 1).write(7, "mine")
 
@@ -78,26 +78,26 @@ test("drafts are kept apart by person and conversation", () => {
   assert.equal(new Drafts(storage, 2).read(7), "")
 })
 
-test("a page is asked for once, however often one scrolls", async () => {
+test("a page is requested once", async () => {
   const timeline = new Timeline()
   timeline.reset([message({ seq: 51 })])
-  let asked = 0
+  let requests = 0
   const paginator = new Paginator(timeline, async () => {
-    asked += 1
+    requests += 1
     return { data: [message({ seq: 50 })], has_more: false }
   })
 
   await Promise.all([paginator.loadOlder(), paginator.loadOlder()])
   await paginator.loadOlder()
 
-  assert.equal(asked, 1)
+  assert.equal(requests, 1)
   assert.deepEqual(
     timeline.messages.map(({ seq }) => seq),
     [50, 51],
   )
 })
 
-test("a page that a reset made useless is dropped", async () => {
+test("a page that is outdated by a reset is dropped", async () => {
   const timeline = new Timeline()
   timeline.reset([message({ seq: 51 })])
   const paginator = new Paginator(timeline, async () => {
@@ -114,7 +114,7 @@ test("a page that a reset made useless is dropped", async () => {
   )
 })
 
-test("a person whose end of typing got lost stops by themselves", () => {
+test("typing ends after a timeout if its event is lost", () => {
   let now = 0
   const tracker = new TypingTracker(() => now)
   tracker.set(1, true)
@@ -124,7 +124,7 @@ test("a person whose end of typing got lost stops by themselves", () => {
   assert.deepEqual(tracker.active, [])
 })
 
-test("typing ends by word of the server", () => {
+test("typing ends with the event of the server", () => {
   const tracker = new TypingTracker(() => 0)
   tracker.set(1, true)
   tracker.set(2, true)
@@ -134,7 +134,7 @@ test("typing ends by word of the server", () => {
   assert.deepEqual(tracker.active, [2])
 })
 
-test("the cast stands by position, then by id, without those who left", () => {
+test("the roster is ordered by position, then by id, without removed members", () => {
   const member = (id, position, rest = {}) => ({
     id,
     position,
@@ -153,7 +153,7 @@ test("the cast stands by position, then by id, without those who left", () => {
   assert.equal(roster.nameOf(4), "M4")
 })
 
-test("a muted character may be asked to speak, an observer may not", () => {
+test("a muted character can be asked to speak, an observer cannot", () => {
   const member = (id, participation) => ({
     id,
     position: id,
@@ -169,13 +169,13 @@ test("a muted character may be asked to speak, an observer may not", () => {
   )
 })
 
-test("a character that is moved takes the position of whoever stood there, and the others close up", () => {
+test("a moved character gets the position of its new neighbor, and the others shift", () => {
   const member = (id, position, kind = "character") => ({ id, position, kind, status: "active" })
   const roster = new Roster([member(1, 0), member(9, 1, "human"), member(2, 2), member(3, 3)])
 
-  const asked = roster.moveTo(1, 2)
+  const requests = roster.moveTo(1, 2)
 
-  assert.equal(asked, 3)
+  assert.equal(requests, 3)
   assert.deepEqual(
     roster.characters.map(({ id }) => id),
     [2, 3, 1],
@@ -183,14 +183,14 @@ test("a character that is moved takes the position of whoever stood there, and t
   assert.equal(roster.byId(9).position, 1)
 })
 
-test("who is first goes no further up, and nobody moves to where they are", () => {
+test("the first character cannot move up, and a move to the same index does nothing", () => {
   const member = (id, position) => ({ id, position, kind: "character", status: "active" })
   const roster = new Roster([member(1, 0), member(2, 1)])
 
   assert.deepEqual([roster.moveTo(1, -1), roster.moveTo(2, 2), roster.moveTo(1, 0), roster.moveTo(7, 0)], [null, null, null, null])
 })
 
-test("names are read one by one, each once", () => {
+test("aliases are read one by one, without duplicates", () => {
   assert.deepEqual(readAliases(" Bobby, Sir Robert ,,Bobby，老鲍、小鲍"), ["Bobby", "Sir Robert", "老鲍", "小鲍"])
   assert.deepEqual(readAliases("  "), [])
 })

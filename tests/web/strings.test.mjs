@@ -1,5 +1,4 @@
-// Every key that the code names is in the tables, no text stands there for nothing, and every
-// language says the same.
+// Every key in the code is in the tables, every text is used, and all languages have the same keys.
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -25,7 +24,7 @@ const named = new Set(
 const quoted = new Set([...code.matchAll(/"([a-z_]+\.[a-z_.]+)"/g)].map(([, key]) => key))
 const families = [...code.matchAll(/[`]([a-z_]+\.(?:[a-z_]+_)?)\$\{/g)].map(([, prefix]) => prefix)
 
-// A text is a string, or one string for each way of counting.
+// A text is a string, or one string for each plural form.
 function forms(text) {
   return typeof text === "string" ? [text] : Object.values(text)
 }
@@ -55,7 +54,7 @@ test("every text in the table is used", () => {
   )
 })
 
-// Codes that only a program gets to see: the client asks for nothing of the kind.
+// Codes that only programs receive: the client does not send such requests.
 const FOR_PROGRAMS = [
   "invalid_json",
   "invalid_type",
@@ -66,7 +65,7 @@ const FOR_PROGRAMS = [
   "unsupported_media_type",
 ]
 
-test("every code of the server's errors has a sentence", () => {
+test("every error code of the server has a text", () => {
   const server = ["api", "http", "socket"].flatMap((folder) => sources(join(SERVER, folder), ".rs")).join("\n")
   const codes = [...server.matchAll(/(?:\(\s*[45]\d\d,\s*|conflict\(\s*)"([a-z_]+)"/g)].map(([, it]) => it)
 
@@ -77,7 +76,7 @@ test("every code of the server's errors has a sentence", () => {
   )
 })
 
-test("every code of a failed run has a sentence", () => {
+test("every code of a failed run has a text", () => {
   const outcome = readFileSync(join(SERVER, "generation/outcome.rs"), "utf8")
   const codes = [...outcome.matchAll(/Self::\w+ => "([a-z_]+)"/g)].map(([, it]) => it)
 
@@ -88,7 +87,7 @@ test("every code of a failed run has a sentence", () => {
   )
 })
 
-// Each part of a language with its keys.
+// Returns each part of a language with its keys.
 async function parts(tag) {
   const names = readdirSync(join(ROOT, "strings", tag)).sort()
   const tables = names.map((name) => import(join(ROOT, "strings", tag, name)))
@@ -110,13 +109,13 @@ test("no key is in two parts", async () => {
   assert.ok(keys.length > 0 && keys.every((key) => key in en))
 })
 
-test("both languages fill in the same values", () => {
+test("both languages have the same placeholders", () => {
   const differ = keysWhere(en, (text, key) => blanks(text).join() !== blanks(zh[key] ?? "").join())
 
   assert.deepEqual(differ, [])
 })
 
-test("every way of counting has its form", () => {
+test("every plural form is present", () => {
   const lacking = (table, tag) => {
     const ways = new Intl.PluralRules(tag).resolvedOptions().pluralCategories
     return keysWhere(table, (text) => typeof text === "object" && ways.some((way) => !(way in text)))
@@ -125,14 +124,14 @@ test("every way of counting has its form", () => {
   assert.deepEqual([lacking(en, "en"), lacking(zh, "zh-CN")], [[], []])
 })
 
-test("what is counted in one language is counted in the other", () => {
+test("a text with plural forms has them in both languages", () => {
   assert.deepEqual(
     keysWhere(en, (text, key) => typeof text !== typeof zh[key]),
     [],
   )
 })
 
-// Names, and words for which Chinese has no better one.
+// Names, and words that are not translated.
 const LATIN =
   /^(Troupe|AI|API|JSON|JSONL|JavaScript|OpenAI|SillyTavern|V1|V2|V3|v1|token|PNG|CharX|Backyard|Responses|START|Ctrl|K|Alt)$/
 
@@ -147,7 +146,7 @@ test("no English word is left in the Chinese table", () => {
   )
 })
 
-// Without a Chinese sign: names and signs alone.
+// Texts without Chinese characters: names and punctuation only.
 const SAME_IN_BOTH = ["app.name", "sidebar.many", "announce.message", "message.label", "models.act"]
 
 test("every Chinese text is Chinese", () => {
@@ -169,7 +168,7 @@ test("Chinese is written with its own punctuation", () => {
   )
 })
 
-test("a blank stands between Chinese and Latin, and none at what is filled in", () => {
+test("a space is between Chinese and Latin, and none at placeholders", () => {
   const TIGHT = /\p{Script=Han}[A-Za-z0-9]|[A-Za-z0-9]\p{Script=Han}/u
   const LOOSE = /\p{Script=Han} \{|\} \p{Script=Han}/u
 

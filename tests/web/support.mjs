@@ -1,4 +1,4 @@
-// Documents as the server sends them, with only what a test cares about said.
+// Documents as the server sends them, with only the relevant fields.
 export function message({
   seq,
   id = seq + 100,
@@ -53,7 +53,7 @@ export class MemoryStorage {
   }
 }
 
-// Until the test ends, time passes by the returned `tick` alone.
+// Replaces the timers until the test ends; time passes by the returned `tick` only.
 export function stopTimers(t) {
   const real = { setTimeout, clearTimeout, setInterval, clearInterval }
   const waiting = new Map()

@@ -1,5 +1,4 @@
-// Versions of what was said: one step on or back, a text that is written into its message's place,
-// and conversations that hang on each other.
+// Swipes: steps, regenerated text in the place of its message, and the tree of conversations.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { conversationTree } from "../../static/js/models/conversation/conversation_tree.js"
@@ -34,7 +33,7 @@ function shown(conversation) {
   return list.filter(({ kind }) => kind !== "day")
 }
 
-test("arrows go from text to text, and behind the last to one that is not written yet", () => {
+test("a step leads to the next swipe, and after the last one to a new one", () => {
   const of = (active) => ({ swipes: { count: 3, active } })
 
   assert.equal(swipeTarget(of(1), 1), 2)
@@ -43,7 +42,7 @@ test("arrows go from text to text, and behind the last to one that is not writte
   assert.equal(swipeTarget(of(2), 1), "new")
 })
 
-test("the texts of a greeting go round", () => {
+test("the swipes of a greeting wrap around", () => {
   const greeting = (count, active) => ({ swipes: { count, active }, metadata: { greeting: true } })
 
   assert.equal(swipeTarget(greeting(3, 2), 1), 0)
@@ -51,7 +50,7 @@ test("the texts of a greeting go round", () => {
   assert.equal(swipeTarget(greeting(1, 0), 1), null)
 })
 
-test("another text is written into the place of its message", () => {
+test("a regenerated text is streamed in the place of its message", () => {
   const conversation = rewriting()
   const [, row, ...rest] = shown(conversation)
 
@@ -63,7 +62,7 @@ test("another text is written into the place of its message", () => {
   assert.equal(row.authorId, ADA)
 })
 
-test("the new text takes the place over", () => {
+test("the new swipe replaces the stream", () => {
   const conversation = rewriting()
   const fresh = answer({ rev: 3, content: "Good day.", swipes: { count: 2, active: 1 } })
 
@@ -73,7 +72,7 @@ test("the new text takes the place over", () => {
   assert.equal(shown(conversation)[1].message.content, "Good day.")
 })
 
-test("a change that is no new text leaves the stream where it is", () => {
+test("a change without a new swipe keeps the stream", () => {
   const conversation = rewriting()
 
   conversation.apply({ type: "message_updated", rev: 3, message: answer({ rev: 3, visibility: "excluded" }) })
@@ -93,7 +92,7 @@ for (const type of ["run_failed", "run_canceled"]) {
   })
 }
 
-test("who comes in between sees the text in its place too", () => {
+test("a tab that opens later shows the stream in the place of its message", () => {
   const conversation = new OpenConversation({ conversationId: 7 })
   const running = { id: RUN, speaker_space_membership_id: ADA, target_message_id: 102 }
   const stream = { run_id: RUN, membership_id: ADA, text: "Go" }
@@ -103,7 +102,7 @@ test("who comes in between sees the text in its place too", () => {
   assert.equal(shown(conversation)[0].stream.text, "Go")
 })
 
-test("a text that was kept by a stop needs no card", () => {
+test("a partial text that was kept needs no card", () => {
   const conversation = rewriting()
   const kept = answer({ rev: 3, content: "Good", swipes: { count: 2, active: 1 }, metadata: { stopped: true } })
   conversation.apply({ type: "message_updated", rev: 3, message: kept })
@@ -118,7 +117,7 @@ test("a text that was kept by a stop needs no card", () => {
   assert.equal(conversation.notice.isEmpty, true)
 })
 
-test("a wish that was overtaken is told", () => {
+test("a skipped regeneration is shown", () => {
   const conversation = rewriting("")
   const run = { id: "0190-other", target_message_id: 102, kind: "regenerate", status: "skipped" }
 
@@ -127,7 +126,7 @@ test("a wish that was overtaken is told", () => {
   assert.equal(conversation.notice.run.status, "skipped")
 })
 
-test("what hangs on a conversation stands below it", () => {
+test("branches are listed below their conversation", () => {
   const place = (id, parent = null) => ({ id, parent_conversation_id: parent })
 
   const places = conversationTree([place(1), place(2), place(3, 1), place(4, 3), place(5, 1), place(6, 99)])

@@ -1,10 +1,10 @@
-// The timeline: order, one entry for each message, keys that outlive the pending state.
+// The timeline: order, one entry for each message, stable keys.
 import assert from "node:assert/strict"
 import test from "node:test"
 import Timeline from "../../static/js/models/conversation/timeline.js"
 import { message } from "./support.mjs"
 
-test("messages stand in the order of seq whatever order they come in", () => {
+test("messages are ordered by seq, in whatever order they arrive", () => {
   const timeline = new Timeline()
 
   for (const seq of [2, 1, 4, 3]) timeline.put(message({ seq }))
@@ -15,7 +15,7 @@ test("messages stand in the order of seq whatever order they come in", () => {
   )
 })
 
-test("a message that comes twice stands once", () => {
+test("a message that arrives twice is shown once", () => {
   const timeline = new Timeline()
 
   timeline.put(message({ seq: 1 }))
@@ -34,7 +34,7 @@ test("an older version does not replace a newer one", () => {
   assert.equal(timeline.messages[0].content, "new")
 })
 
-test("a hidden message leaves and comes back in its place", () => {
+test("a hidden message is removed and can be restored at its place", () => {
   const timeline = new Timeline()
   for (const seq of [1, 2, 3]) timeline.put(message({ seq }))
 
@@ -49,7 +49,7 @@ test("a hidden message leaves and comes back in its place", () => {
   )
 })
 
-test("a change of a message older than those loaded makes no hole", () => {
+test("a change of a message that is not loaded makes no gap", () => {
   const timeline = new Timeline()
   timeline.reset([message({ seq: 50 }), message({ seq: 51 })])
 
@@ -70,7 +70,7 @@ test("a message keeps the key of its pending entry", () => {
   assert.equal(timeline.keyOf(timeline.messages[0]), "c-abc")
 })
 
-test("a window that begins with the first message has nothing older", () => {
+test("a range that begins with the first message has nothing older", () => {
   const timeline = new Timeline()
 
   timeline.reset([message({ seq: 1 }), message({ seq: 2 })])

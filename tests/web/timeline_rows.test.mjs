@@ -1,4 +1,4 @@
-// What is shown: groups, the window, rows, emphasis, faces, cards, rights.
+// Rows of the timeline: groups, the window, emphasis, avatars, cards, rights.
 import assert from "node:assert/strict"
 import test from "node:test"
 import { hue, initials } from "../../static/js/models/members/avatar.js"
@@ -14,7 +14,7 @@ import { message, snapshot } from "./support.mjs"
 
 const MINUTE = 60_000
 
-test("the same author within five minutes is one group", () => {
+test("messages of one author within five minutes are one group", () => {
   const found = group([
     { authorId: 1, at: 0 },
     { authorId: 1, at: 5 * MINUTE },
@@ -39,7 +39,7 @@ test("a new day begins a group", () => {
   assert.deepEqual(second, { startsDay: true, startsGroup: true })
 })
 
-test("at most 240 messages are shown, whatever is loaded", () => {
+test("at most 240 messages are shown", () => {
   const view = new MessageWindow()
   view.reset(1000)
 
@@ -49,7 +49,7 @@ test("at most 240 messages are shown, whatever is loaded", () => {
   assert.equal(view.isAtEnd, false)
 })
 
-test("a window follows the end until one scrolls up", () => {
+test("the window follows the end until the user scrolls up", () => {
   const view = new MessageWindow()
   view.reset(10)
   view.resize(12)
@@ -64,7 +64,7 @@ test("a window follows the end until one scrolls up", () => {
   assert.equal(view.end, end)
 })
 
-test("older messages put in front leave the window on the same messages", () => {
+test("added older messages keep the window on the same messages", () => {
   const view = new MessageWindow()
   view.reset(50)
 
@@ -73,7 +73,7 @@ test("older messages put in front leave the window on the same messages", () => 
   assert.deepEqual([view.start, view.end], [60, 110])
 })
 
-test("emphasis is found, and a mark without a partner is shown as it is", () => {
+test("emphasis is found, and an unmatched mark is shown as it is", () => {
   assert.deepEqual(lines("a *b* **c** _d_ *e"), [
     [
       { text: "a ", mark: null },
@@ -87,15 +87,15 @@ test("emphasis is found, and a mark without a partner is shown as it is", () => 
   ])
 })
 
-test("underscores inside a word are no emphasis", () => {
+test("underscores inside a word are not emphasis", () => {
   assert.deepEqual(lines("snake_case_name"), [[{ text: "snake_case_name", mark: null }]])
 })
 
-test("empty lines part paragraphs", () => {
+test("empty lines separate paragraphs", () => {
   assert.deepEqual(splitParagraphs("a\nb\n\n\nc"), ["a\nb", "c"])
 })
 
-test("a text is marked with the language that its signs tell", () => {
+test("the language of a text is guessed by its script", () => {
   assert.equal(languageOf("*推开门* “老板，Marlo！”"), "zh")
   assert.equal(languageOf("宿は空いていますか"), "ja")
   assert.equal(languageOf("방 있어요?"), "ko")
@@ -104,7 +104,7 @@ test("a text is marked with the language that its signs tell", () => {
   assert.equal(languageOf(""), "")
 })
 
-test("initials are the first and the last word's", () => {
+test("initials are those of the first and the last word", () => {
   assert.equal(initials("Ann Mary Lee"), "AL")
   assert.equal(initials("rook"), "R")
   assert.equal(initials("👩‍🚀 Vega"), "👩‍🚀V")
@@ -127,20 +127,20 @@ test("a card shows its name and greeting before it is stored", () => {
   assert.deepEqual(found, { card, name: "Sera", description: "A guardian", greeting: "Hello." })
 })
 
-test("what is no card says why", () => {
+test("an invalid card has a reason", () => {
   assert.deepEqual(readCard("{"), { problem: "json" })
   assert.deepEqual(readCard("[1]"), { problem: "card" })
   assert.deepEqual(readCard("{}"), { problem: "name" })
 })
 
-test("a guest may not let anybody speak", () => {
+test("a guest may not generate", () => {
   assert.equal(may("guest", "generate"), false)
   assert.equal(may("member", "generate"), true)
   assert.equal(may("admin", "delete_space"), true)
   assert.equal(may(null, "generate"), false)
 })
 
-test("pending messages stand before the text that is being written", () => {
+test("pending messages are shown before the stream", () => {
   const conversation = new OpenConversation({ conversationId: 1 })
   conversation.restore(
     snapshot({
@@ -164,7 +164,7 @@ test("pending messages stand before the text that is being written", () => {
   )
 })
 
-test("the unread mark stands before the first message of another that was not read", () => {
+test("the unread mark is before the first unread message of another author", () => {
   const conversation = new OpenConversation({ conversationId: 1 })
   conversation.restore(
     snapshot({
@@ -186,7 +186,7 @@ test("the unread mark stands before the first message of another that was not re
   )
 })
 
-test("a message before the window decides about its day but is not shown", () => {
+test("a message before the window determines the day but is not shown", () => {
   const conversation = new OpenConversation({ conversationId: 1 })
   conversation.restore(snapshot({ messages: [message({ seq: 1 }), message({ seq: 2 })], rev: 2 }))
 

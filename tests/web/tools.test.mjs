@@ -1,10 +1,10 @@
-// What a space lets its characters call, and what a message tells of it.
+// Tools of a space, and the tool calls of a message.
 import assert from "node:assert/strict"
 import test from "node:test"
 import OpenConversation from "../../static/js/models/conversation/open_conversation.js"
 import { serversOf, toolCallsOf, usesOf, withTools } from "../../static/js/models/characters/tools.js"
 
-test("what is not allowed stands in no settings, and what else they hold stays", () => {
+test("tools that are not allowed are not stored, and other settings are kept", () => {
   const settings = { preset: { top_p: 1 }, tools: { dice: "allowed" }, tool_servers: [{ label: "a" }] }
 
   assert.deepEqual(usesOf(settings), { dice: "allowed", time: "off", web_fetch: "off" })
@@ -15,7 +15,7 @@ test("what is not allowed stands in no settings, and what else they hold stays",
   assert.deepEqual(withTools({}, { uses: {}, servers: [{ label: "b" }] }), { tool_servers: [{ label: "b" }] })
 })
 
-test("settings and metadata that make no sense allow and tell nothing", () => {
+test("malformed settings and metadata are ignored", () => {
   assert.deepEqual(usesOf({ tools: { dice: "often" } }).dice, "off")
   assert.deepEqual(serversOf({ tool_servers: 5 }), [])
   assert.deepEqual(toolCallsOf({ metadata: { tool_calls: "x" } }), [])
@@ -23,7 +23,7 @@ test("settings and metadata that make no sense allow and tell nothing", () => {
   assert.deepEqual([call.tool, call.output, others], ["dice", undefined, []])
 })
 
-test("a question stands until it is decided, or whoever asks speaks no more", () => {
+test("an approval is pending until it is decided or its run ends", () => {
   const conversation = new OpenConversation({ conversationId: 1 })
   const approval = { id: 5, run_id: "r", status: "pending" }
   const running_run = { id: "r", speaker_space_membership_id: 2 }
@@ -31,9 +31,9 @@ test("a question stands until it is decided, or whoever asks speaks no more", ()
   conversation.restore({ rev: 1, snapshot })
 
   assert.deepEqual([...conversation.approvals.keys()], [5])
-  const told = (id, status) => conversation.apply({ type: "tool_approval_updated", approval: { ...approval, id, status } })
-  assert.equal(told(6, "pending"), "approvals")
-  told(5, "approved")
+  const recorded = (id, status) => conversation.apply({ type: "tool_approval_updated", approval: { ...approval, id, status } })
+  assert.equal(recorded(6, "pending"), "approvals")
+  recorded(5, "approved")
   assert.deepEqual([...conversation.approvals.keys()], [6])
   conversation.apply({ type: "typing_stop", run_id: "r" })
   assert.deepEqual([...conversation.approvals.keys()], [])

@@ -1,4 +1,4 @@
-// No text that a person sees or hears stands in the code: all of it is in the tables.
+// No visible or spoken text is in the code: all of it is in the tables.
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync } from "node:fs"
 import test from "node:test"
@@ -6,7 +6,7 @@ import { literals } from "./literals.mjs"
 
 const ROOT = new URL("../../static", import.meta.url).pathname
 
-// What people see or hear under these names: attributes, properties, and what views hand around.
+// Attributes, properties and arguments whose values are visible or spoken.
 const SHOWN = new Set([
   "action",
   "alt",
@@ -24,27 +24,27 @@ const SHOWN = new Set([
   "title",
 ])
 
-// A word with a capital, a sentence, and letters beyond ASCII look like text wherever they stand.
+// A capitalized word, a sentence, and non-ASCII letters count as text everywhere.
 const LIKE_TEXT = /(?<!\p{L})\p{Lu}\p{Ll}|\p{L}[,.!?…] \p{L}|\p{L}[!?…](?:\s|$)|(?!\p{ASCII})\p{L}/u
 const WORD = /\p{L}/u
 
-// What stands in these is a key of the tables, or a question to the browser.
+// The arguments of these calls are keys of the tables or browser features.
 const NOT_SHOWN = new Set(["t", "has", "querySelector", "querySelectorAll", "closest", "matches"])
 
-// Each with the reason why it needs no key.
+// Exceptions, each with its reason.
 const EXCEPTIONS = [
-  // Keys of a keyboard, as the browser calls them.
+  // Names of keys.
   /^(Alt\+)?(Escape|Enter|Tab|Home|End|Delete|Backspace|Page(Up|Down)|Arrow(Up|Down|Left|Right))$/,
   // Names and addresses are the same in every language.
   /^(Ollama|OpenAI|Anthropic|Google Gemini|English|简体中文|https:\/\/…\/v1)$/,
   /^(Edge|Opera|Samsung Internet|Firefox|Chrome|Safari|Android|Windows|ChromeOS|Linux)$/,
-  // What the server calls whom a chat file does not name.
+  // Default names for a chat file.
   /^(User|Character)$/,
   // Events, states and methods of the browser.
   /^(AbortError|TimeoutError|Files|Emulation\..*)$/,
 ]
 
-// The literals of a script that a person would see.
+// Returns the visible literals of a script.
 function visible(code) {
   const isShown = ({ text, name, call, argument }) =>
     LIKE_TEXT.test(text) ||
@@ -56,7 +56,7 @@ function visible(code) {
     .filter((text) => !EXCEPTIONS.some((pattern) => pattern.test(text)))
 }
 
-// Programs to be copied are the same in every language.
+// Example programs are not translated.
 const PROGRAMS = "models/settings/api_examples.js"
 
 function scripts() {
@@ -65,7 +65,7 @@ function scripts() {
     .map((name) => [name, visible(readFileSync(`${ROOT}/js/${name}`, "utf8"))])
 }
 
-test("the reader of scripts finds texts where they stand", () => {
+test("literals are found with their use", () => {
   const code =
     'f(1, "a", [`b${g("c") + "}"}d`]); /* "no" */ x.title = y ? "e" : /"/ // "no"\nel("p", {}, z && "f")'
 
@@ -82,7 +82,7 @@ test("the reader of scripts finds texts where they stand", () => {
   ])
 })
 
-test("a text that stands in a view is found", () => {
+test("a visible text in a view is found", () => {
   const views = [
     'el("p", {}, "then")',
     'el("p", { class: "a b" }, icon("more"), [isOld && "did not fit"])',
@@ -100,7 +100,7 @@ test("a text that stands in a view is found", () => {
   )
 })
 
-test("what nobody sees is left alone", () => {
+test("other literals are ignored", () => {
   const code = `
     el("p", { class: "card card--slim", "data-card": "failed", role: "alert" }, t("failed.title", { name }))
     button(t("retry"), { look: "small quiet", icon: "retry", click })
@@ -111,20 +111,20 @@ test("what nobody sees is left alone", () => {
   assert.deepEqual(visible(code), [])
 })
 
-test("no visible text stands in the code", () => {
+test("no visible text is in the code", () => {
   assert.deepEqual(
     scripts().filter(([, texts]) => texts.length > 0),
     [],
   )
 })
 
-test("the pages themselves say nothing but their name", () => {
+test("the pages contain no text except their name", () => {
   for (const page of readdirSync(ROOT).filter((name) => name.endsWith(".html"))) {
     const html = readFileSync(`${ROOT}/${page}`, "utf8")
       .replace(/<!--.*?-->/gs, "")
-      // Whoever reads this has no script that could choose a language: it is said in both.
+      // Shown without scripts, in both languages, because none can be selected.
       .replace(/<noscript>.*?<\/noscript>/gs, "")
-      // The client puts it into the language of the page.
+      // The client replaces it in the language of the page.
       .replace(/<meta name="description"[^>]*>/, "")
     const said = [
       ...html.matchAll(/>([^<]*\p{L}[^<]*)</gu),

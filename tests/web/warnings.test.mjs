@@ -1,4 +1,4 @@
-// Whatever the server finds in a file is said in the reader's language.
+// Every warning of the server about a file has a text.
 import assert from "node:assert/strict"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -22,7 +22,7 @@ function sources(folder) {
 const server = sources(SERVER).join("\n")
 const codes = [...new Set([...server.matchAll(/Warning::new\(\s*"([a-z_]+)"/g)].map(([, it]) => it))]
 
-test("every code of a warning has a sentence in both languages, and no sentence is nobody's", () => {
+test("every code of a warning has a text in both languages, and every text has a code", () => {
   const said = (table) =>
     Object.keys(table)
       .filter((key) => key.startsWith("warning."))
@@ -34,14 +34,14 @@ test("every code of a warning has a sentence in both languages, and no sentence 
   assert.deepEqual(said(zh), [...codes].sort())
 })
 
-test("the server makes no warning but by a code that can be read here", () => {
+test("every warning of the server has a literal code", () => {
   const made = [...server.matchAll(/Warning::new\(/g)].length
   const read = [...server.matchAll(/Warning::new\(\s*"[a-z_]+"/g)].length
 
   assert.equal(read, made)
 })
 
-test("a warning is said with its values, in the language of the page", async () => {
+test("a warning is shown with its values in the language of the page", async () => {
   const found = {
     warnings: ["`tags` was text; it is kept as a list.", "Something newer.", "Without a code."],
     warnings_coded: [
