@@ -79,11 +79,11 @@ export default class QueueBar {
     if (signature === this.#signature) return
     this.#signature = signature
     this.#box.dataset.state = view.facts.state
-    const hasPlaces = view.facts.slots.length > 1
-    this.#box.dataset.places = hasPlaces ? "many" : "one"
+    const hasManySlots = view.facts.slots.length > 1
+    this.#box.dataset.slots = hasManySlots ? "many" : "one"
     const focused = this.#box.contains(document.activeElement) ? document.activeElement.dataset.act : null
     replace(this.#text, this.#queueText.build(view))
-    replace(this.#slots, hasPlaces && slotStrip(view.facts.slots, view.members))
+    replace(this.#slots, hasManySlots && slotStrip(view.facts.slots, view.members))
     replace(this.#actions, this.#buttons(view))
     this.#countdown.show(view.facts.startsAt)
     if (focused)
