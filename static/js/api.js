@@ -216,8 +216,8 @@ export default class Api {
   async #download(path) {
     const answer = await this.#send("GET", `/api${path}`, undefined, DOWNLOAD_TIMEOUT_MS)
     if (!answer.ok) throw await readError(answer)
-    const said = answer.headers.get("content-disposition") ?? ""
-    const name = /filename="([^"]*)"/.exec(said)?.[1] ?? ""
+    const disposition = answer.headers.get("content-disposition") ?? ""
+    const name = /filename="([^"]*)"/.exec(disposition)?.[1] ?? ""
     try {
       return { name, blob: await answer.blob() }
     } catch (cause) {

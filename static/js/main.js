@@ -166,21 +166,21 @@ async function retryUntilReachable(act) {
 // When the session has ended elsewhere, the page stays as it is, with all drafts, behind a sign-in
 // dialog.
 function watchSession() {
-  let isAsking = false
-  const ask = async () => {
-    if (isAsking) return
-    isAsking = true
+  let isOpen = false
+  const signInAgain = async () => {
+    if (isOpen) return
+    isOpen = true
     socket.stop()
     const user = await openSessionEndedDialog(parts)
     if (user.id !== store.user.id) return location.reload()
     store.setUser(user)
-    isAsking = false
+    isOpen = false
     socket.start()
   }
-  api.onSignedOut = ask
+  api.onSignedOut = signInAgain
   socket.on("connect_failed", () =>
     api.session().catch((error) => {
-      if (error.status === 401) ask()
+      if (error.status === 401) signInAgain()
     }),
   )
 }

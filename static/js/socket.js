@@ -77,7 +77,7 @@ export default class Socket extends Emitter {
   }
 
   // The server ends the subscription; it is not renewed.
-  forgetSpace(id) {
+  dropSpace(id) {
     this.#spaces.delete(id)
   }
 

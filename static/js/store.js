@@ -133,7 +133,7 @@ export default class Store extends Emitter {
     const why = reason === "removed" && this.#leaving.has(id) ? "left" : reason
     this.#leaving.delete(id)
     for (const map of [this.#spaces, this.#conversations, this.#rosters]) map.delete(id)
-    this.#socket.forgetSpace(id)
+    this.#socket.dropSpace(id)
     this.emit("spaces")
     if (isOpen) this.emit("removed", { reason: why, name: space.name, spaceId: id })
   }
@@ -253,14 +253,14 @@ export default class Store extends Emitter {
   // Takes over the role and the display name of the user's membership.
   #applyMyMembership(membership) {
     const space = this.#spaces.get(membership.space_id)
-    const isTaken = membership.status === "active"
-    const mine = this.#effectiveRole(membership.space_id, isTaken ? membership.role : null, membership)
+    const isActive = membership.status === "active"
+    const mine = this.#effectiveRole(membership.space_id, isActive ? membership.role : null, membership)
     if (space && space.my_role !== mine) {
       this.#spaces.set(space.id, { ...space, my_role: mine })
       this.emit("spaces")
       this.emit("rights", space.id)
     }
-    if (isTaken && membership.display_name !== this.user.display_name)
+    if (isActive && membership.display_name !== this.user.display_name)
       this.setUser({ ...this.user, display_name: membership.display_name })
   }
 

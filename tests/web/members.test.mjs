@@ -8,12 +8,12 @@ import Store from "../../static/js/store.js"
 import { MemoryStorage } from "./support.mjs"
 
 class FakeSocket extends Emitter {
-  forgotten = []
+  dropped = []
   subscribe() {}
   unsubscribe() {}
   resubscribe() {}
-  forgetSpace(id) {
-    this.forgotten.push(id)
+  dropSpace(id) {
+    this.dropped.push(id)
   }
 }
 
@@ -53,7 +53,7 @@ test("a removed membership closes the open conversation, with its name", () => {
 
   assert.deepEqual(emitted, [["removed", { reason: "removed", name: "The Inn", spaceId: 1 }]])
   assert.deepEqual(store.spaces, [])
-  assert.deepEqual(socket.forgotten, [1])
+  assert.deepEqual(socket.dropped, [1])
 })
 
 test("leaving is not reported as a removal", () => {

@@ -56,7 +56,7 @@ test("the queue has the current speaker, the reason and the next ones", () => {
     running: run(0, MINA, { chosen_because: "mentioned" }),
   })
 
-  assert.deepEqual([found.now, found.next, found.because, found.upcoming], [MINA, null, "mentioned", [ROOK]])
+  assert.deepEqual([found.now, found.next, found.reason, found.upcoming], [MINA, null, "mentioned", [ROOK]])
   assert.deepEqual(effectiveRole(found), ["speaking", "pending"])
 })
 
@@ -67,7 +67,7 @@ test("a queued run is next, with the reason of its slot and its time", () => {
     queued: run(0, MINA, { run_after: "2026-11-21T10:00:00Z" }),
   })
 
-  assert.deepEqual([found.next, found.because, found.upcoming], [MINA, "reason 0", []])
+  assert.deepEqual([found.next, found.reason, found.upcoming], [MINA, "reason 0", []])
   assert.equal(found.startsAt, "2026-11-21T10:00:00Z")
   assert.deepEqual(effectiveRole(found), ["next"])
 })

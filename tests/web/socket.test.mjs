@@ -202,7 +202,7 @@ test("after a lost connection it is ready when the spaces are subscribed, withou
   })
   connection().open()
   socket.subscribeSpaces([1, 2])
-  socket.forgetSpace(2)
+  socket.dropSpace(2)
 
   socket.interrupt()
   tick(60_000)

@@ -42,8 +42,8 @@ export default class InviteActions {
   }
 
   // Creates the new link before it revokes the old one, so that one of them works in any case.
-  async replace(spaceId, old, wish) {
-    const made = await this.create(spaceId, wish)
+  async replace(spaceId, old, options) {
+    const made = await this.create(spaceId, options)
     await this.revoke(old.id)
     return made
   }
@@ -72,18 +72,18 @@ export default class InviteActions {
   async accept(id, displayName = null) {
     const body = displayName === null ? {} : { display_name: displayName }
     const { membership } = await this.#api.acceptInvitation(id, body)
-    this.#forget(id)
+    this.#removeInvitation(id)
     return membership
   }
 
   async decline(id) {
     await this.#api.declineInvitation(id)
-    this.#forget(id)
+    this.#removeInvitation(id)
   }
 
   // Private
 
-  #forget(id) {
+  #removeInvitation(id) {
     this.#store.setInvitations(this.#store.invitations.filter((it) => it.id !== id))
   }
 }

@@ -49,7 +49,7 @@ export default class LibraryActions {
 
   // Reloads the roster of the open space if the character is in it, because its picture may have
   // changed.
-  async refreshFaces(character) {
+  async reloadRoster(character) {
     const { openSpace: space, openRoster: roster } = this.#store
     if (!space || !roster.characters.some((it) => it.character_id === character.id)) return
     const { data } = await this.#api.memberships(space.id)

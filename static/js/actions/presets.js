@@ -9,7 +9,7 @@ export default class PresetActions {
     this.#store = store
   }
 
-  async mine() {
+  async listOwn() {
     return (await this.#api.presets()).data
   }
 

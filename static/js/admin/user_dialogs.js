@@ -13,7 +13,7 @@ export function openNameDialog({ admin, toasts }, user) {
     hint: t("profile.name_hint"),
     control: input({ name: "display_name", value: user.display_name, maxlength: "100", autofocus: true }),
   })
-  return ask({
+  return openForm({
     title: t("people.rename_title", { name: user.display_name }),
     fields: { display_name: name },
     action: t("save"),
@@ -42,7 +42,7 @@ export function openPasswordDialog({ admin, toasts }, user) {
       password.control.value = randomPassword()
     },
   })
-  return ask({
+  return openForm({
     title: t("people.password_title", { name: user.display_name }),
     lead: t("people.password_text", { name: user.display_name }),
     fields: { password },
@@ -56,7 +56,7 @@ export function openPasswordDialog({ admin, toasts }, user) {
   })
 }
 
-function ask({ title, lead = null, fields, before = null, action, submit }) {
+function openForm({ title, lead = null, fields, before = null, action, submit }) {
   return openDialog({
     title,
     content: (close) => [

@@ -45,14 +45,14 @@ function body(operation, reference) {
 
 function curlView(operation, reference) {
   const line = curlOf(operation, reference, location.origin)
-  const said = el("span", { class: "operation__copied", role: "status" })
+  const status = el("span", { class: "operation__copied", role: "status" })
   const click = async () => {
-    if (await copyText(line)) said.textContent = t("docs.copied")
+    if (await copyText(line)) status.textContent = t("docs.copied")
   }
   return section(
     t("docs.curl"),
     el("pre", { class: "operation__curl" }, el("code", {}, line)),
-    el("p", { class: "operation__copy" }, button(t("docs.copy"), { look: "small", icon: "copy", click }), said),
+    el("p", { class: "operation__copy" }, button(t("docs.copy"), { look: "small", icon: "copy", click }), status),
   )
 }
 

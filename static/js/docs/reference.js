@@ -46,22 +46,22 @@ export default class Reference {
 
   // Private
 
-  #operation(path, method, said) {
-    const body = said.requestBody
+  #operation(path, method, definition) {
+    const body = definition.requestBody
     return {
-      id: said.operationId,
-      section: said.tags[0],
+      id: definition.operationId,
+      section: definition.tags[0],
       method: method.toUpperCase(),
       path,
-      summary: said.summary,
-      about: said.description ?? "",
-      isOpen: this.#isOpen(said),
-      parameters: said.parameters ?? [],
+      summary: definition.summary,
+      about: definition.description ?? "",
+      isOpen: this.#isOpen(definition),
+      parameters: definition.parameters ?? [],
       body: body && { schema: jsonOf(body), isNeeded: body.required === true },
-      answers: Object.entries(said.responses).map(([status, answer]) => this.#answer(status, answer)),
-      fromClient: said["x-client-frame"] ?? null,
-      fromServer: said["x-server-frame"] ?? null,
-      haystack: [method, path, said.operationId, said.summary, said.tags[0]].join(" ").toLowerCase(),
+      answers: Object.entries(definition.responses).map(([status, answer]) => this.#answer(status, answer)),
+      fromClient: definition["x-client-frame"] ?? null,
+      fromServer: definition["x-server-frame"] ?? null,
+      haystack: [method, path, definition.operationId, definition.summary, definition.tags[0]].join(" ").toLowerCase(),
     }
   }
 
@@ -70,8 +70,8 @@ export default class Reference {
     return security.length === 0 || security.some((it) => Object.keys(it).length === 0)
   }
 
-  #answer(status, said) {
-    const answer = this.resolve(said)
+  #answer(status, definition) {
+    const answer = this.resolve(definition)
     const [mediaType = null] = Object.keys(answer.content ?? {})
     return {
       status,

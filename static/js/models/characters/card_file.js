@@ -10,15 +10,15 @@ const PICTURES = /\.jpe?g$/i
 const JPEG = [0xff, 0xd8]
 
 export function looksLikeCard(file, head, json) {
-  if (json !== null) return saysCard(json)
+  if (json !== null) return isCardDocument(json)
   return beginsWith(head, PNG) || ARCHIVES.test(file.name) || (PICTURES.test(file.name) && beginsWith(head, JPEG))
 }
 
 // A card of any version has a name and a greeting or a description; a lorebook or a preset does not.
-function saysCard(json) {
+function isCardDocument(json) {
   if (typeof json !== "object" || Array.isArray(json)) return false
   if (typeof json.spec === "string") return json.spec.startsWith("chara_card")
   if (typeof json.char_name === "string") return true
-  const says = (key) => typeof json[key] === "string"
-  return says("name") && (says("first_mes") || (says("description") && says("personality")))
+  const hasText = (key) => typeof json[key] === "string"
+  return hasText("name") && (hasText("first_mes") || (hasText("description") && hasText("personality")))
 }

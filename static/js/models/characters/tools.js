@@ -37,7 +37,7 @@ export function withTools(settings, { uses, servers }) {
   }
 }
 
-function plain({ tool, arguments: asked, output, error, approved_by: by }) {
+function plain({ tool, arguments: args, output, error, approved_by: by }) {
   const text = (it) => (typeof it === "string" ? it : undefined)
-  return { tool, arguments: text(asked) ?? "", output: text(output), error: text(error) ?? "", approved_by: text(by) }
+  return { tool, arguments: text(args) ?? "", output: text(output), error: text(error) ?? "", approved_by: text(by) }
 }

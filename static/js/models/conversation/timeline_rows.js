@@ -8,12 +8,12 @@ export function rows({ conversation, entries, myMembershipId, now, start = 0, en
   // Pending messages and the stream are shown only below the newest message.
   const isAtEnd = end >= messages.length && !conversation.timeline.mayHaveNewer
   const shown = messages.slice(Math.max(0, start - 1), end).map((message) => ofMessage(conversation, message))
-  const late = isAtEnd
+  const trailing = isAtEnd
     ? [...entries.map((entry) => ofEntry(conversation, entry, myMembershipId)), ...ofStream(conversation, now)]
     : []
   // After a jump the first unread message may not be loaded yet.
   const isAllUnread = conversation.timeline.mayHaveNewer && messages[0]?.seq > unreadAfter
-  const marked = mark([...shown, ...late], isAllUnread ? null : unreadAfter, myMembershipId)
+  const marked = mark([...shown, ...trailing], isAllUnread ? null : unreadAfter, myMembershipId)
   // The message before the window only determines whether the first row begins a day or a group.
   return start > 0 ? marked.filter((row) => row.index !== 0) : marked
 }

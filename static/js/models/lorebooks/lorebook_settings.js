@@ -34,9 +34,9 @@ export function readLorebookSettings(settings) {
 // ones are kept.
 export function withLorebookSettings(settings, rules) {
   const { world_info: known, ...others } = settings ?? {}
-  const strange = Object.entries(known ?? {}).filter(([name]) => !(name in USUAL))
+  const unknown = Object.entries(known ?? {}).filter(([name]) => !(name in USUAL))
   const stated = Object.entries(rules).filter(([name, value]) => value !== USUAL[name])
-  const stored = Object.fromEntries([...strange, ...stated])
+  const stored = Object.fromEntries([...unknown, ...stated])
   return Object.keys(stored).length === 0 ? others : { ...others, world_info: stored }
 }
 

@@ -9,9 +9,9 @@ const MOST = 10_000
 
 // Returns the note of these settings; missing values are the defaults.
 export function readAuthorNote(settings) {
-  const stated = settings?.author_note ?? {}
-  const said = Object.entries(stated).filter(([key, value]) => key in USUAL && value !== null)
-  return { ...USUAL, ...Object.fromEntries(said) }
+  const given = settings?.author_note ?? {}
+  const stated = Object.entries(given).filter(([key, value]) => key in USUAL && value !== null)
+  return { ...USUAL, ...Object.fromEntries(stated) }
 }
 
 // Returns the settings with another note; a note without text is removed.

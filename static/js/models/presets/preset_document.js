@@ -107,11 +107,11 @@ export default class PresetDocument {
 
   // Adds a custom prompt at the end.
   add(label) {
-    const taken = new Set(this.#entries.map((it) => it.id))
+    const ids = new Set(this.#entries.map((it) => it.id))
     let n = 1
-    while (taken.has(`own-${n}`)) n += 1
-    const said = { role: "system", text: "", enabled: true, place: "relative" }
-    const entry = { id: `own-${n}`, label, slot: null, ...said }
+    while (ids.has(`own-${n}`)) n += 1
+    const initial = { role: "system", text: "", enabled: true, place: "relative" }
+    const entry = { id: `own-${n}`, label, slot: null, ...initial }
     this.#entries.push(entry)
     this.#state()
     return entry

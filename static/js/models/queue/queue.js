@@ -14,7 +14,7 @@ export function describe({ queue, stream }) {
     isSpeaking,
     now: running?.speaker_space_membership_id ?? stream?.membershipId ?? null,
     next: isSpeaking ? null : next,
-    because: reason(isSpeaking ? running : queued, round),
+    reason: reasonOf(isSpeaking ? running : queued, round),
     upcoming: isSpeaking ? coming : later,
     isFinishingFirst: running !== null && round !== null && running.round_id !== round.id,
     startsAt: isSpeaking ? null : (queued?.run_after ?? null),
@@ -59,7 +59,7 @@ function slotsOf(queue) {
     position: slot.position,
     membershipId: slot.membership_id,
     state: slotState(slot, { round, running, first }),
-    because: slot.chosen_because,
+    reason: slot.chosen_because,
     skipReason: slot.skip_reason ?? null,
   }))
 }
@@ -75,7 +75,7 @@ function isRunning(slot, round, running) {
   return running !== null && running?.round_id === round.id && running.slot_position === slot.position
 }
 
-function reason(run, round) {
+function reasonOf(run, round) {
   if (!run) return null
   const isOfRound = run.round_id === round?.id
   const slot = isOfRound && round?.slots.find(({ position }) => position === run.slot_position)

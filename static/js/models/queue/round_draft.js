@@ -6,7 +6,7 @@ export default class RoundDraft {
   #base = []
   #nextKey = 0
   roundId = null
-  // Each is `{ key, membershipId, because }`; `because` is null for added speakers.
+  // Each is `{ key, membershipId, reason }`; `reason` is null for added speakers.
   entries = []
 
   constructor(queue) {
@@ -27,7 +27,7 @@ export default class RoundDraft {
   // Actions
 
   add(membershipId) {
-    this.entries = [...this.entries, { key: this.#key(), membershipId, because: null }]
+    this.entries = [...this.entries, { key: this.#key(), membershipId, reason: null }]
   }
 
   remove(key) {
@@ -67,7 +67,7 @@ export default class RoundDraft {
     this.entries = this.#base.map((slot) => ({
       key: `slot-${slot.position}`,
       membershipId: slot.membership_id,
-      because: slot.chosen_because,
+      reason: slot.chosen_because,
     }))
   }
 

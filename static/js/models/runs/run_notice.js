@@ -13,9 +13,9 @@ export default class RunNotice {
 
   show({ type, run, error, tail }) {
     // Runs that ended as expected are not shown; a requested swipe that was not written is.
-    const isWished = run.kind === "regenerate"
-    const isSuperseded = isWished && run.canceled_because === "superseded_by_message"
-    if (type === "run_skipped" && !isWished) return
+    const isRequested = run.kind === "regenerate"
+    const isSuperseded = isRequested && run.canceled_because === "superseded_by_message"
+    if (type === "run_skipped" && !isRequested) return
     if (wasOnlyPlanned(run, type.slice(4)) && !isSuperseded) return
     this.#run = { ...run, status: run.status ?? type.slice(4), error: error ?? null, tailSeq: tail?.seq ?? 0 }
   }

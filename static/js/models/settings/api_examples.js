@@ -8,11 +8,11 @@ export const NO_KEY = "YOUR_API_KEY"
 
 // `base` is the address of the server without a trailing slash; `key` may be null.
 export function apiExamples({ base, key, model }) {
-  const asked = { url: `${base}/v1`, key: key ?? NO_KEY, model }
+  const options = { url: `${base}/v1`, key: key ?? NO_KEY, model }
   return [
-    { id: "curl", name: "curl", text: curl(asked) },
-    { id: "python", name: "Python", text: python(asked) },
-    { id: "javascript", name: "JavaScript", text: javascript(asked) },
+    { id: "curl", name: "curl", text: curl(options) },
+    { id: "python", name: "Python", text: python(options) },
+    { id: "javascript", name: "JavaScript", text: javascript(options) },
   ]
 }
 

@@ -37,7 +37,7 @@ class CardEditor {
   #isReadOnly
   #made = null
   #close = null
-  #face = el("div", { class: "editor__face" })
+  #avatar = el("div", { class: "editor__face" })
   #removal = null
   #share = null
   #body = el("div", {})
@@ -92,7 +92,7 @@ class CardEditor {
     drafts.delete(saved.id)
     toasts.show(t("saved"))
     this.#close(true)
-    await library.refreshFaces(saved)
+    await library.reloadRoster(saved)
   }
 
   #keepDraft() {
@@ -119,11 +119,11 @@ class CardEditor {
   }
 
   #head() {
-    this.#showFace()
+    this.#showAvatar()
     return el(
       "div",
       { class: "editor__head" },
-      this.#face,
+      this.#avatar,
       el(
         "div",
         { class: "editor__tools" },
@@ -133,9 +133,9 @@ class CardEditor {
     )
   }
 
-  #showFace() {
+  #showAvatar() {
     const { name, avatar_url: url } = this.#character
-    replace(this.#face, avatar({ name, url, size: "preview" }))
+    replace(this.#avatar, avatar({ name, url, size: "preview" }))
     if (!this.#removal) return
     if (!url && document.activeElement === this.#removal) this.#removal.previousElementSibling.focus()
     this.#removal.hidden = !url
@@ -181,8 +181,8 @@ class CardEditor {
     try {
       await act(library, this.#character.id)
       this.#character = await library.character(this.#character.id)
-      this.#showFace()
-      await library.refreshFaces(this.#character)
+      this.#showAvatar()
+      await library.reloadRoster(this.#character)
     } catch (error) {
       toasts.error(error)
     }

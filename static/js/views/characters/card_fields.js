@@ -148,13 +148,13 @@ function talkativeness(value, isReadOnly) {
     value: String(value ?? 0.5),
     disabled: isReadOnly,
   })
-  const said = el("output", { class: "field__value" })
+  const output = el("output", { class: "field__value" })
   const states = check({ label: t("card.talkativeness_stated"), checked: value !== null })
   states.control.disabled = isReadOnly
   let isMoved = false
   const show = () => {
     range.hidden = !states.control.checked
-    replace(said, states.control.checked ? percent(Number(range.value)) : null)
+    replace(output, states.control.checked ? percent(Number(range.value)) : null)
     range.setAttribute("aria-valuetext", percent(Number(range.value)))
   }
   range.addEventListener("input", () => {
@@ -164,7 +164,7 @@ function talkativeness(value, isReadOnly) {
   states.control.addEventListener("change", show)
   const made = field({ label: t("card.talkativeness"), hint: t("member.talkativeness_hint"), control: range })
   made.node.prepend(states.node)
-  made.node.append(said)
+  made.node.append(output)
   show()
   const read = () => {
     if (!states.control.checked) return null

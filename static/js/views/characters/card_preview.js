@@ -83,13 +83,13 @@ function greeting({ greeting: text }) {
 }
 
 function facts({ greetings, lore_entries: n, linked_world: world, duplicate_of: duplicate }) {
-  const said = [
+  const found = [
     greetings > 1 && ["list", t("card.greetings", { n: greetings })],
     n > 0 && ["spark", t("card.lore", { n })],
     world && ["branch", t("card.world", { name: world })],
     duplicate && ["check", t("card.duplicate")],
   ]
-  return said.filter(Boolean).map(([name, text]) => el("li", { class: "card-preview__fact" }, icon(name), text))
+  return found.filter(Boolean).map(([name, text]) => el("li", { class: "card-preview__fact" }, icon(name), text))
 }
 
 function warnings(list) {

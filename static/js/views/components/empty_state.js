@@ -4,7 +4,7 @@ import { t } from "../../base/i18n.js"
 import { button, iconButton } from "./buttons.js"
 
 export function emptyState({ title, text, action, openSidebar }) {
-  const way = action.href
+  const control = action.href
     ? el("a", { class: "button button--primary", href: action.href }, action.label)
     : button(action.label, { look: "primary", click: action.run })
   return el(
@@ -13,7 +13,7 @@ export function emptyState({ title, text, action, openSidebar }) {
     sidebarButton(openSidebar),
     el("h1", { class: "empty-state__title", tabindex: "-1" }, title),
     el("p", { class: "empty-state__text" }, text),
-    way,
+    control,
   )
 }
 

@@ -77,7 +77,7 @@ export default class CopilotPanel {
       on: { keydown: (event) => this.#onKey(event) },
     })
     this.#count = select(numbers(MOST_SUGGESTIONS), String(USUAL_SUGGESTIONS))
-    this.#suggest = button(t("copilot_panel.suggest"), { icon: "spark", click: () => this.#ask() })
+    this.#suggest = button(t("copilot_panel.suggest"), { icon: "spark", click: () => this.#requestCandidates() })
     return el(
       "div",
       { class: "copilot-panel__row" },
@@ -115,10 +115,10 @@ export default class CopilotPanel {
   #onKey(event) {
     if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return
     event.preventDefault()
-    this.#ask()
+    this.#requestCandidates()
   }
 
-  async #ask() {
+  async #requestCandidates() {
     const instruction = this.#instruction.value.trim()
     await this.#parts.copilot
       .suggest(Number(this.#count.value), instruction)

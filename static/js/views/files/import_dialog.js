@@ -37,13 +37,13 @@ export async function openSpaceImportDialog(parts, given = null) {
 // Registers the importers. A dropped chat is imported into the open space, else into the first that
 // allows it.
 export function registerChatImporters(parts) {
-  const takesFiles = (space) => space && may(space.my_role, "files")
+  const canImport = (space) => space && may(space.my_role, "files")
   parts.fileDrop.registerImporter({
     name: "chat",
     looksLike: (file, head) => looksLikeChat(file, new TextDecoder().decode(head)),
     open: (file) => {
       const { store, toasts } = parts
-      const space = [store.openSpace, ...store.spaces].find(takesFiles)
+      const space = [store.openSpace, ...store.spaces].find(canImport)
       if (space) openChatImportDialog(parts, space.id, file)
       else toasts.show(t("chats.no_space"))
     },

@@ -20,30 +20,30 @@ export function progress({ files, begin, close, again }) {
     const stop = button(t("cancel"), { look: "quiet", disabled: true })
     replace(node, words, bar, el("div", { class: "form__actions" }, stop))
     try {
-      const begun = await begin()
+      const started = await begin()
       stop.disabled = false
       stop.addEventListener("click", () => {
         stop.disabled = true
-        files.cancelImport(begun.id).catch(() => {})
+        files.cancelImport(started.id).catch(() => {})
       })
-      const ended = await files.follow(begun.id, (now) => {
+      const finished = await files.follow(started.id, (now) => {
         // The import of a space reports no bytes: its bar is indeterminate.
         if (now.bytes_read > 0) bar.value = now.bytes_read / now.bytes_total
         words.textContent = t("chats.so_far", { n: now.n_messages })
       })
-      if (ended.status === "succeeded") return showDone(ended)
-      if (ended.status === "canceled") return showFailed(t("chats.canceled"))
-      showFailed(ended.error ? explain(ended.error) : t("chats.failed"))
+      if (finished.status === "succeeded") return showDone(finished)
+      if (finished.status === "canceled") return showFailed(t("chats.canceled"))
+      showFailed(finished.error ? explain(finished.error) : t("chats.failed"))
     } catch (error) {
       showFailed(explain(error))
     }
   }
 
-  function showDone(ended) {
-    const { n_skipped: nSkipped, n_repaired: nRepaired, lines } = ended.report
+  function showDone(finished) {
+    const { n_skipped: nSkipped, n_repaired: nRepaired, lines } = finished.report
     replace(
       node,
-      el("p", { class: "import__text" }, t("chats.done", { n: ended.n_messages })),
+      el("p", { class: "import__text" }, t("chats.done", { n: finished.n_messages })),
       nSkipped > 0 && el("p", { class: "import__note" }, t("chats.skipped", { n: nSkipped })),
       nRepaired > 0 && el("p", { class: "import__note" }, t("chats.repaired", { n: nRepaired })),
       lines.length > 0 && troubles(lines),
@@ -51,7 +51,7 @@ export function progress({ files, begin, close, again }) {
         "div",
         { class: "form__actions" },
         button(t("close"), { look: "quiet", click: () => close() }),
-        button(t("chats.open"), { look: "primary", autofocus: true, click: () => close(ended) }),
+        button(t("chats.open"), { look: "primary", autofocus: true, click: () => close(finished) }),
       ),
     )
     node.querySelector("[autofocus]").focus()

@@ -64,8 +64,8 @@ class LorebookEditor {
     this.#close = close
     this.#search.addEventListener("input", () => this.#showList())
     this.nodes = [
-      fold(t("lorebook.part_book"), this.#rules()),
-      fold(
+      collapsible(t("lorebook.part_book"), this.#rules()),
+      collapsible(
         t("lorebook.part_test"),
         lorebookTester(parts, book.id, (id) => this.#openEntry(id, true)),
         true,
@@ -266,7 +266,7 @@ function summary(entry) {
   return entry.constant ? t("lorebook.constant") : entry.keys.join(", ") || t("lorebook.no_keys")
 }
 
-function fold(title, content, open = false) {
+function collapsible(title, content, open = false) {
   return el(
     "details",
     { class: "lore-fold", open },

@@ -36,11 +36,11 @@ class EntryForm {
       { class: "form lore-form", novalidate: true },
       this.#error,
       this.#front(),
-      this.#fold(t("lorebook.part_position"), this.#place()),
-      this.#fold(t("lorebook.part_matching"), this.#matching()),
-      this.#fold(t("lorebook.part_probability"), this.#chance()),
-      this.#fold(t("lorebook.part_recursion"), this.#recursion()),
-      this.#fold(t("lorebook.part_filter"), this.#audience()),
+      this.#collapsible(t("lorebook.part_position"), this.#position()),
+      this.#collapsible(t("lorebook.part_matching"), this.#matching()),
+      this.#collapsible(t("lorebook.part_probability"), this.#probability()),
+      this.#collapsible(t("lorebook.part_recursion"), this.#recursion()),
+      this.#collapsible(t("lorebook.part_filter"), this.#filter()),
     )
     this.node.addEventListener("submit", (event) => event.preventDefault())
     this.node.addEventListener("change", () => this.#store())
@@ -62,7 +62,7 @@ class EntryForm {
     ]
   }
 
-  #place() {
+  #position() {
     return [
       this.#choice("position", POSITIONS),
       this.#number("depth", { min: "0", max: "10000" }),
@@ -84,7 +84,7 @@ class EntryForm {
     ]
   }
 
-  #chance() {
+  #probability() {
     return [
       this.#tick("use_probability"),
       this.#number("probability", { min: "0", max: "100" }),
@@ -106,7 +106,7 @@ class EntryForm {
     ]
   }
 
-  #audience() {
+  #filter() {
     return [
       this.#text("filter_names"),
       this.#text("filter_tags"),
@@ -116,7 +116,7 @@ class EntryForm {
     ]
   }
 
-  #fold(title, fields) {
+  #collapsible(title, fields) {
     return el(
       "details",
       { class: "lore-fold" },

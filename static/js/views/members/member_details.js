@@ -92,14 +92,14 @@ export default class MemberDetails {
     const id = `talk-${member.id}`
     // Without a value of its own, a character has the talkativeness of its card.
     const own = member.talkativeness
-    const said = el(
+    const output = el(
       "output",
       { class: "field__value", for: id },
       own === null ? t("member.talkativeness_card") : percent(own),
     )
     const input = ({ currentTarget }) => {
-      said.textContent = percent(Number(currentTarget.value))
-      currentTarget.setAttribute("aria-valuetext", said.textContent)
+      output.textContent = percent(Number(currentTarget.value))
+      currentTarget.setAttribute("aria-valuetext", output.textContent)
     }
     const change = ({ currentTarget }) =>
       this.#try(() => this.#parts.members.setTalkativeness(member, Number(currentTarget.value)))
@@ -112,7 +112,7 @@ export default class MemberDetails {
       max: "1",
       step: "0.05",
       value: String(own ?? 0.5),
-      "aria-valuetext": said.textContent,
+      "aria-valuetext": output.textContent,
       on: { input, change },
     })
     return el(
@@ -122,7 +122,7 @@ export default class MemberDetails {
         "div",
         { class: "field__row" },
         el("label", { class: "field__label grow", for: id }, t("member.talkativeness")),
-        said,
+        output,
       ),
       range,
       el("p", { class: "field__hint" }, t("member.talkativeness_hint")),

@@ -185,18 +185,18 @@ export default class MembersTab {
   }
 
   #note(member, presence) {
-    const said = []
-    if (member.participation !== "active") said.push(t(`participation.${member.participation}`))
+    const notes = []
+    if (member.participation !== "active") notes.push(t(`participation.${member.participation}`))
     if (member.kind === "human") {
-      if (this.#isOwn(member)) said.push(t("member.you"))
-      said.push(t(`role.${member.role}`), this.#whereabouts(member, presence))
-    } else if (said.length === 0) said.push(t("member.character"))
+      if (this.#isOwn(member)) notes.push(t("member.you"))
+      notes.push(t(`role.${member.role}`), this.#presenceText(member, presence))
+    } else if (notes.length === 0) notes.push(t("member.character"))
     const modelChoice = modelChoiceOf(member, this.#parts.store.providers)
-    if (modelChoice) said.push(t("member.speaks_with", { model: modelChoice.model }))
-    return said.join(" · ")
+    if (modelChoice) notes.push(t("member.speaks_with", { model: modelChoice.model }))
+    return notes.join(" · ")
   }
 
-  #whereabouts(member, presence) {
+  #presenceText(member, presence) {
     const goneAt = this.#parts.store.openConversation?.goneAt(member.id)
     return goneAt ? t("presence.last_seen", { at: timeOfDay(goneAt) }) : t(`presence.${presence}`)
   }

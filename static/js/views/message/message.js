@@ -17,7 +17,7 @@ export default class MessageView {
   node
   row = null
   #context
-  #face = el("div", { class: "message__face" })
+  #avatar = el("div", { class: "message__face" })
   #head = el("header", { class: "message__head" })
   #reasoning = new ReasoningView()
   #tools = new ToolCallsView()
@@ -33,7 +33,7 @@ export default class MessageView {
     this.#context = context
     const before = [this.#reasoning.node, this.#tools.node]
     const main = el("div", { class: "message__main" }, this.#head, before, this.#body, this.#foot)
-    this.node = el("article", { class: "message", tabindex: "-1" }, this.#face, main)
+    this.node = el("article", { class: "message", tabindex: "-1" }, this.#avatar, main)
   }
 
   get body() {
@@ -111,7 +111,7 @@ export default class MessageView {
 
   #showHead(row, author) {
     this.#head.hidden = !row.startsGroup
-    replace(this.#face, row.startsGroup && avatar({ name: author.name, url: author.url }))
+    replace(this.#avatar, row.startsGroup && avatar({ name: author.name, url: author.url }))
     const name = bdi(author.name, `message__author ${hueClass(author.name)}`)
     const time = el(
       "time",

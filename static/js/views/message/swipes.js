@@ -54,8 +54,8 @@ export default class Swipes {
 
   async regenerate(message) {
     const { conversation, toasts } = this.#parts
-    const takesBranch = !this.#isTail(message) || this.#isForkPoint(message)
-    if (takesBranch && !(await confirmBranch())) return
+    const needsBranch = !this.#isTail(message) || this.#isForkPoint(message)
+    if (needsBranch && !(await confirmBranch())) return
     await conversation.regenerate(message).then(this.#follow, (error) => toasts.error(error))
   }
 
@@ -100,8 +100,8 @@ export default class Swipes {
   // Whether a branch begins at the message; its text cannot be changed then.
   #isForkPoint(message) {
     const { store } = this.#parts
-    const places = store.conversations(store.openConversationDocument?.space_id)
-    return places.some((it) => it.forked_from_message_id === message.id)
+    const conversations = store.conversations(store.openConversationDocument?.space_id)
+    return conversations.some((it) => it.forked_from_message_id === message.id)
   }
 
   get #isBusy() {

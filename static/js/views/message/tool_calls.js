@@ -29,13 +29,13 @@ function folded(calls) {
   )
 }
 
-function callNode({ tool, arguments: asked, output, error, approved_by: by }) {
+function callNode({ tool, arguments: args, output, error, approved_by: by }) {
   return el(
     "li",
     { class: "tool-calls__call" },
     bdi(toolName(tool), "tool-calls__name"),
     by && el("span", {}, t("tools.approved_by", { name: by })),
-    el("pre", { class: "tool-calls__text", dir: "auto", tabindex: "0" }, asked),
+    el("pre", { class: "tool-calls__text", dir: "auto", tabindex: "0" }, args),
     el("pre", { class: "tool-calls__text", dir: "auto", tabindex: "0" }, output ?? t("tools.failed", { error })),
   )
 }

@@ -52,10 +52,10 @@ export function presetChoice(parts, { label, hint, value, mayChange, choose, lay
 
 // Returns the user's presets and the selected one.
 async function load({ presets }, value) {
-  const mine = await presets.mine()
-  if (!value || mine.some(({ id }) => id === value)) return mine
+  const own = await presets.listOwn()
+  if (!value || own.some(({ id }) => id === value)) return own
   const chosen = await presets.find(value)
-  return [...mine, chosen ?? { id: value, name: t("preset.unknown") }]
+  return [...own, chosen ?? { id: value, name: t("preset.unknown") }]
 }
 
 function whatApplies(parts, layers) {

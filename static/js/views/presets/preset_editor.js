@@ -128,16 +128,16 @@ class PresetEditor {
       children: [
         !this.#isMine && el("p", { class: "field__hint" }, t("preset.not_mine")),
         this.#name.node,
-        fold(t("preset.order"), true, [
+        collapsible(t("preset.order"), true, [
           el("p", { class: "field__hint" }, t("preset.order_hint")),
           this.#entries.node,
           el("div", { class: "member__buttons" }, add, reset),
         ]),
-        fold(t("preset.samplers"), false, [
+        collapsible(t("preset.samplers"), false, [
           el("p", { class: "field__hint" }, t("preset.samplers_hint")),
           samplerFields(this.#draft, () => this.#changed()),
         ]),
-        fold(t("preset.texts"), false, textFields(this.#draft, () => this.#changed())),
+        collapsible(t("preset.texts"), false, textFields(this.#draft, () => this.#changed())),
         el("div", { class: "form__actions" }, this.#others(), this.#save),
       ].filter(Boolean),
     })
@@ -189,7 +189,7 @@ class PresetEditor {
   }
 }
 
-function fold(title, isOpen, children) {
+function collapsible(title, isOpen, children) {
   return el(
     "details",
     { class: "block", open: isOpen },

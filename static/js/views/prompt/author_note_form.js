@@ -20,7 +20,7 @@ export function authorNoteForm({ toasts }, { settings, label, hint, beside = fal
   }
   position.control.addEventListener("change", settle)
   settle()
-  const fold = el(
+  const more = el(
     "details",
     { class: "note__more" },
     el("summary", {}, t("author_note.more")),
@@ -41,7 +41,7 @@ export function authorNoteForm({ toasts }, { settings, label, hint, beside = fal
   const node = form({
     fields: { "settings.author_note.depth": depth, "settings.author_note.interval": interval },
     submit,
-    children: [text.node, fold, actions],
+    children: [text.node, more, actions],
   })
   if (disabled) {
     for (const control of node.querySelectorAll("input, textarea, select")) control.disabled = true

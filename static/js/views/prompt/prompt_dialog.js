@@ -111,7 +111,7 @@ function block({ kind, label, tokens, text, dropped, withheld, is_changed: isCha
   const what = has(`prompt.kind_${kind}`) ? t(`prompt.kind_${kind}`) : label || kind
   const name = NAMED.includes(kind) && label ? t("prompt.named", { kind: what, name: label }) : what
   const note = dropped ? t("prompt.block_dropped") : t("prompt.tokens", { n: tokens ?? 0 })
-  return fold(
+  return collapsible(
     name,
     isChanged ? `${note} · ${t("prompt.changed")}` : note,
     shownText(text, { withheld, isChanged }),
@@ -126,14 +126,14 @@ function shownText(text, { withheld, isChanged }) {
 
 function message({ role, name, content }) {
   const side = has(`prompt.role_${role}`) ? t(`prompt.role_${role}`) : role
-  return fold(
+  return collapsible(
     name ? `${side} · ${name}` : side,
     "",
     typeof content === "string" ? content : JSON.stringify(content, null, 2),
   )
 }
 
-function fold(title, note, text, className = "") {
+function collapsible(title, note, text, className = "") {
   return el(
     "details",
     { class: `block ${className}` },

@@ -15,7 +15,7 @@ export default class RunsTab {
   #speaker
   #stops = []
   #runs = null
-  #isAsking = false
+  #isLoading = false
   #again = false
 
   constructor(root, parts) {
@@ -65,14 +65,14 @@ export default class RunsTab {
           "div",
           { class: "field__row" },
           this.#speaker,
-          button(t("prompt.show"), { click: (event) => this.#ask(event) }),
+          button(t("prompt.show"), { click: (event) => this.#showPreview(event) }),
         ),
       ],
     )
     this.#fillSpeakers()
   }
 
-  async #ask({ currentTarget }) {
+  async #showPreview({ currentTarget }) {
     currentTarget.disabled = true
     await showPrompt(this.#parts, () => this.#parts.conversation.promptPreview(Number(this.#speaker.value) || null))
     currentTarget.disabled = false
@@ -102,8 +102,8 @@ export default class RunsTab {
   // Only one request at a time; a change during a request causes another one.
   async #load() {
     this.#again = true
-    if (this.#isAsking) return
-    this.#isAsking = true
+    if (this.#isLoading) return
+    this.#isLoading = true
     while (this.#again) {
       this.#again = false
       try {
@@ -113,7 +113,7 @@ export default class RunsTab {
         // The list keeps its content; the next change loads it again.
       }
     }
-    this.#isAsking = false
+    this.#isLoading = false
   }
 
   #show() {

@@ -27,10 +27,10 @@ export function slotStrip(slots, members) {
 }
 
 // Returns the state of a slot and its reason.
-export function slotNote({ state, because, skipReason }) {
+export function slotNote({ state, reason, skipReason }) {
   const text = t(`slot.${state}`)
-  const reason = state === "skipped" ? explainSkip(skipReason) : because && explainSpeakerReason(because)
-  return reason ? t("slot.with_reason", { text, reason }) : text
+  const explanation = state === "skipped" ? explainSkip(skipReason) : reason && explainSpeakerReason(reason)
+  return explanation ? t("slot.with_reason", { text, reason: explanation }) : text
 }
 
 // Explains why a slot was skipped.

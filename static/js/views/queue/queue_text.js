@@ -53,8 +53,8 @@ export default class QueueText {
   // A reply is queued or running
 
   #now({ facts, dropped }) {
-    const { state, because, next, upcoming } = facts
-    const isHeld = state === "paused" || state === "failed"
+    const { state, reason, next, upcoming } = facts
+    const isBlocked = state === "paused" || state === "failed"
     const coming = state === "paused" && !facts.isSpeaking ? [next, ...upcoming].filter(Boolean) : upcoming
     const isPausing = state === "paused" && facts.isSpeaking
     // The slots of the round show the others.
@@ -67,7 +67,7 @@ export default class QueueText {
         this.#first(facts),
         this.#countdown,
       ),
-      because && !isHeld && this.#because(because),
+      reason && !isBlocked && this.#reasonButton(reason),
       facts.isFinishingFirst && el("span", { class: "queue__hint" }, t("queue.finishing_first")),
       after.length > 0 && el("span", { class: "queue__next" }, t("queue.then"), " ", this.#names(after)),
       isPausing && el("span", { class: "queue__hint" }, t("queue.then_pauses")),
@@ -94,7 +94,7 @@ export default class QueueText {
     )
   }
 
-  #because(reason) {
+  #reasonButton(reason) {
     const text = explainSpeakerReason(reason)
     return el(
       "button",

@@ -147,7 +147,7 @@ class RoundEditor {
     return el(
       "li",
       { class: `member member--${slot.state}` },
-      el("div", { class: "member__row" }, this.#face(slot.membershipId, slotNote(slot))),
+      el("div", { class: "member__row" }, this.#member(slot.membershipId, slotNote(slot))),
     )
   }
 
@@ -175,20 +175,20 @@ class RoundEditor {
     return el(
       "li",
       { class: "member", "data-membership-id": membershipId },
-      el("div", { class: "member__row" }, this.#face(membershipId), mayChange && controls),
+      el("div", { class: "member__row" }, this.#member(membershipId), mayChange && controls),
     )
   }
 
-  #update(node, { membershipId, because }, index) {
-    const reason = because ? explainSpeakerReason(because) : t("round.added")
-    const note = this.#canSpeak(membershipId) ? reason : t("skip_reason.not_schedulable")
+  #update(node, { membershipId, reason }, index) {
+    const explanation = reason ? explainSpeakerReason(reason) : t("round.added")
+    const note = this.#canSpeak(membershipId) ? explanation : t("skip_reason.not_schedulable")
     node.querySelector(".member__note").textContent = note
     const [up, down] = ["up", "down"].map((act) => node.querySelector(`[data-act=${act}]`))
     up?.setAttribute("aria-disabled", String(index === 0))
     down?.setAttribute("aria-disabled", String(index === this.#draft.entries.length - 1))
   }
 
-  #face(membershipId, note = "") {
+  #member(membershipId, note = "") {
     const member = this.#parts.store.openRoster.byId(membershipId)
     const name = this.#nameOf(membershipId)
     return [

@@ -13,11 +13,11 @@ export function presetsCard(parts) {
     if (await openPresetDialog(parts, id)) await show()
   }
   const show = async () => {
-    const mine = await presets.mine()
+    const own = await presets.listOwn()
     replace(
       list,
-      mine.map((it) => item(it, () => act(() => open(it.id)))),
-      mine.length === 0 && el("li", { class: "list__item soft" }, t("preset.none_yet")),
+      own.map((it) => item(it, () => act(() => open(it.id)))),
+      own.length === 0 && el("li", { class: "list__item soft" }, t("preset.none_yet")),
     )
   }
   const make = async () => {

@@ -141,8 +141,8 @@ export default class JoinPage {
     const persona = personaField()
     const submit = async () => {
       const account = { displayName: name.control.value.trim(), username: username.control.value.trim() }
-      const wish = { ...account, password: password.control.value }
-      this.#done(await this.#parts.invites.register(this.#token, wish), { persona, isNewUser: true })
+      const credentials = { ...account, password: password.control.value }
+      this.#done(await this.#parts.invites.register(this.#token, credentials), { persona, isNewUser: true })
     }
     const children = [name.node, username.node, password.node, persona.node, wideSubmit(t("join.enter"))]
     return form({ fields: { ...fields, persona }, submit, children })
