@@ -40,7 +40,7 @@ export function matchMembers(names, roster, myMembershipId) {
     const kind = isUser ? "human" : "character"
     const normalizedName = normalized(name)
     const fits = roster
-      .filter((membership) => [membership.display_name, ...membership.aliases].some((it) => normalized(it) === normalizedName))
+      .filter(({ display_name: own, aliases }) => [own, ...aliases].some((it) => normalized(it) === normalizedName))
       .sort((a, b) => rank(a, kind) - rank(b, kind))
     if (fits.length > 0) return fits[0].id
     if (!isUser || me === null) return "new"

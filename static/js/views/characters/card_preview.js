@@ -130,7 +130,11 @@ function actions(parts, file, close, problem) {
     parts.toasts.show(t("card.added_to_space", { name: character.name, space: space.name }))
   })
   return [
-    button(t("card.add_to_library"), { look: mayAddToSpace ? "quiet" : "primary", "data-act": "add_to_library", click: addToLibrary }),
+    button(t("card.add_to_library"), {
+      look: mayAddToSpace ? "quiet" : "primary",
+      "data-act": "add_to_library",
+      click: addToLibrary,
+    }),
     mayAddToSpace &&
       button(t("card.add_to_space", { name: space.name }), {
         look: "primary",

@@ -140,7 +140,8 @@ export default class Composer {
   #updateCopilotNotice() {
     const { store } = this.#parts
     const { myMembership: membership, openConversation } = store
-    const copilot = describeCopilot({ membership, conversationId: openConversation.conversationId, state: openConversation.queue.state })
+    const { conversationId, queue } = openConversation
+    const copilot = describeCopilot({ membership, conversationId, state: queue.state })
     const shown = locksComposer(copilot) ? JSON.stringify([copilot, membership.display_name]) : null
     if (shown === this.#noticeSignature) return shown !== null
     this.#noticeSignature = shown

@@ -12,7 +12,11 @@ import { menuButton } from "../components/menu.js"
 import { conversationName } from "./conversation_name.js"
 import PresenceList from "./presence_list.js"
 import QueueBar from "../queue/queue_bar.js"
-import { openNewConversationDialog, openRenameConversationDialog, confirmDeleteConversation } from "../spaces/space_dialogs.js"
+import {
+  confirmDeleteConversation,
+  openNewConversationDialog,
+  openRenameConversationDialog,
+} from "../spaces/space_dialogs.js"
 import TimelineView from "./timeline.js"
 import ToolApprovals from "../message/tool_approvals.js"
 import TypingIndicator from "./typing_indicator.js"

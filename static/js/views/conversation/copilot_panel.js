@@ -55,7 +55,8 @@ export default class CopilotPanel {
     const focused = [...this.#list.children].findIndex((node) => node.contains(document.activeElement))
     replace(this.#list, made)
     if (focused >= 0) this.#list.children[focused]?.querySelector("button")?.focus()
-    const copilot = describeCopilot({ membership, conversationId: openConversation.conversationId, state: openConversation.queue.state })
+    const { conversationId, queue } = openConversation
+    const copilot = describeCopilot({ membership, conversationId, state: queue.state })
     this.#elsewhereNote.hidden = copilot.status !== "elsewhere"
   }
 

@@ -46,7 +46,8 @@ export default class TimelineView {
     const { openConversation } = store
     this.openConversation = openConversation
     this.#build()
-    this.paginator = new Paginator(openConversation.timeline, (cursor) => actions.page(openConversation.conversationId, cursor))
+    const { timeline, conversationId } = openConversation
+    this.paginator = new Paginator(timeline, (cursor) => actions.page(conversationId, cursor))
     this.scroll = new Scroll(this.scroller, {
       onMove: (place) => this.#onMove(place),
       isWhole: () => this.#isAtEnd,

@@ -110,7 +110,8 @@ export default class MembersTab {
     const isOpen = canOpen && this.#open === member.id
     const { position, ...shown } = member
     const { providers } = this.#parts.store
-    const signature = JSON.stringify([shown, presence, canOpen, isOpen, role, isOpen ? providers : modelChoiceOf(member, providers)])
+    const models = isOpen ? providers : modelChoiceOf(member, providers)
+    const signature = JSON.stringify([shown, presence, canOpen, isOpen, role, models])
     if (node.dataset.signature === signature) return
     const focused = node.contains(document.activeElement) ? document.activeElement.dataset.act : null
     node.dataset.signature = signature
