@@ -22,14 +22,14 @@ import warnings from "./en/warnings.js"
 
 export default {
   "app.name": "Troupe",
-  "app.description": "A conversation server in which people and AI characters share a room.",
+  "app.description": "A conversation server for people and AI characters.",
   add: "Add",
   cancel: "Cancel",
   close: "Close",
   delete: "Delete",
   discard: "Discard",
-  discard_title: "Discard what you wrote?",
-  discard_text: "Something here is not saved yet.",
+  discard_title: "Discard your changes?",
+  discard_text: "Your changes have not been saved.",
   loading: "Loading…",
   retry: "Retry",
   save: "Save",

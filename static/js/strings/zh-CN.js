@@ -1,11 +1,62 @@
-// 客户端的全部文字（简体中文）。各部分的文件名、键和顺序都与 en.js 一致：那边添了什么，这边也要添。
+// 客户端的全部文本（简体中文）。各部分的文件名、键和顺序都与 en.js 一致：那边添加的键，这边也要添加。
 //
-// 用词：Space 空间　Conversation 对话　Branch 分支　Message 消息　Character 角色　Cast 角色阵容
-// Persona 人设　Card 角色卡　Greeting 开场白　Scenario 场景　Lorebook 世界书　Preset 预设
-// Prompt 提示词　Token token（不译）　Swipe 备选回复（左右滑动切换）　Regenerate 重新生成
-// Run 生成（一次生成的记录）　Round 一轮　Turn 轮到谁　Speak 发言　Let … speak 让……发言
-// Mute 禁言　Talkativeness 健谈度　Narration 旁白　Copilot 托管　Provider 模型服务　Key 密钥
-// Owner 所有者　Moderator 协管员　Member 成员　Guest 访客　Observer 旁观者　Admin 管理员
+// 术语（与 SillyTavern 的中文界面一致）：
+// Space – 空间
+// Conversation – 对话
+// Chat – 聊天
+// Branch – 分支
+// Message – 消息
+// Reply – 回复
+// Swipe – 备选回复
+// Regenerate – 重新生成
+// Run – 生成记录
+// Round – 一轮
+// Trigger – 触发
+// Mute – 禁言
+// Group reply strategy – 群聊发言顺序
+// Auto Mode – 自动模式
+// Impersonate – AI 帮答
+// Copilot – 托管
+// Cast – 角色阵容
+// Character – 角色
+// Character card – 角色卡
+// Personality summary – 角色设定摘要
+// Scenario – 情景
+// First message – 开场白
+// Examples of dialogue – 对话示例
+// Talkativeness – 发言频率
+// Character's Note – 角色备注
+// Creator's Notes – 创作者的注释
+// Author's Note – 作者注释
+// Persona – 用户设定
+// World Info, Lorebook – 世界书
+// Entry – 条目
+// Keyword – 关键字
+// Activated – 已激活
+// Recursion – 递归
+// Outlet – 锚点
+// Budget – 预算
+// Prompt – 提示词
+// Main Prompt – 主要提示词
+// Post-History Instructions – 历史后置指令
+// Preset – 预设
+// Role – 身份
+// Position – 插入位置
+// Depth – 深度
+// Token – Token
+// Context – 上下文
+// Reasoning – 推理
+// Model – 模型
+// Provider – 模型服务
+// Key – 密钥
+// Library – 资源库
+// Owner – 所有者
+// Moderator – 协管员
+// Member – 成员
+// Guest – 访客
+// Observer – 旁观者
+// Admin – 管理员
+// User – 用户
 //
 // 写法：称呼用“你”；全角标点，引号用“”；中文与西文、数字之间空一格。花括号两侧不写空格：填入的
 // 名字若以西文或数字开头、结尾，显示时会自动空一格。
@@ -30,14 +81,14 @@ import warnings from "./zh-CN/warnings.js"
 
 export default {
   "app.name": "Troupe",
-  "app.description": "真人与 AI 角色同处一室的对话服务器。",
+  "app.description": "供真人与 AI 角色对话的服务器。",
   add: "添加",
   cancel: "取消",
   close: "关闭",
   delete: "删除",
   discard: "放弃",
-  discard_title: "放弃已写的内容吗？",
-  discard_text: "这里还有未保存的内容。",
+  discard_title: "放弃更改吗？",
+  discard_text: "你的更改尚未保存。",
   loading: "加载中…",
   retry: "重试",
   save: "保存",
