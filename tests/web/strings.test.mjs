@@ -150,6 +150,9 @@ test("no English word is left in the Chinese table", () => {
   )
 })
 
+// SillyTavern does not translate these labels.
+const SAMPLERS = ["preset.top_p", "preset.top_k", "preset.min_p", "preset.top_a", "preset.typical_p"]
+
 // Texts without Chinese characters: names and punctuation only.
 const SAME_IN_BOTH = ["app.name", "sidebar.many", "announce.message", "message.label", "models.act"]
 
@@ -159,7 +162,7 @@ test("every Chinese text is Chinese", () => {
 
   assert.deepEqual(
     keysWhere(zh, (text, key) => isForeign(text) && !SAME_IN_BOTH.includes(key)),
-    ["prompt.summary", "prompt.tokens", "runs.tokens"],
+    ["prompt.summary", "prompt.tokens", "runs.tokens", ...SAMPLERS],
   )
 })
 
