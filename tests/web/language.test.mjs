@@ -94,15 +94,15 @@ test("lists have the format of the language", async (context) => {
 })
 
 test("a right-to-left name is isolated from the sentence around it", () => {
-  assert.equal(t("queue.trigger", { name: "שרה" }), "Let \u2068שרה\u2069 speak")
-  assert.equal(t("queue.trigger", { name: "Mina" }), "Let Mina speak")
+  assert.equal(t("queue.trigger", { name: "שרה" }), "Trigger \u2068שרה\u2069")
+  assert.equal(t("queue.trigger", { name: "Mina" }), "Trigger Mina")
 })
 
 test("spaces are added between Chinese and Latin only", async (context) => {
   await speaking(context, "zh-CN")
 
-  assert.equal(t("queue.trigger", { name: "Mina" }), "让 Mina 发言")
-  assert.equal(t("queue.trigger", { name: "米娜" }), "让米娜发言")
+  assert.equal(t("queue.trigger", { name: "Mina" }), "触发 Mina 发言")
+  assert.equal(t("queue.trigger", { name: "米娜" }), "触发米娜发言")
   assert.equal(t("sidebar.unread", { n: 3 }), "3 条未读消息")
   assert.equal(t("member.moved", { name: "小 A", n: 2 }), "小 A 现在排在第 2 位。")
   assert.equal(t("speaker_reason.mentioned", { name: "Mina" }), "提到了“Mina”")
@@ -120,7 +120,7 @@ test("an error is explained by its field, else by its code, else by the server's
   assert.equal(explain({ ...server, code: "brand_new" }), server.message)
   assert.equal(explain({ code: "invalid_value" }), en["error.unexpected"])
   assert.equal(explain(undefined), en["error.unexpected"])
-  assert.equal(explain({ code: "rate_limited", retryAfter: 90 }), "Too many tries. Please wait 90 seconds.")
+  assert.equal(explain({ code: "rate_limited", retryAfter: 90 }), "Too many attempts. Please wait 90 seconds.")
 })
 
 test("a message of the server is introduced in the language of the page", async (context) => {
@@ -139,7 +139,7 @@ test("a failed run is explained by its code", () => {
 test("the reason of a speaker is shown in the language of the page", async (context) => {
   await speaking(context, "zh-CN")
 
-  assert.equal(explainSpeakerReason("forced by Ann"), "由 Ann 指定")
+  assert.equal(explainSpeakerReason("forced by Ann"), "由 Ann 触发")
   assert.equal(explainSpeakerReason('mentioned "米娜"'), "提到了“米娜”")
   assert.equal(explainSpeakerReason("a reason that is new"), "a reason that is new")
 })
