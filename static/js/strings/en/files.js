@@ -1,6 +1,6 @@
 // Dropped files.
 export default {
-  "drop.here": "Let go to bring it in",
+  "drop.here": "Drop to import",
   "drop.choose": "Choose files",
-  "drop.unknown": "“{name}” is no card, lorebook, preset or chat that can be read here.",
+  "drop.unknown": "“{name}” is not a character card, lorebook, preset or chat that can be imported.",
 }
