@@ -27,7 +27,7 @@ async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
 
     page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Sign out").await;
-    page.see_text("dialog", "nobody can come back").await;
+    page.see_text("dialog", "cannot sign in again").await;
     page.click_text("dialog button", "Keep this account").await;
     page.write(".settings [name=username]", "cleo").await;
     page.write(".settings [name=password]", "correct horse battery")
@@ -35,7 +35,7 @@ async fn a_guest_is_warned_at_the_way_out_and_keeps_the_account() {
     page.click_text(".settings button[type=submit]", "Keep this account")
         .await;
 
-    page.see_text(".settings", "Where you are signed in").await;
+    page.see_text(".settings", "Sessions").await;
     page.gone(".sidebar__keep").await;
     page.see("#sidebar [aria-label='New space']").await;
     page.click_text("#sidebar a", "Main").await;
@@ -66,8 +66,7 @@ async fn a_guest_that_leaves_after_the_warning_is_deleted() {
 
     page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Sign out").await;
-    page.click_text("dialog button", "Sign out all the same")
-        .await;
+    page.click_text("dialog button", "Sign out anyway").await;
 
     page.see("[name=username]").await;
     ann.truth(
@@ -85,7 +84,7 @@ async fn a_session_that_is_ended_elsewhere_asks_to_sign_in_and_keeps_the_draft()
     let bob = HttpClient::sign_in(company.bob.base(), "bob").await;
     let elsewhere = page_of(&bob, "/settings/profile").await;
     elsewhere
-        .see_text(".list__item[data-session=this]", "This one")
+        .see_text(".list__item[data-session=this]", "This session")
         .await;
 
     elsewhere
@@ -93,8 +92,7 @@ async fn a_session_that_is_ended_elsewhere_asks_to_sign_in_and_keeps_the_draft()
         .await;
     elsewhere.gone(".list__item[data-session=other]").await;
 
-    here.see_text("dialog", "What you were writing is still here")
-        .await;
+    here.see_text("dialog", "Your draft is still here").await;
     here.write("dialog [name=password]", "correct horse battery")
         .await;
     here.press(Key::Enter).await;

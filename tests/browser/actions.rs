@@ -62,11 +62,11 @@ async fn an_excluded_message_is_dimmed_and_not_sent() {
         .await;
 
     page.click(".message").await;
-    page.click(".message__tools [aria-label='Do not send to the AI']")
+    page.click(".message__tools [aria-label='Exclude from prompts']")
         .await;
-    page.see_text(".message--excluded", "Not sent to the AI")
+    page.see_text(".message--excluded", "Excluded from prompts")
         .await;
-    page.click(".queue [aria-label='Let Mina speak']").await;
+    page.click(".queue [aria-label='Trigger Mina']").await;
     page.answered_by("Mina").await;
 
     let sent = house.upstream.body(0).to_string();
@@ -88,16 +88,16 @@ async fn the_toolbar_offers_what_is_possible_now_after_do_not_send_to_the_ai() {
         .await;
 
     page.click(".message").await;
-    page.click(".message__tools [aria-label='Do not send to the AI']")
+    page.click(".message__tools [aria-label='Exclude from prompts']")
         .await;
-    page.see(".message__tools [aria-label='Send to the AI again']")
+    page.see(".message__tools [aria-label='Include in prompts']")
         .await;
-    assert_eq!(page.focus().await, "Send to the AI again");
-    page.click(".message__tools [aria-label='Send to the AI again']")
+    assert_eq!(page.focus().await, "Include in prompts");
+    page.click(".message__tools [aria-label='Include in prompts']")
         .await;
 
     page.gone(".message--excluded").await;
-    page.see(".message__tools [aria-label='Do not send to the AI']")
+    page.see(".message__tools [aria-label='Exclude from prompts']")
         .await;
 }
 

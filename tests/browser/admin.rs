@@ -24,11 +24,10 @@ async fn an_admin_opens_the_statistics_and_disables_a_user() {
     let page = company.room.page().await;
 
     page.click(".sidebar__me").await;
-    page.click_text("[role=menuitem]", "Look after the server")
-        .await;
+    page.click_text("[role=menuitem]", "Manage server").await;
     page.see_text("[data-figure=users]", "2").await;
     page.see_text(".table", "Failed").await;
-    page.click_text(".settings__link", "People").await;
+    page.click_text(".settings__link", "Users").await;
     page.see_text(".people", "@ann").await;
     page.write("[type=search]", "bob").await;
     page.truth(
@@ -36,7 +35,7 @@ async fn an_admin_opens_the_statistics_and_disables_a_user() {
         "document.querySelectorAll('.people .list__item').length === 1",
     )
     .await;
-    page.click("[aria-label^='What to do with']").await;
+    page.click("[aria-label^='Actions for']").await;
     // From the keyboard: the first item has the focus, the last one is Disable.
     page.press(Key::End).await;
     page.press(Key::Enter).await;
@@ -44,8 +43,8 @@ async fn an_admin_opens_the_statistics_and_disables_a_user() {
 
     page.see_text(".people .tag", "Disabled").await;
     bobs.see_text("dialog", "Please sign in again").await;
-    page.click("[aria-label^='What to do with']").await;
-    page.click_text("[role=menuitem]", "Enable again").await;
+    page.click("[aria-label^='Actions for']").await;
+    page.click_text("[role=menuitem]", "Enable").await;
     page.gone(".people .tag").await;
     let bob = expect(200, company.room.ann.get("/api/admin/users/2").await);
     assert_eq!(bob["status"], "active");
@@ -57,7 +56,7 @@ async fn a_running_reply_is_followed_and_stopped_from_afar() {
     company.house.upstream.say("One two three four five.");
     let gate = company.house.upstream.gate();
     let page = page_of(&company, Viewport::Desktop, "/admin/runs").await;
-    page.see_text(".panel__empty", "no such run").await;
+    page.see_text(".panel__empty", "No runs found").await;
     company
         .room
         .ann
@@ -71,17 +70,17 @@ async fn a_running_reply_is_followed_and_stopped_from_afar() {
 
     page.see_text(".run--running", "7 characters so far").await;
     page.click(".run__summary").await;
-    page.see_text(".run__facts", "asked to speak").await;
-    page.see_text(".run__facts", "Last heard of").await;
+    page.see_text(".run__facts", "triggered reply").await;
+    page.see_text(".run__facts", "Last heartbeat").await;
     page.click_text(".run__facts button", "Stop").await;
     page.see_text(".run--canceled", "canceled").await;
     page.click_text(".run__facts button", "Only this space")
         .await;
     page.see_text(".chip", "Harbor Lights").await;
     page.see(".run--canceled").await;
-    page.click_text("button", "Look for stuck runs").await;
+    page.click_text("button", "Recover stuck runs").await;
 
-    page.see_text(".outcome", "Nothing is stuck.").await;
+    page.see_text(".outcome", "No stuck runs found.").await;
     assert!(!page.texts("main").await[0].contains("One two"));
     gate.open();
 }
@@ -124,5 +123,5 @@ async fn other_users_cannot_open_the_admin_pages() {
     );
     page.go("/admin/people").await;
 
-    page.see_text("h1", "Nothing at this address").await;
+    page.see_text("h1", "Page not found").await;
 }

@@ -48,7 +48,7 @@ async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
     let page = room.page().await;
 
     page.click(".queue [role=switch]").await;
-    page.see_text(".queue", "Auto mode is on").await;
+    page.see_text(".queue", "Auto Mode is on").await;
     page.say("Go on, you two").await;
     for (gate, n) in gates.iter().zip([3, 2, 1, 0]) {
         left(&page, n).await;
@@ -56,10 +56,10 @@ async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
         gate.open();
     }
     n_messages(&page, 5).await;
-    page.see_text(".queue", "Auto mode rests: its 3 turns are spent")
+    page.see_text(".queue", "Auto Mode has stopped: its 3 turns are used up")
         .await;
     page.reload().await;
-    page.see_text(".queue", "Auto mode rests: its 3 turns are spent")
+    page.see_text(".queue", "Auto Mode has stopped: its 3 turns are used up")
         .await;
     left(&page, 0).await;
     page.say("And once more").await;
@@ -125,11 +125,11 @@ async fn auto_mode_settings_are_visible_to_all_and_changed_only_with_the_right()
     let (ann, bob) = (company.room.page().await, company.bobs_page().await);
 
     ann.click("#panel-tab-settings").await;
-    ann.click_text(".check", "among themselves").await;
-    choose(&ann, "Who answers", "list").await;
-    choose(&ann, "How many answer", "activated").await;
+    ann.click_text(".check", "keep replying").await;
+    choose(&ann, "Group reply strategy", "list").await;
+    choose(&ann, "Replies per message", "activated").await;
     fill(&ann, "Turns after", "7").await;
-    fill(&ann, "Wait between their turns", "2.5").await;
+    fill(&ann, "Auto Mode delay", "2.5").await;
     ann.click_text("#panel button", "Save").await;
 
     bob.see("span.auto[data-left='7']").await;

@@ -99,7 +99,7 @@ async fn what_was_typed_and_not_saved_is_asked_about_before_it_is_thrown_away() 
     page.rewrite(name, "The cliffs").await;
 
     back(&page).await;
-    page.see_text("dialog:last-of-type", "Discard what you wrote?")
+    page.see_text("dialog:last-of-type", "Discard your changes?")
         .await;
     at_layer(&page, 2).await;
     back(&page).await;

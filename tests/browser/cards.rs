@@ -64,7 +64,7 @@ async fn a_dropped_card_is_shown_before_it_is_stored_and_greets_by_name() {
         "Mind the step, ann. Mina Vale is up here.",
     )
     .await;
-    page.see_text("dialog .card-preview__facts", "4 lore entries")
+    page.see_text("dialog .card-preview__facts", "4 World Info entries")
         .await;
     page.see_text("dialog .card-preview__facts", "Harbor Lights Atlas")
         .await;
@@ -191,7 +191,7 @@ async fn unsaved_card_edits_survive_closing_the_dialog() {
     page.gone("dialog").await;
     open().await;
 
-    page.see_text("dialog", "not saved").await;
+    page.see_text("dialog", "unsaved changes").await;
     page.truth(
         "the text is there",
         "document.querySelector('dialog [name=description]').value === 'Half a thought'",

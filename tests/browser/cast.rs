@@ -100,7 +100,7 @@ async fn a_role_that_is_given_holds_at_once_and_shows_the_buttons_it_brings() {
     open_row(&ann, "bob").await;
     choose(&ann, "[data-act=role]", "moderator").await;
 
-    bob.see(".queue [aria-label='Let Mina speak']").await;
+    bob.see(".queue [aria-label='Trigger Mina']").await;
     bob.see("[aria-label='Add a character']").await;
     open_row(&bob, "Mina").await;
     bob.click_text(".member__details button", "Mute").await;
@@ -133,7 +133,7 @@ async fn the_new_owner_of_a_transferred_space_can_delete_it() {
     ann.see_text("dialog", "You become a moderator").await;
     ann.click_text("dialog button", "Hand over").await;
 
-    bob.see_text(".member__details", "As its owner you cannot leave")
+    bob.see_text(".member__details", "As the owner, you cannot leave")
         .await;
     bob.see_text("#panel", "You · Owner").await;
     ann.see_text("#panel", "You · Moderator").await;
@@ -158,7 +158,7 @@ async fn an_observer_reads_and_has_no_composer() {
 
     bob.see_text(".composer__closed", "You are an observer")
         .await;
-    bob.gone(".queue [aria-label='Let Mina speak']").await;
+    bob.gone(".queue [aria-label='Trigger Mina']").await;
     bob.gone(".sidebar-item__add").await;
     ann.click_text(".member__details button[aria-pressed=true]", "Observer")
         .await;
@@ -206,7 +206,7 @@ async fn changing_the_persona_keeps_the_draft_and_shows_the_new_name() {
     bob.write(".composer__field", "half a thought").await;
 
     open_row(&bob, "bob").await;
-    bob.click_text(".member__details button", "Who I play")
+    bob.click_text(".member__details button", "Edit name and persona")
         .await;
     bob.write("dialog [name=persona]", "The smith of the harbor")
         .await;

@@ -76,7 +76,7 @@ async fn a_suggestion_that_does_not_come_says_why() {
     page.click_text(".copilot-panel button", "Suggest replies")
         .await;
 
-    page.see_text(".suggestion--failed", "The model answered with an error.")
+    page.see_text(".suggestion--failed", "The model returned an error.")
         .await;
     page.gone(".suggestion--waiting").await;
 }
@@ -113,11 +113,11 @@ async fn while_the_ai_speaks_for_a_person_the_composer_is_locked_until_they_take
     let page = room.page().await;
 
     page.click(HELP).await;
-    page.click_text(".copilot-panel button", "Speak for me")
+    page.click_text(".copilot-panel button", "Turn on copilot")
         .await;
     page.see_text(
         ".copilot-notice",
-        "The AI speaks for you, as ann. 3 texts left.",
+        "The copilot writes for you, as ann. 3 messages left.",
     )
     .await;
     page.gone(FIELD).await;
@@ -142,7 +142,7 @@ async fn the_copilot_writes_its_steps_and_then_unlocks_the_composer() {
         "const it = document.querySelector('.copilot-panel__row--copilot select'); it.value = '2'",
     )
     .await;
-    page.click_text(".copilot-panel button", "Speak for me")
+    page.click_text(".copilot-panel button", "Turn on copilot")
         .await;
 
     page.truth(
@@ -162,11 +162,11 @@ async fn a_stopped_copilot_can_be_resumed() {
     house.upstream.next(ResponseScript::status(400));
 
     page.click(HELP).await;
-    page.click_text(".copilot-panel button", "Speak for me")
+    page.click_text(".copilot-panel button", "Turn on copilot")
         .await;
-    page.see_text(".copilot-notice", "It rests until you let it go on.")
+    page.see_text(".copilot-notice", "It is waiting until you continue.")
         .await;
-    page.click_text(".copilot-notice button", "Go on").await;
+    page.click_text(".copilot-notice button", "Continue").await;
 
     page.gone(".copilot-notice").await;
     // The answer to its last text comes after it is off.
@@ -196,7 +196,7 @@ async fn a_phone_shows_the_help_and_the_lock_whole() {
     assert_eq!(page.value(&small_targets()).await, json!([]));
     keep_picture(&page, "suggestions-390").await;
     let gate = house.upstream.gate();
-    page.click_text(".copilot-panel button", "Speak for me")
+    page.click_text(".copilot-panel button", "Turn on copilot")
         .await;
     page.see(".copilot-notice").await;
 

@@ -69,7 +69,7 @@ async fn a_wrong_password_is_reported_and_can_be_retried() {
     page.write("[name=password]", "not my password").await;
     page.click("button[type=submit]").await;
 
-    page.see_text("[role=alert]", "do not belong together")
+    page.see_text("[role=alert]", "Wrong user name or password")
         .await;
     page.truth(
         "the password has the focus",
@@ -102,7 +102,7 @@ async fn too_many_sign_in_attempts_must_wait() {
     page.write("[name=password]", "correct horse battery").await;
     page.click("button[type=submit]").await;
 
-    page.see_text("[role=alert]", "Too many tries").await;
+    page.see_text("[role=alert]", "Too many attempts").await;
 }
 
 #[tokio::test]
@@ -194,5 +194,5 @@ async fn a_space_is_three_interactions_away() {
         &format!("document.activeElement.matches('{FIELD}')"),
     )
     .await;
-    page.see_text(".intro", "Nobody is on stage yet").await;
+    page.see_text(".intro", "No characters here yet").await;
 }

@@ -12,7 +12,7 @@ const TAIL: &str = ".message:last-child .message__body";
 /// Opens the inspector from the toolbar of a message.
 async fn inspect(page: &Page, message: &str) {
     page.click(message).await;
-    page.click(".message__tools [aria-label='What it was told']")
+    page.click(".message__tools [aria-label='Show prompt']")
         .await;
 }
 
@@ -69,7 +69,7 @@ async fn the_inspector_shows_the_prompt_of_each_swipe() {
     describe(&room, "Keeps the ferry.").await;
     house.upstream.next(ResponseScript::say("Good day to you."));
     page.click(TAIL).await;
-    page.click(".message__tools [aria-label='Write another version']")
+    page.click(".message__tools [aria-label='Regenerate']")
         .await;
     page.see_text(TAIL, "Good day to you.").await;
     page.see_text(".swipes__position", "2/2").await;
@@ -94,7 +94,7 @@ async fn the_inspector_shows_the_prompt_of_a_copilot_text() {
     page.click("[aria-label='Help me write']").await;
     page.run("document.querySelector('.copilot-panel__row--copilot select').value = '1'")
         .await;
-    page.click_text(".copilot-panel button", "Speak for me")
+    page.click_text(".copilot-panel button", "Turn on copilot")
         .await;
     page.gone(".copilot-notice").await;
     page.answered_by("Mina").await;
@@ -111,8 +111,7 @@ async fn the_inspector_shows_the_prompt_of_a_copilot_text() {
         .await;
     page.see(".message__tools [aria-label='Copy']").await;
     assert_eq!(
-        page.n(".message__tools [aria-label='What it was told']")
-            .await,
+        page.n(".message__tools [aria-label='Show prompt']").await,
         0
     );
 }
@@ -130,7 +129,7 @@ async fn the_inspector_says_when_a_prompt_is_no_longer_stored() {
 
     inspect(&page, TAIL).await;
 
-    page.see_text(".toast", "is not kept any more").await;
+    page.see_text(".toast", "is no longer stored").await;
     page.gone("dialog").await;
 }
 
@@ -152,5 +151,6 @@ async fn the_inspector_says_when_a_text_has_no_run() {
 
     inspect(&page, TAIL).await;
 
-    page.see_text(".toast", "No model wrote this text").await;
+    page.see_text(".toast", "This text was not generated here")
+        .await;
 }

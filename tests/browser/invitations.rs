@@ -18,7 +18,7 @@ async fn an_invited_person_sees_the_invitation_at_once_and_joins_under_a_name_fo
     expect(202, company.room.ann.post(&path, wish).await);
 
     page.click("[data-invitation]").await;
-    page.see_text("dialog", "You come as a member").await;
+    page.see_text("dialog", "You will join as a member").await;
     page.click("dialog [type=submit]").await;
     page.see_text("dialog .field__error", "Choose another name")
         .await;

@@ -43,7 +43,7 @@ async fn an_invited_guest_enters_a_name_and_joins() {
     let page = open(&room, &link, Viewport::Desktop).await;
     page.see_text("h1", "You are invited to Harbor Lights")
         .await;
-    page.see_text(".sign-in__lead", "ann is the host. 2 are there")
+    page.see_text(".sign-in__lead", "The owner is ann. 2 members so far")
         .await;
     page.truth("the token has left the address", TOKEN_IS_GONE)
         .await;
@@ -61,8 +61,8 @@ async fn an_invited_guest_enters_a_name_and_joins() {
         "[...document.querySelectorAll('.message')].at(-1).getBoundingClientRect().bottom < innerHeight",
     )
     .await;
-    page.see("[aria-label='Here now: ann']").await;
-    page.see_text(".queue", "Nobody is due yet.").await;
+    page.see("[aria-label='Online: ann']").await;
+    page.see_text(".queue", "No reply is queued yet.").await;
     page.truth(
         "one is at the conversation",
         &format!("location.pathname === '{}'", room.path()),
@@ -125,14 +125,14 @@ async fn invalid_invite_links_explain_why() {
     );
 
     let page = open(&room, &spent, Viewport::Desktop).await;
-    page.see_text("[data-closed=expired] h1", "This invitation has run out")
+    page.see_text("[data-closed=expired] h1", "This invitation has expired")
         .await;
-    page.see_text(".sign-in", "Ask whoever sent it").await;
+    page.see_text(".sign-in", "Ask the sender").await;
     page.go(&path_of(&room, &revoked)).await;
-    page.see_text("[data-closed=unknown] h1", "This invitation leads nowhere")
+    page.see_text("[data-closed=unknown] h1", "This invitation is not valid")
         .await;
     page.go("/join").await;
-    page.see_text("[data-closed=unknown] h1", "leads nowhere")
+    page.see_text("[data-closed=unknown] h1", "is not valid")
         .await;
     page.click_text(".sign-in a", "Sign in").await;
 
@@ -146,7 +146,7 @@ async fn an_invited_member_registers_and_joins() {
     let link = invite(&room, json!({"role": "member"})).await;
 
     let page = open(&room, &link, Viewport::Desktop).await;
-    page.see_text(".sign-in__lead", "You come as a member")
+    page.see_text(".sign-in__lead", "You will join as a member")
         .await;
     assert_eq!(page.n("[data-way=guest]").await, 0);
     page.write("[name=display_name]", "Dora Vale").await;
@@ -154,7 +154,7 @@ async fn an_invited_member_registers_and_joins() {
     page.click("button[type=submit]").await;
 
     page.see_text("#panel", "You · Member").await;
-    page.see(".queue [aria-label='Let Mina speak']").await;
+    page.see(".queue [aria-label='Trigger Mina']").await;
     HttpClient::sign_in(room.ann.base(), "dora.vale").await;
 }
 
@@ -181,7 +181,7 @@ async fn a_user_with_an_account_signs_in_and_joins() {
     elsewhere.write("[name=password]", "not my password").await;
     elsewhere.click("button[type=submit]").await;
     elsewhere
-        .see_text("[role=alert]", "do not belong together")
+        .see_text("[role=alert]", "Wrong user name or password")
         .await;
     elsewhere
         .write("[name=password]", "correct horse battery")
@@ -191,7 +191,7 @@ async fn a_user_with_an_account_signs_in_and_joins() {
     elsewhere.see_text(".main__space", "The Old Mill").await;
     elsewhere.see_text("#panel", "You · Moderator").await;
     page.go(&path_of(&room, &second)).await;
-    page.see_text("h1", "You are in The Old Mill already").await;
+    page.see_text("h1", "You are already in The Old Mill").await;
     page.click("button[type=submit]").await;
     page.see_text(".main__space", "The Old Mill").await;
 }
@@ -232,10 +232,10 @@ async fn a_new_link_replaces_the_old_one_and_its_qr_code() {
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
     page.click_text("#panel button", "Invite people").await;
-    page.click_text("dialog button", "Make a link").await;
+    page.click_text("dialog button", "Create link").await;
     let first = link_in(&page, "").await;
 
-    page.click_text("dialog button", "New link").await;
+    page.click_text("dialog button", "Replace link").await;
     let second = link_in(&page, &first).await;
 
     let alt = "document.querySelector('.invite__picture').alt";
@@ -256,7 +256,7 @@ async fn a_new_link_replaces_the_old_one_and_its_qr_code() {
         stranger.get(&format!("/api/join/{token}")).await.0
     };
     assert_eq!((look(&first).await, look(&second).await), (404, 200));
-    page.click(".invite__list [aria-label^='Take this link back']")
+    page.click(".invite__list [aria-label^='Revoke this link']")
         .await;
     page.gone(".invite__list li").await;
     page.gone(".invite__picture").await;

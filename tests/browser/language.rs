@@ -13,7 +13,7 @@ const ENGLISH: &str = "[data-language=en]";
 /// Everything that can be read or heard in the page and has an English word in it. What people and
 /// models call themselves and say is their own, and so are a few names.
 const ENGLISH_LEFT: &str = r#"(() => {
-    const own = /\b(Troupe|AI|API|JSON|OpenAI|V[123]|v1|token|English|Ann|ann|Mina|Rook|Marlo|Wren|Harbor|Lights|The Lantern Inn|Demo|demo|scripted|environment|Ollama|YOUR_API_KEY|Responses|LM|Studio|llama|cpp|KoboldCpp|Ctrl|PNG|JSONL|CharX|Backyard|SillyTavern|https?|\d+)\b/g
+    const own = /\b(Troupe|AI|API|JSON|OpenAI|V[123]|v1|Token|HTTP|MCP|English|Ann|ann|Mina|Rook|Marlo|Wren|Harbor|Lights|The Lantern Inn|Demo|demo|scripted|environment|Ollama|YOUR_API_KEY|Responses|LM|Studio|llama|cpp|KoboldCpp|Ctrl|PNG|JSONL|CharX|Backyard|SillyTavern|https?|\d+)\b/g
     const found = []
     const judge = (text, node) => {
         if (/[A-Za-z]{2,}/.test(text.replace(own, ""))) found.push(`${text.trim()} (${node.tagName}.${node.className})`)
@@ -187,7 +187,7 @@ async fn a_language_change_on_the_sign_in_page_keeps_typed_text() {
     page.write("[name=username]", "ann").await;
     page.write("[name=password]", "not my password").await;
     page.write("[name=password]", Key::Enter).await;
-    page.see_text("[role=alert]", "用户名或密码不正确").await;
+    page.see_text("[role=alert]", "用户名或密码错误").await;
     page.write("[name=password]", "correct horse battery").await;
     page.write("[name=password]", Key::Enter).await;
     page.see(".message").await;
@@ -211,18 +211,18 @@ async fn no_text_is_left_in_english() {
     is_all_chinese(&page, "the room").await;
     page.click("#panel-tab-cast").await;
     page.click(".member__button").await;
-    page.see_text(".member__details", "健谈度").await;
+    page.see_text(".member__details", "发言频率").await;
     is_all_chinese(&page, "the cast").await;
     page.click("#panel-tab-runs").await;
     page.click(".run summary").await;
-    page.see_text(".run__facts", "按角色阵容的顺序轮到").await;
+    page.see_text(".run__facts", "角色阵容顺序中的下一个").await;
     is_all_chinese(&page, "the runs").await;
     page.click_text("#panel button", "查看").await;
-    page.see_text("dialog", "主提示词").await;
+    page.see_text("dialog", "主要提示词").await;
     is_all_chinese(&page, "the prompt").await;
     page.press(Key::Escape).await;
     page.click("#panel-tab-settings").await;
-    page.see_text("#panel", "由谁回应").await;
+    page.see_text("#panel", "群聊发言顺序").await;
     is_all_chinese(&page, "the settings of the space").await;
     for (opener, place) in [
         ("#sidebar .icon-button[aria-label='新建空间']", "新建空间"),
@@ -236,7 +236,7 @@ async fn no_text_is_left_in_english() {
     }
     page.click("#panel-tab-cast").await;
     page.click("#panel [aria-label='添加角色']").await;
-    for way in ["导入角色卡", "我的角色", "自己写"] {
+    for way in ["导入角色卡", "我的角色", "编写"] {
         page.click_text("dialog .choice", way).await;
         is_all_chinese(&page, way).await;
     }

@@ -31,13 +31,14 @@ async fn testing_a_text_shows_which_entries_activate_and_why_others_do_not() {
     page.see_text(".lore-judged--good", "Gulls").await;
     let is_there = "document.activeElement.matches('.lore-tester button[type=submit]')";
     page.truth("the button keeps the focus", is_there).await;
-    page.see_text(".lore-judged--good", "Found: gull").await;
-    page.see_text(".lore-judged--quiet", "None of its keys is there.")
+    page.see_text(".lore-judged--good", "Keyword found: gull")
         .await;
-    page.see_text(".lore-judged--quiet", "the other keys do not fit")
+    page.see_text(".lore-judged--quiet", "No keyword found.")
+        .await;
+    page.see_text(".lore-judged--quiet", "the Optional Filter does not match")
         .await;
     // In the words of the page, whose marks are round; the server's own are straight.
-    page.see_text(".lore-outcome", "“Broken” of “The coast” sleeps")
+    page.see_text(".lore-outcome", "“Broken” of “The coast” is not activated")
         .await;
 }
 
@@ -115,7 +116,7 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
 async fn the_rules_by_which_lore_is_found_fit_on_a_phone_and_in_chinese() {
     let house = TestServer::open().await;
     let room = house.room(serde_json::json!({}), &["Mina"]).await;
-    for (locale, title) in [("en", "How lore is found"), ("zh-CN", "如何查找世界书条目")] {
+    for (locale, title) in [("en", "World Info settings"), ("zh-CN", "世界书设置")] {
         let me = serde_json::json!({"locale": locale});
         expect(200, room.ann.patch("/api/users/me", me).await);
         let page = room.page_on(Viewport::Phone).await;

@@ -103,7 +103,7 @@ async fn messages_and_replies_of_one_node_are_visible_on_the_other() {
 
     bob.say("Tell me a story").await;
     ann.see_text(FINAL, "Tell me a story").await;
-    bob.click(".queue [aria-label='Let Mina speak']").await;
+    bob.click(".queue [aria-label='Trigger Mina']").await;
     gate.step();
     gate.step();
     for page in [&ann, &bob] {
@@ -126,7 +126,7 @@ async fn stop_on_one_node_ends_a_reply_of_the_other() {
     let ann = nodes.company.room.page().await;
     let bob = nodes.page(&second.url(), &nodes.company.bob).await;
 
-    bob.click(".queue [aria-label='Let Mina speak']").await;
+    bob.click(".queue [aria-label='Trigger Mina']").await;
     gate.step();
     gate.step();
     bob.see_text(STREAMING, "Once upon").await;
@@ -151,8 +151,8 @@ async fn typing_presence_and_removal_are_visible_on_the_other_node() {
     let ann = nodes.company.room.page().await;
     let bob = nodes.page(&second.url(), &nodes.company.bob).await;
 
-    ann.see(".presence-list[aria-label='Here now: bob']").await;
-    bob.see(".presence-list[aria-label='Here now: ann']").await;
+    ann.see(".presence-list[aria-label='Online: bob']").await;
+    bob.see(".presence-list[aria-label='Online: ann']").await;
     bob.write(FIELD, "I was about to say").await;
     ann.see_text(".typing-indicator", "bob is typing").await;
     let seat = format!("/api/memberships/{}", nodes.company.seat);

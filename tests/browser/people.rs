@@ -10,12 +10,12 @@ use crate::test_server::manual;
 async fn a_member_that_becomes_a_guest_loses_the_buttons_at_once() {
     let company = SeveralUsers::with("member").await;
     let page = company.bobs_page().await;
-    page.see(".queue [aria-label='Let Mina speak']").await;
+    page.see(".queue [aria-label='Trigger Mina']").await;
     page.see_text("#sidebar", "New conversation").await;
 
     company.change_bob(json!({"role": "guest"})).await;
 
-    page.gone(".queue [aria-label='Let Mina speak']").await;
+    page.gone(".queue [aria-label='Trigger Mina']").await;
     page.gone(".sidebar-item__add").await;
     assert_eq!(page.value(FORBIDDEN_TO_GUESTS).await, json!([]));
     page.click_text("[role=tab]", "Prompt").await;
@@ -83,7 +83,7 @@ async fn a_removed_member_sees_a_notice_and_a_way_to_continue() {
         .await;
     page.see_text(".main__space", "Bob's Barn").await;
     page.go(&company.room.path()).await;
-    page.see_text("h1", "not here").await;
+    page.see_text("h1", "not found").await;
 }
 
 #[tokio::test]

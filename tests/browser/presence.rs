@@ -147,16 +147,16 @@ async fn a_hidden_tab_is_away_and_a_closed_one_offline() {
     let row = format!("[data-membership-id='{}']", company.seat);
     ann.see_text(&row, "online").await;
     ann.see(&format!("{row} .avatar__presence--online")).await;
-    ann.see("[aria-label='Here now: bob']").await;
+    ann.see("[aria-label='Online: bob']").await;
 
     look(&bob, false).await;
     ann.see_text(&row, "away").await;
-    ann.see("[aria-label='Here now: bob (away)']").await;
+    ann.see("[aria-label='Online: bob (away)']").await;
     look(&bob, true).await;
     ann.see_text(&row, "online").await;
     drop(bob);
 
-    ann.see_text(&row, "here until").await;
+    ann.see_text(&row, "last seen").await;
     ann.gone(".presence-list").await;
 }
 

@@ -22,11 +22,11 @@ async fn the_rest_of_a_round_is_rearranged_with_the_keyboard() {
     focus(&page, ".queue [data-act=round]").await;
     page.press(Key::Enter).await;
     page.see_text("dialog", "Mina").await;
-    focus(&page, ".round [aria-label='Leave Iris out']").await;
+    focus(&page, ".round [aria-label='Remove Iris']").await;
     page.press(Key::Alt + Key::Up).await;
     page.see_text(".round [role=status]", "Iris is now number 1")
         .await;
-    focus(&page, ".round [aria-label='Leave Rook out']").await;
+    focus(&page, ".round [aria-label='Remove Rook']").await;
     page.press(Key::Delete).await;
     page.see_text(".round [role=status]", "Rook is left out")
         .await;
@@ -86,7 +86,7 @@ async fn a_slot_that_starts_leaves_the_list_being_edited() {
     page.click(".queue [data-act=round]").await;
     page.click(".round [aria-label='Add Mina']").await;
     gates[0].open();
-    page.gone(".round [aria-label='Leave Rook out']").await;
+    page.gone(".round [aria-label='Remove Rook']").await;
     page.click(".round [data-act=save]").await;
     page.gone("dialog").await;
     gates[1].open();
@@ -124,12 +124,12 @@ async fn an_edit_of_a_replaced_round_is_rejected_with_an_explanation() {
     page.say("Both of you").await;
     places(&page, "speaking pending").await;
     page.click(".queue [data-act=round]").await;
-    page.click(".round [aria-label='Leave Rook out']").await;
+    page.click(".round [aria-label='Remove Rook']").await;
     page.click(".round [data-act=save]").await;
-    page.see_text(".round [role=status]", "The round has moved on")
+    page.see_text(".round [role=status]", "The round has changed")
         .await;
-    page.see(".round [aria-label='Leave Mina out']").await;
-    page.click(".round [aria-label='Leave Mina out']").await;
+    page.see(".round [aria-label='Remove Mina']").await;
+    page.click(".round [aria-label='Remove Mina']").await;
     page.click(".round [data-act=save]").await;
     page.gone("dialog").await;
     gate.open();
@@ -151,7 +151,7 @@ async fn a_guest_sees_the_round_and_cannot_edit_it() {
     places(&page, "speaking pending").await;
     page.see("span.auto").await;
     page.click(".queue [data-act=round]").await;
-    page.see_text(".round", "is writing").await;
+    page.see_text(".round", "writing").await;
     let controls = page.texts(".round button").await;
     page.click_text(".round button", "Close").await;
     let buttons = page.texts(".queue__actions button").await;

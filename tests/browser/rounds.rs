@@ -130,17 +130,17 @@ async fn each_slot_shows_why_it_was_chosen() {
     let read_out = page.texts(".queue .slot").await;
     gate.open();
 
-    assert_eq!(reasons[0], "Rook: is writing · “Rook” was mentioned");
+    assert_eq!(reasons[0], "Rook: writing · “Rook” was mentioned");
     let drawn = reasons[1].as_str().expect("a text");
-    assert!(drawn.starts_with("Mina: is still to come · felt like joining in (drew 0."));
-    assert!(drawn.ends_with("and up to 1.00 joins in)"), "{drawn}");
+    assert!(drawn.starts_with("Mina: pending · joined by talkativeness (rolled 0."));
+    assert!(drawn.ends_with("needed ≤ 1.00)"), "{drawn}");
     assert_eq!(json!(read_out), reasons);
     have_spoken(&page, &["Rook", "Mina"]).await;
-    page.click(".queue [aria-label='Let Rook speak']").await;
+    page.click(".queue [aria-label='Trigger Rook']").await;
     have_spoken(&page, &["Rook", "Mina", "Rook"]).await;
     page.click_text("[role=tab]", "Prompt").await;
     page.click_text(".run__summary", "Rook").await;
-    page.see_text("#panel", "asked to by ann").await;
+    page.see_text("#panel", "triggered by ann").await;
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn a_rejected_message_is_explained_in_the_language_of_the_page() {
     page.say("First").await;
     page.see_text(".queue__now", "Mina").await;
     page.say("Second").await;
-    page.see_text(".message__foot--failed", "正在生成回应")
+    page.see_text(".message__foot--failed", "正在生成回复")
         .await;
     gate.open();
     page.see_text(".queue", "轮到你了").await;
@@ -217,9 +217,9 @@ async fn when_all_are_muted_no_speaker_is_due_and_one_can_be_chosen() {
     let page = room.page().await;
 
     page.say("Is nobody there?").await;
-    page.see_text(".queue", "Nobody is due. Choose who speaks.")
+    page.see_text(".queue", "No reply is queued. Choose a character.")
         .await;
-    page.click(".queue [aria-label='Let Rook speak (muted)']")
+    page.click(".queue [aria-label='Trigger Rook (muted)']")
         .await;
 
     have_spoken(&page, &["Rook"]).await;
@@ -249,7 +249,7 @@ async fn a_round_can_be_paused_resumed_and_skip_a_speaker() {
     places(&page, "spoken skipped speaking").await;
     gates[1].open();
 
-    assert_eq!(why, "Rook: was passed over · somebody skipped this turn");
+    assert_eq!(why, "Rook: skipped · skipped by a member");
     have_spoken(&page, &["Mina", "Iris"]).await;
 }
 
@@ -263,9 +263,9 @@ async fn a_round_that_fails_midway_says_so_and_can_be_retried() {
     let page = room.page().await;
 
     page.say("All of you").await;
-    page.see_text(".queue__now", "Rook could not answer").await;
+    page.see_text(".queue__now", "Rook could not reply").await;
     places(&page, "spoken failed pending").await;
-    page.see_text("[data-card=failed]", "Rook could not answer")
+    page.see_text("[data-card=failed]", "Rook could not reply")
         .await;
     page.click("[data-card=failed] .button--primary").await;
     house.upstream.requested(3).await;

@@ -51,7 +51,7 @@ async fn a_pasted_card_is_shown_before_it_is_stored() {
         "alternate_greetings": [], "tags": [], "creator": "", "character_version": "", "extensions": {}}});
 
     page.click_text(".intro button", "Add a character").await;
-    page.click_text("dialog .choice", "Bring a card").await;
+    page.click_text("dialog .choice", "Import a card").await;
     page.write("dialog textarea", &card.to_string()).await;
     page.see_text(".preview", "Seraphina").await;
     page.see_text(".preview", "You are safe here.").await;

@@ -14,13 +14,14 @@ async fn in_manual_order_no_speaker_answers_unless_asked() {
 
     page.say("Hello").await;
     page.see_text(".message[data-state=final]", "Hello").await;
-    page.see_text(".queue", "Nobody is due").await;
+    page.see_text(".queue", "No reply is queued").await;
     let n_runs = room.ann.runs(room.conversation).await.len();
-    page.click(".queue [aria-label='Let Rook speak']").await;
+    page.click(".queue [aria-label='Trigger Rook']").await;
 
     assert_eq!(n_runs, 0);
     page.answered_by("Rook").await;
-    page.click(".queue [aria-label='Let anyone answer']").await;
+    page.click(".queue [aria-label='Trigger any character']")
+        .await;
     page.answered_by("Mina").await;
 }
 
@@ -126,7 +127,7 @@ async fn a_muted_character_is_skipped_and_can_still_be_asked() {
     page.see_text(".member--muted", "Muted").await;
     page.say("Hello").await;
     page.answered_by("Rook").await;
-    page.click(".queue [aria-label='Let Mina speak (muted)']")
+    page.click(".queue [aria-label='Trigger Mina (muted)']")
         .await;
 
     page.answered_by("Mina").await;
@@ -163,6 +164,6 @@ async fn a_failed_round_is_retried_or_skipped() {
     page.see("[data-card=failed]").await;
     page.click(".queue [aria-label=Skip]").await;
 
-    page.see_text(".queue", "Nobody is due").await;
+    page.see_text(".queue", "No reply is queued").await;
     page.gone("[data-card=failed]").await;
 }

@@ -69,7 +69,7 @@ async fn an_exported_space_is_the_same_on_an_empty_installation() {
     give_files(&page, "harbor.troupe.zip", &packed).await;
     page.click(".sidebar__me").await;
     page.click_text(".menu__item", "Import a space").await;
-    page.see_text("dialog", "3 messages are here.").await;
+    page.see_text("dialog", "3 messages imported.").await;
     page.click_text("dialog button", "Open").await;
 
     page.see_text(".message", "We wait.").await;

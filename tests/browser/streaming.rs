@@ -174,7 +174,7 @@ async fn a_failed_reply_is_a_card_and_posting_still_works() {
     let page = room.page().await;
 
     page.say("Hello").await;
-    page.see_text("[data-card=failed]", "Mina could not answer")
+    page.see_text("[data-card=failed]", "Mina could not reply")
         .await;
     page.see_text("[data-card=failed] button", "Change model")
         .await;
@@ -201,7 +201,7 @@ async fn the_failure_card_is_shown_to_later_visitors() {
 
     page.reload().await;
 
-    page.see_text("[data-card=failed]", "Mina could not answer")
+    page.see_text("[data-card=failed]", "Mina could not reply")
         .await;
 }
 
@@ -212,12 +212,12 @@ async fn a_failed_generate_in_manual_order_is_seen_after_a_reload_and_tried_agai
     let page = room.page().await;
     house.upstream.next(ResponseScript::status(400));
     expect(202, room.ann.generate(room.conversation, None).await);
-    page.see_text("[data-card=failed]", "Mina could not answer")
+    page.see_text("[data-card=failed]", "Mina could not reply")
         .await;
 
     page.reload().await;
 
-    page.see_text("[data-card=failed]", "Mina could not answer")
+    page.see_text("[data-card=failed]", "Mina could not reply")
         .await;
     page.click_text("[data-card=failed] button", "Retry").await;
     assert_eq!(page.answered_by("Mina").await, "Hello.");

@@ -43,7 +43,7 @@ async fn a_moderator_approves_a_tool_call_and_the_message_shows_it() {
 
     page.see_text(CARD, "Mina wants to use a tool: Dice").await;
     page.see_text(CARD, "3d1+4").await;
-    theirs.see_text(CARD, "A moderator decides.").await;
+    theirs.see_text(CARD, "Waiting for a moderator.").await;
     assert_eq!(theirs.n(".approvals button").await, 0);
     let fits = "document.documentElement.scrollWidth <= innerWidth";
     assert_eq!(theirs.value(fits).await, json!(true));

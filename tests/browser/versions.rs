@@ -45,7 +45,7 @@ async fn the_newest_message_gets_a_swipe_and_every_user_sees_the_selection() {
     house.upstream.next(ResponseScript::say("Good day to you."));
     let gate = house.upstream.gate();
 
-    press_tool(&page, TAIL, "Write another version").await;
+    press_tool(&page, TAIL, "Regenerate").await;
     gate.step();
     page.see_text(".message[data-state=streaming]", "Good")
         .await;
@@ -56,19 +56,19 @@ async fn the_newest_message_gets_a_swipe_and_every_user_sees_the_selection() {
     tail_says(&other, "Good day to you.").await;
 
     assert_eq!(n_messages, 2, "it is written in the message's place");
-    page.click(".swipes [aria-label='Previous version']").await;
+    page.click(".swipes [aria-label='Previous swipe']").await;
     tail_says(&page, "Hello.").await;
     tail_says(&other, "Hello.").await;
     other.see_text(".swipes__position", "1/2").await;
     assert_eq!(
         page.focus().await,
-        "Next version",
+        "Next swipe",
         "the focus stays at the arrows"
     );
-    page.click(".swipes [aria-label='Next version']").await;
+    page.click(".swipes [aria-label='Next swipe']").await;
     tail_says(&other, "Good day to you.").await;
     house.upstream.next(ResponseScript::say("And a third."));
-    page.click(".swipes [aria-label='Another version']").await;
+    page.click(".swipes [aria-label='New swipe']").await;
     tail_says(&other, "And a third.").await;
     page.see_text(".swipes__position", "3/3").await;
     assert_eq!(room.texts().await, ["Good evening.", "And a third."]);
@@ -115,7 +115,7 @@ async fn the_old_text_returns_when_a_swipe_fails_or_is_stopped() {
     let (room, page) = answered(&house, Viewport::Desktop).await;
     house.upstream.next(ResponseScript::status(400));
 
-    press_tool(&page, TAIL, "Write another version").await;
+    press_tool(&page, TAIL, "Regenerate").await;
     page.see("[data-card=failed]").await;
     tail_says(&page, "Hello.").await;
     house.upstream.next(ResponseScript::say("Good day to you."));
@@ -138,22 +138,12 @@ async fn an_earlier_message_is_regenerated_in_a_branch() {
     tail_says(&page, "And then?").await;
     house.upstream.next(ResponseScript::say("Good day to you."));
 
-    press_tool(
-        &page,
-        ".message[data-seq='2'] .message__body",
-        "Write another version",
-    )
-    .await;
+    press_tool(&page, ".message[data-seq='2'] .message__body", "Regenerate").await;
     page.see_text("dialog", "in a branch").await;
     page.press(Key::Escape).await;
     page.gone("dialog").await;
     assert_eq!(house.upstream.n_requests(), 1, "it was only asked");
-    press_tool(
-        &page,
-        ".message[data-seq='2'] .message__body",
-        "Write another version",
-    )
-    .await;
+    press_tool(&page, ".message[data-seq='2'] .message__body", "Regenerate").await;
     page.click_text("dialog button", "Create branch").await;
 
     tail_says(&page, "Good day to you.").await;
@@ -178,11 +168,11 @@ async fn the_greetings_of_a_character_rotate_without_generating() {
     tail_says(&page, "Welcome.").await;
 
     page.see_text(".swipes__position", "1/3").await;
-    page.click(".swipes [aria-label='Previous version']").await;
+    page.click(".swipes [aria-label='Previous swipe']").await;
     tail_says(&page, "Who is there?").await;
-    page.click(".swipes [aria-label='Next version']").await;
+    page.click(".swipes [aria-label='Next swipe']").await;
     tail_says(&page, "Welcome.").await;
-    page.click(".swipes [aria-label='Next version']").await;
+    page.click(".swipes [aria-label='Next swipe']").await;
 
     tail_says(&page, "Come in.").await;
     page.see_text(".swipes__position", "2/3").await;
@@ -194,7 +184,7 @@ async fn a_branch_has_the_same_beginning_and_a_way_back() {
     let house = TestServer::open().await;
     let (room, page) = answered(&house, Viewport::Desktop).await;
 
-    press_tool(&page, TAIL, "Branch from here").await;
+    press_tool(&page, TAIL, "Create branch").await;
     page.see_text(".main__title", "Branch").await;
     page.see_text(".main__parent", "Main").await;
     tail_says(&page, "Hello.").await;
