@@ -1,7 +1,7 @@
-//! Tells listeners what a step committed, in the order the protocol promises.
+//! Publishes the events of a committed scheduler step in the order that the protocol guarantees.
 //!
-//! Messages and ends of runs first, then the end of their streams, what is queued, the queue as it
-//! is now, who stopped typing; who begins to type comes last.
+//! Messages and run ends come first, then the ends of their streams, the queued run, the queue
+//! state, and `typing_stop`. `typing_start` comes last.
 
 use crate::conversations::message;
 use crate::realtime::cluster::signal::ClusterSignal;
@@ -18,14 +18,14 @@ use crate::runs::state::{ActiveRound, ScheduleState};
 use crate::runs::{auto_mode, run};
 use crate::spaces::{events, membership};
 
-/// Announces what was written; `s` is the conversation as it is now.
+/// Publishes what a step has written; `state` is the conversation after the step.
 pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPlan) {
     let it = Announcer {
         context,
         state,
         topic: Topic::Conversation(state.conversation.id),
     };
-    // First of all, silence: nothing of a stream may follow the word that it ended.
+    // Close the streams first: no delta of a stream may follow the event that ends it.
     for (run, _) in &written.ended {
         it.close_stream(run);
     }
@@ -68,7 +68,7 @@ pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPl
             lease: run.lease,
         });
     }
-    // A place is free, or something waits in it.
+    // A permit is free, or a run is queued.
     if !written.ended.is_empty() || state.queued.is_some() {
         context.wakeup.notify();
         context.hub.bus().publish(ClusterSignal::Bell);
@@ -186,7 +186,7 @@ impl Announcer<'_> {
     fn publish_typing_start(&self, run: &run::Model) {
         let speaker = run.speaker_space_membership_id;
         self.context.metrics.claimed(run);
-        // Held before anybody hears of it: a cancel that follows must find it.
+        // Register the lease before publishing: a cancellation that follows must find it.
         self.context
             .leases
             .register(run, &self.context.shutdown.releasing);
@@ -203,7 +203,7 @@ impl Announcer<'_> {
 
     fn publish_typing_stop(&self, run: &run::Model) {
         if run.started_at.is_none() {
-            return; // it never began to type
+            return; // it never sent `typing_start`
         }
         let event = TypingStop {
             conversation_id: run.conversation_id,
@@ -234,7 +234,7 @@ impl Announcer<'_> {
     }
 }
 
-/// One line for each run's end, with its cost and its reason.
+/// Logs one line for the end of a run, with its cost and its reason.
 fn log_end(state: &ScheduleState, run: &run::Model) {
     let began = run.started_at.unwrap_or(run.created_at);
     let usage = run.usage.unwrap_or(run::RunUsage {

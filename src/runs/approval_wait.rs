@@ -1,8 +1,8 @@
-//! Asks the moderators of a room whether a tool may be called, and waits for them.
+//! Requests tool approvals from the moderators of a space and waits for their decisions.
 //!
-//! **Invariant:** whatever ends the waiting, none of its questions stays open.
+//! **Invariant:** however the wait ends, none of its approvals stays open.
 //!
-//! **Invariant:** a run that waits holds no permit, and it goes on only with one.
+//! **Invariant:** a waiting run holds no permit; it continues only after it got one again.
 
 use std::time::Duration;
 
@@ -23,33 +23,34 @@ use crate::runs::tool_approval::{
 };
 use crate::runs::{queue, run, tool_approval};
 
-/// What a model is told about a call that is not asked.
+/// The tool result that the model gets if the limit of open approvals is reached.
 const TOO_MANY_OPEN_APPROVALS: &str = "too many open questions";
-/// So long the room may take to answer.
+/// How long moderators may take to decide.
 const APPROVAL_TIMEOUT: Duration = Duration::from_secs(300);
-/// How often the answers are looked at that came through another node.
+/// Interval at which the decisions that were made on other nodes are read.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Whoever waits for an answer.
+/// A run that requests approvals and waits for them.
 pub struct ApprovalWait<'a> {
     pub context: &'a RunServices,
     pub run: &'a run::Model,
     pub lease: &'a LeaseGuard,
-    /// Where its model answers.
+    /// The provider for which the run needs a permit to continue.
     pub provider: ProviderId,
 }
 
-/// What the room says of a call.
+/// The decision about a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalDecision {
-    /// Yes; and who said so.
+    /// The call is allowed; contains the name of the person who decided, if known.
     Approved(Option<String>),
-    /// No, for this reason.
+    /// The call is not allowed, with the reason for the model.
     Refused(String),
 }
 
 impl ApprovalWait<'_> {
-    /// Asks, and waits for all answers. `None`: the turn ends first.
+    /// Requests approvals and waits until all of them are decided. Returns `None` if the run is
+    /// canceled or `until` passes first.
     pub async fn request(
         &self,
         questions: Vec<ApprovalRequest>,
@@ -95,7 +96,7 @@ impl ApprovalWait<'_> {
         decided
     }
 
-    /// Waits for people; what they have not decided by then has expired.
+    /// Waits for the decisions; approvals still pending at the end of the wait expire.
     async fn wait_for_decisions(
         &self,
         ids: Vec<ToolApprovalId>,
@@ -114,8 +115,8 @@ impl ApprovalWait<'_> {
         tool_approval::find_many(db.reader(), &ids).await
     }
 
-    /// Waits for a permit like a run that became due when its question was decided. Returns without
-    /// one if the turn ends first.
+    /// Waits for a permit; its place in the order is that of a run that became due when the
+    /// approval was decided. Returns without a permit if the run ends first.
     async fn acquire_permit(&self, since: Timestamp, until: Instant) {
         if self.lease.token.is_cancelled() {
             return;
@@ -137,7 +138,7 @@ impl ApprovalWait<'_> {
         self.set_waiting_for(None).await;
     }
 
-    /// For people to see; nothing depends on it.
+    /// Stores what the run waits for. Only for display; no decision depends on it.
     async fn set_waiting_for(&self, what: Option<WaitingFor>) {
         let this = (self.run.id, self.lease.number);
         let noted = self.context.db.write(move |tx| {
@@ -149,7 +150,7 @@ impl ApprovalWait<'_> {
         }
     }
 
-    /// Waits until all are decided.
+    /// Waits until none of the approvals is pending.
     async fn wait_until_decided(&self, ids: &[ToolApprovalId]) -> Result<(), DbErr> {
         loop {
             let decided = self.context.approval_decided.notified();
@@ -166,10 +167,11 @@ impl ApprovalWait<'_> {
 }
 
 impl RunEngine {
-    /// Decides whether a tool may be called. `None`: that was decided already, or the turn is over.
+    /// Stores a moderator's decision about a tool call. Returns `None` if it was already decided or
+    /// the run is over.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns an error when the database fails.
     pub async fn decide_tool_approval(
         &self,
         id: ToolApprovalId,
@@ -189,10 +191,10 @@ impl RunEngine {
         Ok(decided)
     }
 
-    /// What waits for the moderators of a conversation, oldest first.
+    /// Returns the open approvals of a conversation, oldest first.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns an error when the database fails.
     pub async fn list_open_tool_approvals(
         &self,
         id: ConversationId,
@@ -202,7 +204,7 @@ impl RunEngine {
     }
 }
 
-/// Tells the room what became of questions.
+/// Publishes the approvals to the subscribers of their conversation.
 fn publish_approvals(context: &RunServices, rows: &[Model]) {
     for row in rows {
         let event = ToolApprovalUpdated {

@@ -1,9 +1,9 @@
-//! Auto mode: AI answers AI, with a pause before each turn, until the turns are spent that a human
-//! message gives it.
+//! Auto mode: characters answer each other, with a delay before each turn, until the number of
+//! turns allowed after a human message is used up.
 //!
-//! **Invariant:** a turn is counted in the plan that queues it, for the first time since the last
-//! human message; trying the same turn again (its node died, a person pressed Retry or Resume) does
-//! not count. So no crash and no second node makes it speak more often.
+//! **Invariant:** a turn is counted in the plan that queues it for the first time since the last
+//! human message; a repetition of the same turn (recovery, Retry, Resume) does not count. So
+//! neither a crash nor a second node adds turns.
 
 use crate::conversations::conversation;
 use crate::rounds::{round, slot};
@@ -13,14 +13,15 @@ use crate::runs::speaker_choice::TriggerMessage;
 use crate::runs::{run, speaker_choice};
 use crate::spaces::{membership, space};
 
-/// How many turns are left until a person has to speak; `None` while auto mode is off.
+/// Returns how many turns are left until a person has to write; `None` while auto mode is off.
 pub fn turns_left(conversation: &conversation::Model, space: &space::Model) -> Option<i64> {
     let left = space.auto_mode_max_turns - conversation.auto_mode_turns;
     space.auto_mode_enabled.then_some(left.max(0))
 }
 
-/// A character has spoken, and nobody is left of its round: another one answers, if auto mode is on
-/// and has turns left. With `rests` the answer is planned and waits for a person.
+/// Plans the next auto mode round after a character's message whose round has no slot left, if auto
+/// mode is on and has turns left. If `is_paused` is set, the new round starts paused and a person
+/// must resume it.
 pub fn follow_up(builder: &mut PlanBuilder, trigger_message: &TriggerMessage, is_paused: bool) {
     let by_ai = builder
         .member(trigger_message.author)
@@ -33,7 +34,7 @@ pub fn follow_up(builder: &mut PlanBuilder, trigger_message: &TriggerMessage, is
     }
     let choices = speaker_choice::after_ai_message(builder, trigger_message);
     if choices.is_empty() {
-        return; // it rests
+        return;
     }
     builder.new_round(round::RoundKind::AutoMode, choices, MessageRef::Appended);
     if is_paused {
@@ -45,12 +46,13 @@ pub fn follow_up(builder: &mut PlanBuilder, trigger_message: &TriggerMessage, is
     });
 }
 
-/// Takes a turn for this slot; says whether there was one to take.
+/// Counts a turn for this slot unless it was counted before. Returns `false` if no turn is left.
 pub fn count_turn(builder: &mut PlanBuilder, slot: &slot::Model, turn: &NextSlot) -> bool {
     let had_it = builder.state.newest_run.as_ref().is_some_and(|it| {
         it.round_id == Some(slot.round_id) && it.slot_position == Some(slot.position)
     });
-    // Where a person has spoken since, the count began anew without it.
+    // After a human message the count restarts at zero, so an earlier run of this slot is not
+    // included.
     let is_counted = builder.auto_mode_turns > 0 && (turn.attempt > 1 || had_it);
     if is_counted {
         return true;
@@ -63,7 +65,7 @@ pub fn count_turn(builder: &mut PlanBuilder, slot: &slot::Model, turn: &NextSlot
     true
 }
 
-/// A person has spoken: it may answer anew.
+/// Resets the count of turns after a human message.
 pub fn resets_turns(builder: &mut PlanBuilder) {
     if builder.auto_mode_turns > 0 {
         builder.auto_mode_turns = 0;
@@ -71,7 +73,7 @@ pub fn resets_turns(builder: &mut PlanBuilder) {
     }
 }
 
-/// The pause before a turn that nobody pressed for.
+/// Returns the delay before a turn that no person requested.
 pub fn delay_ms(builder: &PlanBuilder, turn: &NextSlot) -> i64 {
     let by_itself = matches!(
         turn.reason,
@@ -83,7 +85,8 @@ pub fn delay_ms(builder: &PlanBuilder, turn: &NextSlot) -> i64 {
     }
 }
 
-/// Switched off: a turn that waits goes, and its round with it; a running one finishes.
+/// Handles auto mode being switched off: cancels a queued auto mode run and its round; a running
+/// one finishes.
 pub fn disabled(builder: &mut PlanBuilder) {
     let waits = builder
         .queued

@@ -1,12 +1,12 @@
-//! Copilot candidates: texts that a person might say, written by the model for that person's eyes
-//! alone. No run is made and nothing is stored; the schedule never hears of it.
+//! Copilot candidates: suggested messages that the model writes for one person, visible only to
+//! that person. They create no run and store nothing; the scheduler does not know them.
 //!
-//! **Invariant:** each candidate that was asked for is told once, as a text or as an error.
+//! **Invariant:** each requested candidate is published exactly once, as a text or as an error.
 //!
-//! **Invariant:** a seat has one generation under way; a newer one takes the place of the older.
+//! **Invariant:** a membership has at most one active generation; a newer one cancels the older.
 //!
-//! **Invariant:** a model is called only with a permit of this node, as for a run; candidates get
-//! theirs after all due runs.
+//! **Invariant:** a model is called only with a permit of this node, as for a run; all due runs get
+//! their permits before candidates.
 
 use std::sync::Arc;
 
@@ -34,22 +34,22 @@ use crate::runs::services::RunServices;
 use crate::runs::{executor, preparation, run};
 use crate::spaces::{membership, space};
 
-/// What somebody asks for.
+/// A user's request for candidates.
 #[derive(Clone, Debug)]
 pub struct CandidateRequest {
     pub conversation: ConversationId,
     pub space: SpaceId,
-    /// As whom.
+    /// The membership for which the texts are written.
     pub membership: MembershipId,
-    /// Who sits there, and is told.
+    /// The user of that membership, who receives the candidates.
     pub user: UserId,
-    /// How many texts.
+    /// The number of texts.
     pub count: i64,
-    /// What they should say.
+    /// What the texts should be about.
     pub instruction: Option<String>,
 }
 
-/// The generations that this node has under way. Cloning gives another handle on the same ones.
+/// The active generations of this node. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct CopilotCandidates {
     by_membership: Arc<DashMap<MembershipId, ActiveGeneration>>,
@@ -84,21 +84,21 @@ impl CopilotCandidates {
             .remove_if(&seat, |_, it| it.generation == generation);
     }
 
-    /// Drops the requests of those who match; each is told so.
+    /// Cancels the matching requests; each pending candidate is published as canceled.
     pub(super) fn cancel_matching(&self, matches: impl Fn(&CandidateRequest) -> bool) {
         for it in self.by_membership.iter().filter(|it| matches(&it.request)) {
             it.stop.cancel();
         }
     }
 
-    /// How many are under way.
+    /// Returns the number of active generations.
     pub fn count(&self) -> usize {
         self.by_membership.len()
     }
 }
 
 impl RunEngine {
-    /// Begins to write what a person might say. The texts are told to that person alone.
+    /// Starts to generate candidates; they are published only to the user who requested them.
     pub fn suggest_candidates(&self, request: CandidateRequest) -> GenerationId {
         let context = self.context.clone();
         let generation = GenerationId::new();
@@ -119,7 +119,7 @@ impl RunEngine {
         generation
     }
 
-    /// A person has no socket left on this node: what is written here for them ends.
+    /// Cancels the generations of a user who has no socket left on this node.
     pub fn on_user_disconnected(&self, user: UserId) {
         self.context
             .candidates
@@ -127,7 +127,7 @@ impl RunEngine {
     }
 }
 
-/// One generation.
+/// The task of one generation.
 struct CandidateTask<'a> {
     context: &'a RunServices,
     generation: GenerationId,
@@ -213,12 +213,12 @@ impl CandidateTask<'_> {
         }
     }
 
-    /// Waits for a permit, for as long as one waits for a model to begin.
+    /// Waits for a permit, at most the time limit for the first chunk of a model.
     async fn acquire_permit(&self, provider: ProviderId) -> Result<Permit, run::RunError> {
         let context = self.context;
         let now = context.clock.now();
         let due = DueRun {
-            id: RunId::new(), // its own; there is no such run
+            id: RunId::new(), // unique; no run has this id
             conversation_id: self.request.conversation,
             space_id: self.request.space,
             run_after: Some(now),
@@ -240,7 +240,7 @@ impl CandidateTask<'_> {
             .await
     }
 
-    /// The seat may have been lost at another node meanwhile.
+    /// Returns whether the user still has the membership, which may have changed on another node.
     async fn can_still_speak(&self) -> bool {
         let db = self.context.db.reader();
         let seat = membership::Entity::find_by_id(self.request.membership)
@@ -263,14 +263,14 @@ impl CandidateTask<'_> {
     }
 }
 
-/// Whether this user still sits there, with a voice.
+/// Returns whether the membership still belongs to this user and may write.
 fn can_user_speak(membership: &membership::Model, user: UserId) -> bool {
     membership.user_id == Some(user)
         && membership.status == membership::MembershipStatus::Active
         && membership.participation != membership::Participation::Observer
 }
 
-/// A seat has changed: nothing more is written for who has lost it, or their voice.
+/// Cancels generations of a membership that was lost or may no longer write.
 pub(super) async fn on_membership_changed(
     context: &RunServices,
     id: MembershipId,

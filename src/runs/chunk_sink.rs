@@ -1,5 +1,5 @@
-//! The sink of the rooms: gathers what a model says into slices, so that readers get a steady
-//! stream of frames whatever the model does. The first delta goes out at once.
+//! Sink for the text of a run: combines deltas into slices, so that readers get a steady rate of
+//! frames for any model. The first delta is sent immediately.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::generation::sink::Sink;
 use crate::ids::{ConversationId, RunId};
 use crate::runs::live_streams::LiveStreams;
 
-/// The writing end, for the generator.
+/// The writing half, for the generator.
 pub struct ChunkSink<F> {
     shared: Arc<ChunkBuffer>,
-    /// Told of the first piece, and gone with it.
+    /// Called after the first piece of text, then dropped.
     on_first_chunk: Option<F>,
 }
 
-/// The timing end, for the executor: flushes what waits when its slice is over.
+/// The timing half, for the executor: flushes pending text at the end of each slice.
 pub struct ChunkFlusher(Arc<ChunkBuffer>);
 
 struct ChunkBuffer {
@@ -37,8 +37,8 @@ struct PendingText {
     last_flush: Option<Instant>,
 }
 
-/// Both ends of a run's stream. A `slice` of zero sends each delta by itself. `at_first` is called
-/// when the first piece comes.
+/// Returns both halves of a run's stream. With a `slice` of zero each delta is sent separately.
+/// `at_first` is called when the first piece of text arrives.
 pub fn new<F: FnOnce() + Send>(
     live: LiveStreams,
     conversation: ConversationId,
@@ -81,7 +81,8 @@ impl<F: FnOnce() + Send> Sink for ChunkSink<F> {
 }
 
 impl ChunkFlusher {
-    /// Flushes slice after slice; never returns, to be dropped when the text is whole.
+    /// Flushes at the end of each slice. Never returns; the caller drops it when the text is
+    /// complete.
     pub async fn run(&self) {
         loop {
             self.0.text_added.notified().await;
@@ -93,7 +94,7 @@ impl ChunkFlusher {
         }
     }
 
-    /// Sends what waits now.
+    /// Sends the pending text now.
     pub fn flush(&self) {
         self.0.flush(&mut self.0.waiting.lock());
     }

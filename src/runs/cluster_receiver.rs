@@ -1,4 +1,5 @@
-//! Takes in what other nodes say: for those who listen here, and for the runs of this node.
+//! Handles the events and signals of other nodes: forwards them to local subscribers and cancels
+//! local runs.
 
 use uuid::Uuid;
 
@@ -14,7 +15,7 @@ use crate::runs::lease::CancelReason;
 use crate::runs::live_streams::RemoteBoundary;
 use crate::runs::services::RunServices;
 
-/// The ear of this node at the wire to the others.
+/// Receives the cluster messages of this node.
 pub struct RunClusterReceiver {
     pub context: RunServices,
     pub presence: Presence,
@@ -36,7 +37,8 @@ impl RunClusterReceiver {
                 },
             ) => {
                 let run = RunId(run);
-                // Somebody else ended what is executed here; the provider's request is dropped.
+                // Another node ended a run that executes here; this drops the request to the
+                // provider.
                 if mark == StreamBoundary::Complete {
                     self.context
                         .leases

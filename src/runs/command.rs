@@ -1,4 +1,4 @@
-//! All that can happen to the schedule of a conversation, and the reasons to refuse it.
+//! The commands of the scheduler, and the reasons why a command is refused.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::prompt::macros::variables::VariableChanges;
 use crate::prompt::prompt_record::SentPrompt;
 use crate::runs::run;
 
-/// Something happened, or somebody asks for something.
+/// An input of the scheduler: something that happened, or a request.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// A human says something.
+    /// A human posted a message.
     MessagePosted(NewPost),
-    /// A queued run's time has come, as far as the dispatcher could see.
+    /// The dispatcher found a queued run that is due.
     Claim {
         run: RunId,
     },
-    /// The executor is done with a run.
+    /// The executor has finished a run.
     RunEnded {
         run: RunId,
         lease: i64,
@@ -28,19 +28,19 @@ pub enum Command {
     LeaseExpired {
         run: RunId,
         lease: i64,
-        /// How long its heartbeat must have been silent.
+        /// The minimum time since its last heartbeat; shorter means that it is still alive.
         silent_for_ms: i64,
     },
-    /// Characters took their seats.
+    /// Characters joined the space and greet.
     InsertGreetings(Vec<Greeting>),
-    /// A closing node gives a run back.
+    /// A closing node releases a run.
     RunReleased {
         run: RunId,
         lease: i64,
-        /// What its calls have cost so far.
+        /// The cost of its model calls so far.
         usage: Option<run::RunUsage>,
     },
-    /// The reaper found a round that nothing moves.
+    /// The reaper found a round without a run that would continue it.
     RoundStalled,
     Stop {
         keep_partial: bool,
@@ -52,50 +52,51 @@ pub enum Command {
     CancelRun {
         run: RunId,
     },
-    /// `speaker` is made to speak; without one, somebody is. `by` is shown as the reason.
+    /// Makes `speaker` speak; if it is `None`, the scheduler chooses. `by` is shown as the reason.
     ForceTalk {
         speaker: Option<MembershipId>,
         by: String,
     },
-    /// What is pending of a round is put together anew. `by` is shown as the reason.
+    /// Replaces the pending slots of a round. `by` is shown as the reason.
     EditQueue {
         round: RoundId,
         slots: Vec<MembershipId>,
         by: String,
     },
-    /// A message is shown again, dimmed, or deleted for everyone.
+    /// Shows a message, excludes it from prompts, or deletes it for everyone.
     SetVisibility {
         message: MessageId,
         visibility: message::Visibility,
     },
-    /// The text of the tail is replaced by a person.
+    /// Replaces the text of the tail with a person's text.
     EditMessage(MessageEdit),
-    /// Another of its texts is shown of the tail.
+    /// Selects the swipe that the tail shows.
     SelectSwipe {
         message: MessageId,
         position: i64,
-        /// The version of the message that the person saw, if the client named it.
+        /// The version of the message that the person saw, if the client sent it.
         expected_version: Option<i64>,
     },
-    /// An AI's message is to be written anew: `message`, or the tail. `by` is shown as the reason.
+    /// Regenerates `message`, or the tail if it is `None`; must be an AI's message. `by` is shown
+    /// as the reason.
     Regenerate {
         message: Option<MessageId>,
         by: String,
     },
-    /// The human's message with which a branch ends is answered again.
+    /// Answers the human message at the end of a branch again.
     ReplyToTail,
-    /// A human has turned their copilot on.
+    /// A human has turned on their copilot.
     CopilotStarted {
         seat: MembershipId,
     },
-    /// A setting or a membership of the space changed: what it forbids now ends.
+    /// Settings or memberships of the space changed; ends what they no longer allow.
     ApplyChanges,
-    /// The space is archived, or it or the conversation is about to be deleted.
+    /// The space is archived, or the space or the conversation is about to be deleted.
     SpaceClosed(run::RunCancelReason),
 }
 
 impl Command {
-    /// The seats that it names.
+    /// Returns the memberships that the command names.
     pub fn referenced_members(&self) -> Vec<MembershipId> {
         match self {
             Self::MessagePosted(post) => [&[post.author], post.mentions.as_slice()].concat(),
@@ -107,8 +108,8 @@ impl Command {
         }
     }
 
-    /// Whether a person asks for something new: what an archived space refuses. What is there may
-    /// still come to its end.
+    /// Returns whether a person requests something new, which an archived space refuses. Existing
+    /// runs may still end there.
     pub fn starts_new_work(&self) -> bool {
         matches!(
             self,
@@ -128,40 +129,40 @@ impl Command {
     }
 }
 
-/// What a human says.
+/// A message posted by a human.
 #[derive(Clone, Debug)]
 pub struct NewPost {
     pub author: MembershipId,
     pub content: String,
     pub client_id: Option<String>,
-    /// Seats named by id beside the text.
+    /// Memberships mentioned by id, in addition to mentions in the text.
     pub mentions: Vec<MembershipId>,
     pub token_count: i64,
 }
 
-/// Another text for a message, written by a person.
+/// A person's new text for a message.
 #[derive(Clone, Debug)]
 pub struct MessageEdit {
     pub message: MessageId,
     pub content: String,
     pub token_count: i64,
-    /// The version of the message that the text was made from.
+    /// The version of the message on which the new text is based.
     pub expected_version: i64,
     /// The membership that edits; `None` for an admin without one.
     pub by: Option<MembershipId>,
 }
 
-/// What a character says when it enters.
+/// The greeting of a character.
 #[derive(Clone, Debug)]
 pub struct Greeting {
     pub membership: MembershipId,
-    /// The greeting, then its alternates; macros expanded.
+    /// The first message, then the alternate greetings, with macros expanded.
     pub texts: Vec<swipe::SwipeText>,
-    /// What macros in the greeting have set.
+    /// The variables that macros in the greeting have set.
     pub macros: VariableChanges,
 }
 
-/// How the executor's work on a run ended.
+/// How the execution of a run ended.
 #[derive(Clone, Debug)]
 pub enum ExecutionEnd {
     Succeeded(GeneratedText),
@@ -170,40 +171,40 @@ pub enum ExecutionEnd {
         usage: Option<run::RunUsage>,
         prompt: Option<SentPromptRef>,
     },
-    /// A cancel was asked for; `partial` is what is to be kept, if anything.
+    /// A cancellation was requested; `partial` is the text to keep, if any.
     Canceled {
         partial: Option<GeneratedText>,
-        /// What it cost, where no text of it is kept.
+        /// The cost, if no text is kept.
         usage: Option<run::RunUsage>,
-        /// What was sent, where no text of it is kept.
+        /// The prompt that was sent, if no text is kept.
         prompt: Option<SentPromptRef>,
     },
 }
 
-/// A text that is to become a message.
+/// A generated text that becomes a message.
 #[derive(Clone, Debug)]
 pub struct GeneratedText {
     pub content: String,
     pub token_count: i64,
     pub usage: Option<run::RunUsage>,
-    /// `truncated`, `finish_reason`, `stopped`: what a reader should know about the text.
+    /// What a reader should know about the text: `truncated`, `finish_reason`, `stopped`.
     pub metadata: serde_json::Value,
     pub prompt: Option<SentPromptRef>,
 }
 
-/// The prompt of a turn, once it has been sent.
+/// The prompt of a run after it was sent.
 #[derive(Clone, Debug)]
 pub struct SentPromptRef {
-    /// In figures, for the run's own row.
+    /// Sizes of the prompt, for the row of the run.
     pub stats: run::PromptStats,
-    /// Whole, for whoever asks.
+    /// The complete prompt, for people who inspect it.
     pub record: Arc<SentPrompt>,
-    /// What is remembered if the turn comes to its end.
+    /// Changes by macros and World Info; stored if the run succeeds.
     pub effects: Arc<PromptEffects>,
 }
 
 impl ExecutionEnd {
-    /// What its calls cost, if any was answered.
+    /// Returns the cost of the model calls, if any was answered.
     pub fn usage(&self) -> Option<run::RunUsage> {
         match self {
             Self::Succeeded(written) => written.usage,
@@ -215,7 +216,7 @@ impl ExecutionEnd {
         }
     }
 
-    /// The text that is to be stored, if any.
+    /// Returns the text to store, if any.
     pub fn text(&self) -> Option<&GeneratedText> {
         match self {
             Self::Succeeded(written) => Some(written),
@@ -224,7 +225,7 @@ impl ExecutionEnd {
         }
     }
 
-    /// What was sent, if anything was.
+    /// Returns the prompt that was sent, if any.
     pub fn sent_prompt(&self) -> Option<&SentPromptRef> {
         match self {
             Self::Succeeded(written) => written.prompt.as_ref(),
@@ -239,7 +240,7 @@ impl ExecutionEnd {
     }
 }
 
-/// Why a command changes nothing.
+/// Why a command changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     #[error("the conversation, message, run or seat is not there")]
@@ -270,7 +271,7 @@ pub enum CommandError {
     NoSuchSwipe,
     #[error("the last message is not an AI's")]
     NothingToRegenerate,
-    /// Not for the doors: it goes on in a branch that is made of this message.
+    /// Never reaches a client: the operation continues in a branch created from this message.
     #[error("others have built on this message")]
     BranchRequired(MessageId),
     #[error("there is no round")]

@@ -1,4 +1,4 @@
-//! What becomes of a run: its turn comes, it ends, its node dies or closes.
+//! Plans the claim, end, recovery and release of a run.
 
 use crate::conversations::message;
 use crate::generation::outcome::{FailureCode, GenerationFailure};
@@ -13,10 +13,10 @@ use crate::runs::speaker_choice::TriggerMessage;
 use crate::runs::{controls, copilot, followup, queue, regenerate, run};
 use crate::spaces::{membership, space};
 
-/// A run whose node died is tried so often, the first time included.
+/// Attempts of a run whose node died, including the first.
 const MAX_ATTEMPTS: i64 = 2;
 
-/// The run's time has come: is it still worth running?
+/// Claims a queued run that is due; skips it or fails it if it can no longer run.
 pub fn claim(builder: &mut PlanBuilder, id: RunId) {
     let Some(run) = builder.queued.clone().filter(|it| it.id == id) else {
         return;
@@ -25,7 +25,7 @@ pub fn claim(builder: &mut PlanBuilder, id: RunId) {
         return;
     }
     if builder.state.space.status == space::SpaceStatus::Archived {
-        // Planned by a step that still saw the space open: archiving has been here before.
+        // The run was planned by a step that loaded the space before it was archived.
         return controls::space_closed(builder, RunCancelReason::Archived);
     }
     if let Some(expected) = run.debug.expected_last_message_id
@@ -48,7 +48,7 @@ pub fn claim(builder: &mut PlanBuilder, id: RunId) {
     builder.push(PlanChange::ClaimRun(run));
 }
 
-/// Why no model is asked in a space whose tokens are used up.
+/// Returns the failure for a space that has used up its tokens; no model is called there.
 pub fn token_limit_exceeded() -> GenerationFailure {
     GenerationFailure {
         code: FailureCode::TokenLimitExceeded,
@@ -57,7 +57,7 @@ pub fn token_limit_exceeded() -> GenerationFailure {
     }
 }
 
-/// Whether the speaker of a run may still speak in it.
+/// Returns whether the speaker of a run may still speak in it.
 pub fn is_eligible(builder: &PlanBuilder, run: &run::Model) -> bool {
     let Some(seat) = builder.member(run.speaker_space_membership_id) else {
         return false;
@@ -90,7 +90,7 @@ fn skip_queued_run(builder: &mut PlanBuilder, mut run: run::Model, reason: &'sta
 
 fn fail_claim(builder: &mut PlanBuilder, mut run: run::Model, code: FailureCode, message: &str) {
     builder.queued = None;
-    // What it would have seen: a retry is possible until a newer message.
+    // What its prompt would have contained: Retry is possible until there is a newer message.
     run.cutoff_seq = Some(builder.state.conversation.last_seq);
     let error = run::RunError {
         code: code.to_string(),
@@ -103,7 +103,10 @@ fn fail_claim(builder: &mut PlanBuilder, mut run: run::Model, code: FailureCode,
     }
 }
 
-/// The executor is done.
+/// Ends a run with the result of its executor.
+///
+/// # Errors
+/// Returns `AlreadyFinished` when the run no longer executes under `lease`.
 pub fn run_ended(
     builder: &mut PlanBuilder,
     id: RunId,
@@ -167,7 +170,7 @@ fn is_active_member(builder: &PlanBuilder, run: &run::Model) -> bool {
     speaker.is_some_and(|it| it.status == membership::MembershipStatus::Active)
 }
 
-/// The speaker was removed meanwhile: the text is not stored, and the turn passes on.
+/// Drops the text of a speaker that was removed meanwhile, and advances the round.
 fn discard_text(builder: &mut PlanBuilder, mut run: run::Model, written: &GeneratedText) {
     record_usage(&mut run, written.usage, written.prompt.as_ref());
     run.canceled_because = Some(RunCancelReason::SpeakerUnavailable);
@@ -181,8 +184,8 @@ fn discard_text(builder: &mut PlanBuilder, mut run: run::Model, written: &Genera
     }
 }
 
-/// What was sent is kept for whoever asks. What macros and lore have noted is remembered if the turn
-/// came to its end, and as if it had never been if it did not.
+/// Stores the prompt that was sent. Changes by macros and World Info are stored only if the run
+/// succeeded.
 fn store_prompt(builder: &mut PlanBuilder, run: RunId, end: &ExecutionEnd) {
     let Some(sent) = end.sent_prompt() else {
         return;
@@ -193,7 +196,7 @@ fn store_prompt(builder: &mut PlanBuilder, run: RunId, end: &ExecutionEnd) {
     }
 }
 
-/// The text becomes a message, and the slot is spoken.
+/// Appends the text as a message and marks the slot as spoken.
 fn commit_text(
     builder: &mut PlanBuilder,
     mut run: run::Model,
@@ -204,7 +207,7 @@ fn commit_text(
     if run.debug.target_message_id.is_some() {
         return regenerate::commit_swipe(builder, run, written, end);
     }
-    // The fence first: if it does not hold, nothing of this plan is written.
+    // The fenced change comes first: if the lease was lost, nothing of this plan is written.
     builder.push(PlanChange::Finish {
         run: run.clone(),
         end,
@@ -245,8 +248,8 @@ fn commit_text(
     }
 }
 
-/// What it cost is added to what it had cost before it was handed back; the space's count rises
-/// with the end of the run.
+/// Adds the cost to that of earlier executions, before the run was released. The space's token
+/// count is updated when the run ends.
 fn record_usage(
     run: &mut run::Model,
     usage: Option<run::RunUsage>,
@@ -256,8 +259,11 @@ fn record_usage(
     run.debug.prompt = prompt.map(|it| it.stats.clone());
 }
 
-/// The run's heartbeat stopped. A crash must not cost a reader their reply: the same turn is
-/// planned once more, unless something newer waits.
+/// Handles a run whose heartbeat stopped. A crash must not cost readers their reply: the same turn
+/// is planned again unless a newer run is queued.
+///
+/// # Errors
+/// Returns `AlreadyFinished` when the run no longer executes under `lease`.
 pub fn lease_expired(
     builder: &mut PlanBuilder,
     id: RunId,
@@ -298,7 +304,7 @@ pub fn lease_expired(
             builder.queue_current_slot(turn);
         }
         (true, true) => builder.set_round_state(round::RoundState::Failed),
-        // A round that is over wants nothing any more.
+        // Its round is over, so there is nothing to repeat.
         (true, false) => {}
         (false, _) if again => replan(builder, &run, run::RunReason::Recovered, run.attempt + 1),
         (false, _) => {}
@@ -313,7 +319,7 @@ fn is_round_generating(builder: &PlanBuilder) -> bool {
         .is_some_and(|it| it.row.state == round::RoundState::Generating)
 }
 
-/// The same kind, speaker and target once more, for a run without a round.
+/// Queues a run without a round again, with the same kind, speaker and target.
 pub fn replan(builder: &mut PlanBuilder, run: &run::Model, reason: run::RunReason, attempt: i64) {
     let mut again = builder.new_run(run.speaker_space_membership_id, run.kind, reason);
     again.attempt = attempt;
@@ -332,7 +338,10 @@ pub fn replan(builder: &mut PlanBuilder, run: &run::Model, reason: run::RunReaso
     });
 }
 
-/// A closing node puts a run back, for another one to go on with at once.
+/// Requeues the run of a closing node so that another node can execute it immediately.
+///
+/// # Errors
+/// Returns `AlreadyFinished` when the run no longer executes under `lease`.
 pub fn run_released(
     builder: &mut PlanBuilder,
     (id, lease): (RunId, i64),
@@ -343,7 +352,7 @@ pub fn run_released(
     builder.running = Some(run.clone());
     let superseded = builder.queued.is_some();
     let stopped = run.cancel_requested_at.is_some();
-    // Its slot waits at the cursor for a person; queued, it would speak before.
+    // The slot of a paused round waits for a person; a queued run would speak before that.
     let is_paused = builder.is_at_cursor(&run) && !is_round_generating(builder);
     let reason = match (superseded, stopped) {
         (true, _) => Some(RunCancelReason::Superseded),
@@ -359,10 +368,13 @@ pub fn run_released(
     Ok(())
 }
 
-/// A round goes on, but nothing moves it: a person may try again.
+/// Ends an active round that has no run to continue it; a person may retry.
+///
+/// # Errors
+/// Returns `NoRound` when the round is no longer stalled.
 pub fn round_stalled(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     if builder.running.is_some() || builder.queued.is_some() || !is_round_generating(builder) {
-        return Err(CommandError::NoRound); // somebody else was faster
+        return Err(CommandError::NoRound); // another step was faster
     }
     builder.end_round(round::RoundStatus::Canceled, "left_without_a_run");
     Ok(())

@@ -1,4 +1,5 @@
-//! What people press: stop, pause, resume, skip, retry, cancel, delete, mute, archive.
+//! Plans the actions of people: stop, pause, resume, skip, retry, cancel, edit, hide, mute,
+//! archive.
 
 use crate::conversations::message;
 use crate::ids::{MembershipId, MessageId, RunId};
@@ -10,8 +11,8 @@ use crate::runs::run::RunCancelReason;
 use crate::runs::{auto_mode, completion, copilot, regenerate, run};
 use crate::spaces::space;
 
-/// Everything rests, the stopped slot waits at the cursor. With `keep_partial` the executor ends
-/// the run and commits what it has.
+/// Stops all runs and pauses the round; the stopped slot stays at the cursor. With `keep_partial`
+/// the executor ends the run and commits the text it has.
 pub fn stop(builder: &mut PlanBuilder, keep_partial: bool) {
     if keep_partial {
         if let Some(run) = builder.running.clone() {
@@ -24,7 +25,10 @@ pub fn stop(builder: &mut PlanBuilder, keep_partial: bool) {
     pause_round(builder);
 }
 
-/// One run is stopped, as by [`stop`].
+/// Stops one run, as [`stop`] does for all.
+///
+/// # Errors
+/// Returns `AlreadyFinished` when the run is neither running nor queued.
 pub fn cancel(builder: &mut PlanBuilder, id: RunId) -> Result<(), CommandError> {
     if builder.running.as_ref().is_some_and(|it| it.id == id) {
         let turn = builder
@@ -51,7 +55,10 @@ pub fn cancel(builder: &mut PlanBuilder, id: RunId) -> Result<(), CommandError> 
     Err(CommandError::AlreadyFinished)
 }
 
-/// The running run finishes, nothing follows.
+/// Pauses the round: the running run finishes, and no other follows.
+///
+/// # Errors
+/// Returns `NoRound` when no round is active.
 pub fn pause(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     if builder.round.is_none() {
         return Err(CommandError::NoRound);
@@ -65,7 +72,10 @@ pub fn pause(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The cursor's slot is queued without delay. Where no round waits, the copilot goes on.
+/// Queues the slot at the cursor without delay. If no round is paused, the copilot continues.
+///
+/// # Errors
+/// Returns `NothingPaused` when neither is possible.
 pub fn resume(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     let paused = builder
         .round
@@ -81,7 +91,10 @@ pub fn resume(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The current slot is passed over. A failed round goes on, a paused one stays paused.
+/// Skips the current slot. A failed round continues, a paused one stays paused.
+///
+/// # Errors
+/// Returns `NoRound` when no round is active.
 pub fn skip(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     let Some(round) = builder.round.as_ref() else {
         return Err(CommandError::NoRound);
@@ -106,11 +119,15 @@ pub fn skip(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The cursor's slot again; or the force talk or regenerate that failed, until something newer.
+/// Repeats the slot at the cursor, or the newest run without a round if it failed and no message
+/// followed.
+///
+/// # Errors
+/// Returns `NothingToRetry` when another run is active, or when there is no such slot or run.
 pub fn retry(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     let active = builder.running.as_ref().or(builder.queued.as_ref());
     if let Some(run) = active {
-        // Pressed twice at once: the run that the first press planned is the answer to both.
+        // Two simultaneous requests: the run planned for the first one answers both.
         return match run.reason {
             run::RunReason::Retry | run::RunReason::CopilotContinue => Ok(()),
             _ => Err(CommandError::NothingToRetry),
@@ -139,8 +156,12 @@ pub fn retry(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// A message is hidden, dimmed or shown again. Hiding the tail, or what the round answers, takes
-/// the ground from under every reply that is on its way.
+/// Shows a message, excludes it from prompts, or hides it. If the tail or the trigger of the round
+/// is hidden, all replies in progress are canceled, because they are based on it.
+///
+/// # Errors
+/// Returns `NotFound` when the message does not exist, `ForkPoint` when a message with branches
+/// would be hidden.
 pub fn set_visibility(
     builder: &mut PlanBuilder,
     id: MessageId,
@@ -178,11 +199,12 @@ pub fn set_visibility(
     Ok(())
 }
 
-/// The message whose text may be changed: the tail, while nothing is written and no branch hangs
-/// on it.
+/// Returns the message if its text may be changed: it is the tail, has no branches, and no run is
+/// running.
 ///
 /// # Errors
-/// Why it may not.
+/// Returns `NotFound`, `ForkPoint`, `NotTail`, `MessageBeingWritten` or `GenerationLocked`, in this
+/// order of precedence.
 pub fn require_editable<'a>(
     builder: &PlanBuilder<'a>,
     id: MessageId,
@@ -210,7 +232,7 @@ pub fn require_editable<'a>(
     }
 }
 
-/// The tail's text is replaced, if it was made from the text that is there.
+/// Replaces the text of the tail if the edit is based on its current version.
 pub fn message_edited(builder: &mut PlanBuilder, edit: &MessageEdit) -> Result<(), CommandError> {
     require_version(builder, edit.expected_version)?;
     let subject = require_editable(builder, edit.message)?;
@@ -220,10 +242,10 @@ pub fn message_edited(builder: &mut PlanBuilder, edit: &MessageEdit) -> Result<(
     Ok(())
 }
 
-/// Refuses a change that was made from another version of the message than the present one.
+/// Refuses a change that is based on an outdated version of the message.
 ///
 /// # Errors
-/// [`Refusal::EditConflict`].
+/// Returns [`CommandError::EditConflict`] when the message has another version than `expected`.
 pub fn require_version(builder: &PlanBuilder, expected: i64) -> Result<(), CommandError> {
     match &builder.state.target_message {
         Some(it) if it.version != expected && it.visibility != message::Visibility::Hidden => {
@@ -233,7 +255,7 @@ pub fn require_version(builder: &PlanBuilder, expected: i64) -> Result<(), Comma
     }
 }
 
-/// Ends what the settings and memberships forbid as they are now.
+/// Ends what the current settings and memberships no longer allow.
 pub fn apply_changes(builder: &mut PlanBuilder) {
     if builder.state.space.status == space::SpaceStatus::Archived {
         return space_closed(builder, RunCancelReason::Archived);
@@ -250,7 +272,7 @@ pub fn apply_changes(builder: &mut PlanBuilder) {
     }
 }
 
-/// A seat was muted, or lost: whose turn it is may have to move on.
+/// Cancels or skips runs of a membership that may no longer speak, and advances the round.
 fn member_changed(builder: &mut PlanBuilder, membership: MembershipId) {
     copilot::taken_over_by_user(builder, membership);
     let loses = |d: &PlanBuilder, run: &run::Model| {
@@ -277,8 +299,8 @@ fn skip_current_slot(builder: &mut PlanBuilder, run: &run::Model, turn: bool) {
     }
 }
 
-/// Only a change to `manual`, or switching auto mode off, forbids what is planned: a queued reply
-/// goes, a running one finishes.
+/// Cancels queued runs that the settings no longer allow: after switching to `manual`, or after
+/// switching auto mode off. A running run finishes.
 fn settings_changed(builder: &mut PlanBuilder) {
     if !builder.state.space.auto_mode_enabled {
         auto_mode::disabled(builder);
@@ -296,14 +318,15 @@ fn settings_changed(builder: &mut PlanBuilder) {
     }
 }
 
-/// Nothing continues: the space was archived, or it or its conversation is about to be deleted.
+/// Cancels everything, because the space was archived, or the space or its conversation is about to
+/// be deleted.
 pub fn space_closed(builder: &mut PlanBuilder, reason: RunCancelReason) {
     builder.cancel_running(reason);
     builder.cancel_queued(reason);
     builder.end_round(round::RoundStatus::Canceled, "space_closed");
 }
 
-/// A round that goes on is paused; one that failed stays failed.
+/// Pauses a generating round; a failed one stays failed.
 fn pause_round(builder: &mut PlanBuilder) {
     if builder
         .round
@@ -314,7 +337,7 @@ fn pause_round(builder: &mut PlanBuilder) {
     }
 }
 
-/// The slot at the cursor gets its turn; if it cannot speak any more, the next one does.
+/// Queues the slot at the cursor, or the next one if that speaker can no longer speak.
 fn continue_round(builder: &mut PlanBuilder, reason: run::RunReason) {
     let kind = run_kind_of_round(builder);
     builder.set_round_state(round::RoundState::Generating);
@@ -327,7 +350,7 @@ fn continue_round(builder: &mut PlanBuilder, reason: run::RunReason) {
     }
 }
 
-/// What the runs of the active round are.
+/// Returns the kind of the runs of the active round.
 fn run_kind_of_round(builder: &PlanBuilder) -> run::RunKind {
     match builder.round.as_ref().map(|it| it.row.kind) {
         Some(round::RoundKind::AutoMode) => run::RunKind::AutoMode,

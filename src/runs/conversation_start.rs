@@ -1,4 +1,4 @@
-//! How conversations begin: made, and greeted in by the characters of their space.
+//! Creates conversations and inserts the greetings of their characters.
 
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter};
@@ -17,7 +17,7 @@ use crate::runs::error::EngineError;
 use crate::runs::scheduler::StepResult;
 use crate::spaces::{membership, space};
 
-/// A conversation to be made.
+/// The values of a conversation to create.
 #[derive(Clone, Debug)]
 pub struct NewConversation {
     pub title: Option<String>,
@@ -26,17 +26,17 @@ pub struct NewConversation {
 }
 
 impl RunEngine {
-    /// Makes a conversation; the characters of the space greet in it, unless it is a thread.
+    /// Creates a conversation. In a root conversation the characters of the space greet.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns `NotFound` when the parent does not exist, or an error when the database fails.
     pub async fn create_conversation(
         &self,
         space: SpaceId,
         new: NewConversation,
     ) -> Result<conversation::Model, EngineError> {
         let row = conversation::Model {
-            id: ConversationId(0), // given by the database
+            id: ConversationId(0), // the database assigns it
             space_id: space,
             kind: new.kind,
             title: new.title.unwrap_or_default(),
@@ -63,7 +63,7 @@ impl RunEngine {
             .write(move |tx| {
                 Box::pin(async move {
                     if let Some(parent) = row.parent_conversation_id {
-                        // It may be deleted at this very moment.
+                        // The lock keeps the parent from being deleted meanwhile.
                         let parent = conversation::lock(tx, parent).await?;
                         parent.ok_or(CommandError::NotFound)?;
                     }
@@ -86,10 +86,11 @@ impl RunEngine {
         Ok(row)
     }
 
-    /// A character took a seat: it greets in the space's root conversation while that is untouched.
+    /// Inserts the greeting of a character that joined into the root conversation of its space, if
+    /// that contains only greetings.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns `NotFound` when the membership does not exist, or an error when the database fails.
     pub async fn insert_greetings(&self, seat: MembershipId) -> Result<(), EngineError> {
         let db = self.context.db.reader();
         let seat = membership::Entity::find_by_id(seat).one(db).await?;
@@ -114,7 +115,7 @@ impl RunEngine {
         self.step(id, Command::InsertGreetings(greetings)).await
     }
 
-    /// What each character of a space says when it enters, in the order of the roster.
+    /// Returns the greetings of the characters that have not greeted yet, in roster order.
     async fn load_greetings(
         &self,
         conversation: ConversationId,
@@ -190,7 +191,7 @@ impl RunEngine {
                 texts.push(swipe::SwipeText::new(text, token_count));
             }
             if !texts.is_empty() {
-                // Whoever comes in later knows what those before have set.
+                // Later greetings see the variables that earlier ones have set.
                 known
                     .conversation
                     .extend(rendered.changes.conversation.clone());
@@ -206,7 +207,7 @@ impl RunEngine {
     }
 }
 
-/// What macros have set in a conversation so far.
+/// Returns the variables that macros have set in a conversation.
 fn conversation_macros(row: &conversation::Model) -> VariableMap {
     VariableMap::deserialize(&row.variables["macros"]).unwrap_or_default()
 }

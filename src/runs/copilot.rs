@@ -1,10 +1,10 @@
-//! Copilot: the AI speaks as a human who asked for it, a few steps long; the characters answer each
-//! text as if that human had spoken.
+//! Copilot: the AI writes for a human who turned it on, for a limited number of steps; the
+//! characters answer each text as if the human had written it.
 //!
-//! **Invariant:** a step is spent by the plan that commits its text, and by nothing else. So no
-//! crash, no second attempt and no second node spends it twice, or speaks without it.
+//! **Invariant:** only the plan that commits a text spends its step. So no crash, second attempt or
+//! second node spends a step twice, or writes without spending one.
 //!
-//! **Invariant:** a run of the copilot has no round: a human is never a slot.
+//! **Invariant:** a copilot run has no round: a human is never a slot.
 
 use std::cmp::Reverse;
 
@@ -18,14 +18,14 @@ use crate::spaces::membership;
 use crate::spaces::membership::{CopilotMode, MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::ReplyOrder;
 
-/// May the scheduler let this human's copilot speak here by itself?
+/// Returns whether the scheduler may let this human's copilot write here without a request.
 pub fn can_run(membership: &membership::Model, conversation: ConversationId) -> bool {
     membership.kind == MembershipKind::Human
         && membership.participation == Participation::Active
         && membership.can_speak(conversation)
 }
 
-/// A human has turned it on: it begins, unless something else goes on or waits for a person.
+/// Starts a copilot that was turned on, if the conversation is idle.
 pub fn start(builder: &mut PlanBuilder, membership: MembershipId) {
     let seat = active_copilots(builder)
         .into_iter()
@@ -37,8 +37,8 @@ pub fn start(builder: &mut PlanBuilder, membership: MembershipId) {
     }
 }
 
-/// A character has spoken, and nobody is left of its round; says whether a copilot goes on here.
-/// With `rests` it waits for a person, who resumes.
+/// Queues the next copilot after a character's message whose round has no slot left. Returns
+/// whether a copilot is next; if `is_paused` is set, it is not queued and a person must resume it.
 pub fn follow_up(
     builder: &mut PlanBuilder,
     trigger_message: &TriggerMessage,
@@ -58,8 +58,8 @@ pub fn follow_up(
     true
 }
 
-/// Somebody presses Resume, or Retry after its run failed, where no round waits; says whether it
-/// goes on.
+/// Queues the next copilot for Resume, or for Retry after its run failed, if the conversation is
+/// idle. Returns whether a run was queued.
 pub fn continue_after(builder: &mut PlanBuilder) -> bool {
     let Some(seat) = next_copilot(builder).filter(|_| is_idle(builder)) else {
         return false;
@@ -68,8 +68,8 @@ pub fn continue_after(builder: &mut PlanBuilder) -> bool {
     true
 }
 
-/// Its words become a message: that spends a step, and the characters answer, unless something
-/// newer is planned or a person has stopped it.
+/// Spends a step for a copilot's message. The characters answer it, unless a newer round or run is
+/// planned or a person has stopped the copilot.
 pub fn spend_step(builder: &mut PlanBuilder, trigger_message: &TriggerMessage, was_stopped: bool) {
     builder.push(PlanChange::SpendCopilotStep(trigger_message.author));
     if was_stopped || builder.round.is_some() || builder.queued.is_some() {
@@ -86,7 +86,7 @@ pub fn spend_step(builder: &mut PlanBuilder, trigger_message: &TriggerMessage, w
     ));
 }
 
-/// A seat has changed: what waits to be said for a human who speaks for themselves again, goes.
+/// Cancels the queued run of a membership whose human now writes without a copilot.
 pub fn taken_over_by_user(builder: &mut PlanBuilder, membership: MembershipId) {
     let speaks_alone = reason_to_cancel(builder, membership) == run::RunCancelReason::CopilotOff;
     let waits = builder
@@ -98,7 +98,7 @@ pub fn taken_over_by_user(builder: &mut PlanBuilder, membership: MembershipId) {
     }
 }
 
-/// Why the run of a member that may no longer speak is canceled.
+/// Returns why the run of a member that may no longer speak is canceled.
 pub fn reason_to_cancel(builder: &PlanBuilder, speaker: MembershipId) -> run::RunCancelReason {
     let is_copilot_off = builder.member(speaker).is_some_and(|member| {
         member.kind == MembershipKind::Human
@@ -112,7 +112,7 @@ pub fn reason_to_cancel(builder: &PlanBuilder, speaker: MembershipId) -> run::Ru
     }
 }
 
-/// Whether this run's words are a copilot's, by its own plans.
+/// Returns whether the scheduler queued this run for a copilot.
 pub fn is_copilot_run(builder: &PlanBuilder, run: &run::Model) -> bool {
     run.kind == run::RunKind::UserTurn
         && builder
@@ -120,13 +120,13 @@ pub fn is_copilot_run(builder: &PlanBuilder, run: &run::Model) -> bool {
             .is_some_and(|it| it.kind == MembershipKind::Human)
 }
 
-/// Whose copilot speaks next: that with the most steps left, so that several take turns.
+/// Returns the active copilot with the most steps left, so that several alternate.
 fn next_copilot<'a>(builder: &PlanBuilder<'a>) -> Option<&'a membership::Model> {
     let steps = |it: &&membership::Model| Reverse(it.copilot_remaining_steps);
     active_copilots(builder).into_iter().min_by_key(steps)
 }
 
-/// In the order of the roster.
+/// Returns the active copilots in roster order.
 fn active_copilots<'a>(builder: &PlanBuilder<'a>) -> Vec<&'a membership::Model> {
     if builder.state.space.reply_order == ReplyOrder::Manual {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Deleting a conversation or a space: a short one in one transaction, a long one as a background job.
+//! Deletes conversations and spaces: small ones in one transaction, large ones in a background job.
 
 use sea_orm::{DbErr, EntityTrait};
 
@@ -13,27 +13,28 @@ use crate::runs::jobs::JobTask;
 use crate::runs::run::RunCancelReason;
 use crate::spaces::{lifecycle, membership};
 
-/// With more messages the request does not wait for its job.
+/// If there are more messages, the request does not wait for its job.
 pub const MAX_WAITED_MESSAGES: i64 = 2_000;
-/// What is written in one transaction, without a job.
+/// The most that is deleted in one transaction, without a job.
 pub const MAX_SHORT_MESSAGES: i64 = 200;
 pub const MAX_SHORT_BYTES: i64 = 256 * 1024;
 const MAX_SHORT_CONVERSATIONS: i64 = 20;
 
-/// Something that no one sees any more.
+/// A deleted or hidden conversation or space.
 #[derive(Debug)]
 pub struct Deletion {
-    /// The memberships whose copilot was on in a conversation that is gone.
+    /// The memberships whose copilot was on in the deleted conversation.
     pub copilots: Vec<membership::Model>,
-    /// What still works on it.
+    /// The task of the background job, if there is one.
     task: Option<JobTask>,
 }
 
 impl RunEngine {
-    /// Deletes a conversation on which no other one hangs. `None`: one does, or it is gone.
+    /// Deletes a conversation. Returns `None` if it has branches or threads, or does not
+    /// exist.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns an error when the database fails.
     pub async fn delete_conversation(
         &self,
         id: ConversationId,
@@ -42,7 +43,7 @@ impl RunEngine {
         self.context
             .candidates
             .cancel_matching(|it| it.conversation == id);
-        // While its subscribers are there: they learn how its run ended.
+        // Close it while it has subscribers, so that they get the end of its run.
         self.step(id, Command::SpaceClosed(RunCancelReason::Deleted))
             .await?;
         let db = self.context.db.reader();
@@ -65,10 +66,10 @@ impl RunEngine {
         }))
     }
 
-    /// Deletes a space with all its conversations. `None`: it is gone.
+    /// Deletes a space with all its conversations. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns an error when the database fails.
     pub async fn delete_space(
         &self,
         id: SpaceId,
@@ -95,10 +96,10 @@ impl RunEngine {
         }))
     }
 
-    /// Waits for a deletion of up to 2,000 messages. Returns the job that is not finished.
+    /// Waits for a deletion of up to 2,000 messages. Returns the job if it is not finished.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns an error when the database fails.
     pub async fn wait_for_deletion(&self, deletion: Deletion) -> Result<Option<job::Model>, DbErr> {
         match deletion.task {
             None => Ok(None),
@@ -110,7 +111,7 @@ impl RunEngine {
         }
     }
 
-    /// A job of this node that is about to begin.
+    /// Returns the values of a job that this node is about to start.
     pub(super) fn new_job(
         &self,
         kind: StoredJobKind,

@@ -1,8 +1,9 @@
-//! What waits, as the dispatcher sees it. Reads only; what it finds may be gone when it is claimed.
+//! Queries for due runs, for the dispatcher. Read-only; a run may have been claimed or canceled by
+//! the time the dispatcher claims it.
 //!
-//! **Invariant:** what a look costs grows neither with the runs that ended nor with those that
-//! wait: each statement reads so many rows of an index and no more. Where a provider is full, what
-//! waits for it is read past.
+//! **Invariant:** the cost of a query depends neither on the number of ended runs nor on that of
+//! queued ones: each statement reads a limited number of index rows. Only the runs of a full
+//! provider are read in addition, to skip them.
 
 use sea_orm::sea_query::{
     CommonTableExpression, Expr, ExprTrait, Func, Query, SelectStatement, SimpleExpr, UnionType,
@@ -19,7 +20,7 @@ use crate::providers::provider;
 use crate::runs::run::{Column, Entity};
 use crate::spaces::membership;
 
-/// A queued run whose conversation is free.
+/// A queued run whose conversation has no running run.
 #[derive(Clone, Debug, PartialEq, FromQueryResult)]
 pub struct DueRun {
     pub id: RunId,
@@ -27,28 +28,28 @@ pub struct DueRun {
     pub space_id: SpaceId,
     pub run_after: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// The endpoint its speaker speaks through; none that is usable: it will fail at its claim.
+    /// The provider of its speaker. `None`: no provider is usable, and the claim will fail.
     pub provider_id: Option<ProviderId>,
 }
 
 impl DueRun {
-    /// Whether its time has come.
+    /// Returns whether the run is due.
     pub fn is_due(&self, now: Timestamp) -> bool {
         is_due(self.run_after, self.created_at, now)
     }
 }
 
-/// A clock that is ahead of another by more was set wrong.
+/// If a clock is ahead of another by more than this, it was set wrong.
 const MAX_CLOCK_SKEW_MS: i64 = 60_000;
 
-/// Whether a queued run's time has come. One that was planned later than now was planned before the
-/// clock was set back: how long it should still wait nobody knows, so it waits no more.
+/// Returns whether a queued run is due. A run created later than `now` was created before the clock
+/// was set back; its remaining delay is unknown, so it is due immediately.
 pub fn is_due(run_after: Option<Timestamp>, created_at: Timestamp, now: Timestamp) -> bool {
     run_after.is_none_or(|at| at <= now) || created_at > now.plus_ms(MAX_CLOCK_SKEW_MS)
 }
 
-/// The soonest of all, also those that are not due yet: the first of them tells how long there is
-/// to sleep. Those for a `full` provider are left out.
+/// Returns the runs that are due first, including future ones: the first one determines how long
+/// the dispatcher sleeps. Runs of the providers in `full` are left out.
 pub async fn list_next_due(
     db: &impl ConnectionTrait,
     full: &[ProviderId],
@@ -58,7 +59,7 @@ pub async fn list_next_due(
     soonest.into_model::<DueRun>().all(db).await
 }
 
-/// The next spaces after `after`, by their ids, in which something is due.
+/// Returns the spaces with due runs whose ids follow `after`, ordered by id.
 pub async fn list_due_spaces(
     db: &impl ConnectionTrait,
     now: Timestamp,
@@ -70,7 +71,7 @@ pub async fn list_due_spaces(
     rows.map(|row| row.try_get_by_index(0)).collect()
 }
 
-/// What is due in these spaces: the soonest of each, so many at most.
+/// Returns the due runs of these spaces, at most `each` per space, the earliest first.
 pub async fn list_for_spaces(
     db: &impl ConnectionTrait,
     now: Timestamp,
@@ -83,7 +84,7 @@ pub async fn list_for_spaces(
             .filter(Column::SpaceId.eq(*space))
             .filter(due_at().lte(now))
             .limit(each);
-        // A limit of its own needs a pair of brackets of its own.
+        // A `LIMIT` inside of a `UNION` needs a subquery.
         Query::select()
             .column(sea_orm::sea_query::Asterisk)
             .from_subquery(line.into_query(), "line")
@@ -99,7 +100,7 @@ pub async fn list_for_spaces(
         .collect()
 }
 
-/// Queued runs of free conversations, the soonest first.
+/// Selects queued runs of conversations without a running run, the earliest first.
 fn select_waiting(full: &[ProviderId]) -> Select<Entity> {
     let busy = Query::select()
         .column(Column::ConversationId)
@@ -127,14 +128,15 @@ fn select_waiting(full: &[ProviderId]) -> Select<Entity> {
     waiting.filter(SimpleExpr::from(provider).is_not_in(full.iter().copied()))
 }
 
-/// What the indexes of queued runs are ordered by. A run without `run_after` is due at once; it stands
-/// where it was planned, so that none of those that wait overtakes another.
+/// The sort key of the indexes on queued runs. A run without `run_after` is due immediately and
+/// sorts by its creation, so that no run overtakes another.
 fn due_at() -> SimpleExpr {
     let column = |it| Expr::col((Entity, it));
     Func::coalesce([column(Column::RunAfter), column(Column::CreatedAt)]).into()
 }
 
-/// As [`provider::usable`] finds it: the seat's own, else the default one.
+/// Selects the same provider as [`provider::find_usable`]: that of the membership, otherwise the
+/// default.
 fn provider_of_speaker() -> SimpleExpr {
     let id = (provider::Entity, provider::Column::Id);
     let usable = Expr::col((provider::Entity, provider::Column::Disabled)).eq(false);
@@ -161,8 +163,8 @@ fn provider_of_speaker() -> SimpleExpr {
     Func::coalesce([subquery(own), subquery(default)]).into()
 }
 
-/// `WITH RECURSIVE`: from each space to the next one that has something due, without reading what
-/// lies between. `DISTINCT` would read every queued run.
+/// `WITH RECURSIVE`: jumps from each space to the next one with a due run, without reading the rows
+/// in between. `DISTINCT` would read every queued run.
 fn skip_scan_spaces(now: Timestamp, after: SpaceId, limit: u64) -> WithQuery {
     let space = ("hops", "space_id");
     let start = Query::select()

@@ -1,4 +1,4 @@
-//! The verbs of the product: what doors call. Each is one step through the gate, or a few.
+//! The run operations that handlers call; each performs one or more scheduler steps.
 
 use std::time::Duration;
 
@@ -15,41 +15,42 @@ use crate::runs::scheduler::StepResult;
 use crate::runs::services::RunServices;
 use crate::runs::{candidates, lease, recovery, run, run_job, scheduler, step_marks};
 
-/// How long listeners wait to be told of runs that are handed back. The runs themselves go on
-/// trying for longer.
+/// How long a closing node waits until its runs are released and this is published. The executors
+/// keep trying for longer.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The engine room behind its doors. Cloning gives another handle on the same one.
+/// The operations on conversations and their runs. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct RunEngine {
     pub(super) context: RunServices,
 }
 
-/// What came of a post.
+/// The result of a post.
 #[derive(Debug)]
 pub struct PostResult {
     pub message: message::MessageView,
-    /// The run that will answer, if one is planned.
+    /// The queued run that answers the post, if any.
     pub run: Option<run::RunView>,
-    /// The same post had come before: this is its first answer again.
+    /// The same post was sent before; this is the result of the first one.
     pub is_repeated: bool,
 }
 
 impl RunEngine {
-    /// Over its parts; nothing runs until [`Engine::start`].
+    /// Creates the engine; no task runs until [`RunEngine::start`].
     pub fn new(context: RunServices) -> Self {
         Self { context }
     }
 
-    /// The parts, for those who read beside the verbs.
+    /// Returns the services, for reads that need no operation of the engine.
     pub fn context(&self) -> &RunServices {
         &self.context
     }
 
-    /// Heals what the last process left, then works, beats and reaps until the node closes.
+    /// Recovers the runs of the previous process, then starts the heartbeat, the reaper and the
+    /// dispatcher, which run until the node closes.
     ///
     /// # Errors
-    /// When the database does not answer.
+    /// Returns an error when the database does not answer.
     pub async fn start(&self) -> Result<(), DbErr> {
         let context = &self.context;
         clock_offset::measure(&context.db, &context.clock).await;
@@ -67,8 +68,8 @@ impl RunEngine {
         Ok(())
     }
 
-    /// Takes no new run, lets running ones finish for `grace`, and hands the rest back. Returns when
-    /// everybody who listens has been told.
+    /// Claims no new runs, lets running ones finish for `grace`, and releases the rest. Returns
+    /// when all have ended or been released and subscribers were notified, or after a timeout.
     pub async fn drain(&self, grace: Duration) {
         let shutdown = &self.context.shutdown;
         shutdown.draining.cancel();
@@ -89,10 +90,11 @@ impl RunEngine {
         }
     }
 
-    /// A human says something, and whoever is next will answer.
+    /// Appends a human's message and lets the scheduler decide who answers.
     ///
     /// # Errors
-    /// The refusals of a post: locked, copilot, archived, reused `client_id`, unknown mention.
+    /// Returns `StorageFull`, or `Rejected` with `GenerationLocked`, `CopilotActive`,
+    /// `SpaceArchived`, `ClientIdReused`, `UnknownMention`, `Forbidden` or `NotFound`.
     pub async fn post_message(
         &self,
         conversation: ConversationId,
@@ -126,10 +128,11 @@ impl RunEngine {
         })
     }
 
-    /// Makes `speaker` speak, or wakes somebody. `by` is who asked, as people read it.
+    /// Makes `speaker` speak; if it is `None`, the scheduler chooses. `by` is the display name of
+    /// the person who requested it.
     ///
     /// # Errors
-    /// [`Refusal::NoSpeaker`] when nobody can.
+    /// Returns [`CommandError::NoSpeaker`] when no member can speak.
     pub async fn force_talk(
         &self,
         conversation: ConversationId,
@@ -145,44 +148,46 @@ impl RunEngine {
             .ok_or(CommandError::NoSpeaker.into())
     }
 
-    /// Stops what runs and what waits; the round rests.
+    /// Cancels the running and the queued run, and pauses the round.
     ///
     /// # Errors
-    /// When the conversation is gone.
+    /// Returns `NotFound` when the conversation does not exist.
     pub async fn stop(&self, id: ConversationId, keep_partial: bool) -> Result<(), EngineError> {
         self.step(id, Command::Stop { keep_partial })
             .await
             .map(|_| ())
     }
 
-    /// Lets the running run finish, and nothing follow.
+    /// Lets the running run finish and pauses the round.
     ///
     /// # Errors
-    /// [`Refusal::NoRound`].
+    /// Returns [`CommandError::NoRound`] when no round is active.
     pub async fn pause(&self, id: ConversationId) -> Result<(), EngineError> {
         self.step(id, Command::Pause).await.map(|_| ())
     }
 
-    /// A paused round goes on.
+    /// Continues a paused round, or the copilot.
     ///
     /// # Errors
-    /// [`Refusal::NothingPaused`].
+    /// Returns [`CommandError::NothingPaused`] when there is nothing to continue.
     pub async fn resume(&self, id: ConversationId) -> Result<(), EngineError> {
         self.step(id, Command::Resume).await.map(|_| ())
     }
 
-    /// Passes over whose turn it is.
+    /// Skips the current slot of the round.
     ///
     /// # Errors
-    /// [`Refusal::NoRound`].
+    /// Returns [`CommandError::NoRound`] when no round is active.
     pub async fn skip(&self, id: ConversationId) -> Result<(), EngineError> {
         self.step(id, Command::Skip).await.map(|_| ())
     }
 
-    /// Puts what is pending of a round together anew. `by` is who asked, as people read it.
+    /// Replaces the pending slots of a round. `by` is the display name of the person who requested
+    /// it.
     ///
     /// # Errors
-    /// [`Refusal::StaleRound`], [`Refusal::NotSchedulable`].
+    /// Returns [`CommandError::StaleRound`] when the round is no longer active,
+    /// [`CommandError::NotSchedulable`] when a member cannot be scheduled.
     pub async fn edit_queue(
         &self,
         id: ConversationId,
@@ -194,10 +199,10 @@ impl RunEngine {
         self.step(id, command).await.map(|_| ())
     }
 
-    /// Tries again what failed or was stopped.
+    /// Retries a failed or stopped run.
     ///
     /// # Errors
-    /// [`Refusal::NothingToRetry`].
+    /// Returns [`CommandError::NothingToRetry`] when there is none.
     pub async fn retry(&self, id: ConversationId) -> Result<run::RunView, EngineError> {
         let done = self.step(id, Command::Retry).await?;
         let planned = done.state.running.or(done.state.queued);
@@ -206,10 +211,10 @@ impl RunEngine {
             .ok_or(CommandError::NothingToRetry.into())
     }
 
-    /// Stops one run.
+    /// Cancels one run.
     ///
     /// # Errors
-    /// [`Refusal::AlreadyFinished`].
+    /// Returns [`CommandError::AlreadyFinished`] when the run has ended.
     pub async fn cancel_run(
         &self,
         id: ConversationId,
@@ -227,9 +232,10 @@ impl RunEngine {
     /// Replaces the text of the tail; the token count of `edit` is filled in here.
     ///
     /// # Errors
-    /// [`Refusal::EditConflict`] when the message was changed since the version that `edit` names;
-    /// [`Refusal::NotTail`], [`Refusal::ForkPoint`], [`Refusal::GenerationLocked`],
-    /// [`Refusal::MessageBeingWritten`].
+    /// Returns [`CommandError::EditConflict`] when the message was changed since the version that
+    /// `edit` names; [`CommandError::NotTail`], [`CommandError::ForkPoint`],
+    /// [`CommandError::GenerationLocked`] or [`CommandError::MessageBeingWritten`] when its text
+    /// cannot be changed.
     pub async fn edit_message(
         &self,
         conversation: ConversationId,
@@ -243,10 +249,10 @@ impl RunEngine {
         self.step_for_message(conversation, command).await
     }
 
-    /// Shows, dims or deletes a message.
+    /// Shows a message, excludes it from prompts, or deletes it for everyone.
     ///
     /// # Errors
-    /// [`Refusal::ForkPoint`] when a branch hangs on it.
+    /// Returns [`CommandError::ForkPoint`] when the message has branches.
     pub async fn set_visibility(
         &self,
         conversation: ConversationId,
@@ -260,11 +266,11 @@ impl RunEngine {
         self.step_for_message(conversation, command).await
     }
 
-    /// A seat was muted, or lost: whose turn it was may have to move on. Steps in every
-    /// conversation of the space, so only for such a change.
+    /// Ends what a muted or removed member may no longer do. Steps in every conversation of the
+    /// space, so only for such changes.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns an error when the database fails.
     pub async fn member_changed(
         &self,
         space: SpaceId,
@@ -274,10 +280,10 @@ impl RunEngine {
         step_marks::apply_to_space(&self.context, space, &Command::ApplyChanges).await
     }
 
-    /// Somebody has turned their copilot on: it begins, if the conversation is idle.
+    /// Starts the copilot of a membership if the conversation is idle.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns an error when the database fails.
     pub async fn start_copilot(
         &self,
         conversation: ConversationId,
@@ -287,24 +293,24 @@ impl RunEngine {
             .step(conversation, Command::CopilotStarted { seat })
             .await
         {
-            // Archived or deleted in between: then it rests.
+            // The conversation was archived or deleted meanwhile; the copilot does not start.
             Ok(_) | Err(EngineError::Rejected(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Who may speak by the rules of a space changed. Steps as [`Engine::member_changed`] does.
+    /// Applies changed settings of a space. Steps like [`RunEngine::member_changed`].
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns an error when the database fails.
     pub async fn settings_changed(&self, space: SpaceId) -> Result<(), EngineError> {
         step_marks::apply_to_space(&self.context, space, &Command::ApplyChanges).await
     }
 
-    /// A space is archived, or about to be deleted: nothing goes on in it.
+    /// Cancels everything in a space that is archived or about to be deleted.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns an error when the database fails.
     pub async fn space_closed(
         &self,
         id: SpaceId,
@@ -314,10 +320,10 @@ impl RunEngine {
         step_marks::apply_to_space(&self.context, id, &Command::SpaceClosed(reason)).await
     }
 
-    /// Sweeps now, and tells what was healed.
+    /// Runs the recovery now and returns its report.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns an error when the database fails.
     pub async fn run_recovery(&self) -> Result<recovery::RecoveryReport, EngineError> {
         Ok(recovery::recover(&self.context).await?)
     }
@@ -330,7 +336,7 @@ impl RunEngine {
         scheduler::step(&self.context, id, command).await
     }
 
-    /// A step about a message, answered with that message as it is now.
+    /// Performs a step about a message and returns that message after the step.
     pub(super) async fn step_for_message(
         &self,
         id: ConversationId,
@@ -341,7 +347,7 @@ impl RunEngine {
         Ok(self.message_view(&done, row.ok_or(CommandError::NotFound)?))
     }
 
-    /// Counting is CPU work, and the first count loads the tables: not on an HTTP worker.
+    /// Counts tokens on a blocking thread: it is CPU work, and the first call loads the tables.
     pub(super) async fn count_tokens(&self, text: String) -> Result<i64, EngineError> {
         let counting = self
             .context

@@ -1,23 +1,23 @@
-//! Why a verb of the engine changed nothing.
+//! The error of the run engine's operations.
 
 use sea_orm::DbErr;
 
 use crate::characters::quota::{QuotaError, QuotaExceeded};
 use crate::runs::command::CommandError;
 
-/// What a caller of the engine must tell apart.
+/// Why an operation of the engine failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The rules say no.
+    /// The scheduler refused the command.
     #[error(transparent)]
     Rejected(#[from] CommandError),
-    /// A run that the plan moves is no longer where it was: somebody else was faster.
+    /// A run that the plan changes is no longer in the expected state: another step was faster.
     #[error("the run is no longer ours")]
     Conflict,
-    /// The text that it would store does not fit the quota of the space's owner.
+    /// The text exceeds the storage quota of the space's owner.
     #[error(transparent)]
     StorageFull(#[from] QuotaExceeded),
-    /// The person has another branch job that runs.
+    /// The user has another branch job that is running.
     #[error("another branch is being made for this person")]
     JobRunning,
     /// The database failed.

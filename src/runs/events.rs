@@ -1,4 +1,4 @@
-//! What listeners of a conversation hear about its runs, and about the messages they become.
+//! Events about the runs of a conversation, and about the messages that they create.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,7 +12,7 @@ use crate::runs::run;
 use crate::runs::state::ConversationState;
 use crate::runs::views::RoundView;
 
-/// A run begins to write.
+/// A run starts to write.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TypingStart {
     pub conversation_id: ConversationId,
@@ -22,24 +22,24 @@ pub struct TypingStart {
     pub target_message_id: Option<MessageId>,
 }
 
-/// A piece of a running run's text.
+/// A piece of the text of a running run.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StreamChunk<'a> {
     pub conversation_id: ConversationId,
     pub run_id: RunId,
-    /// UTF-16 units of the text before this piece, as a browser counts.
+    /// Length of the text before this piece, in UTF-16 code units, as JavaScript counts.
     pub offset: usize,
     pub delta: &'a str,
 }
 
-/// The text begins anew.
+/// The text restarts at offset 0; discard the text so far.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StreamReset {
     pub conversation_id: ConversationId,
     pub run_id: RunId,
 }
 
-/// No more text comes.
+/// The text is complete; no chunk follows.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StreamComplete {
     pub conversation_id: ConversationId,
@@ -55,7 +55,7 @@ pub struct TypingStop {
     pub membership_id: MembershipId,
 }
 
-/// A message came, or changed.
+/// A message was created or changed.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Message)]
 pub struct MessageEvent {
@@ -66,7 +66,7 @@ pub struct MessageEvent {
     pub message: message::MessageView,
 }
 
-/// A message was deleted for everyone: only its place is told, not its text.
+/// A message was deleted for everyone; contains its position but not its text.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MessageHidden {
     pub conversation_id: ConversationId,
@@ -74,22 +74,22 @@ pub struct MessageHidden {
     pub message: message::HiddenMessageView,
 }
 
-/// A run was queued, or came to an end that no message tells of.
+/// A run was queued, or ended without a message.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Run)]
 pub struct RunEvent {
     pub conversation_id: ConversationId,
     pub rev: i64,
     pub run: run::RunView,
-    /// Of a failed run.
+    /// Only for a failed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = rare_error)]
     pub error: Option<run::RunError>,
-    /// Of a canceled run: its `canceled_because`.
+    /// Only for a canceled run: its `canceled_because`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = rare_reason)]
     pub reason: Option<run::RunCancelReason>,
-    /// Of a run that a post canceled: that post.
+    /// Only for a run that a post canceled: the id of that post.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = rare_message)]
     pub message_id: Option<MessageId>,
@@ -107,7 +107,7 @@ fn rare_message() -> Schema {
     rare(MessageId::name())
 }
 
-/// A field that is left out where it says nothing.
+/// Schema of a field that is omitted when it has no value.
 fn rare(name: impl AsRef<str>) -> Schema {
     AllOfBuilder::new()
         .item(Ref::from_schema_name(name.as_ref()))
@@ -115,7 +115,7 @@ fn rare(name: impl AsRef<str>) -> Schema {
         .into()
 }
 
-/// Who speaks, who is next, and what the conversation waits for.
+/// The state of the conversation: its round, the running and the queued run.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueueUpdated {
     pub conversation_id: ConversationId,
@@ -128,24 +128,24 @@ pub struct QueueUpdated {
     pub auto_mode_turns_left: Option<i64>,
 }
 
-/// For the rail: a conversation of the space has a new message.
+/// A conversation of the space has a new message; for lists of conversations.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Activity {
     pub conversation_id: ConversationId,
     pub seq: i64,
 }
 
-/// What the reader might say, in words of the model.
+/// A message that the model suggests to the user.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CopilotCandidate {
     pub generation_id: GenerationId,
     pub membership_id: MembershipId,
-    /// From 0, below the count that was asked for.
+    /// From 0 to the requested count minus 1.
     pub index: i64,
     pub text: String,
 }
 
-/// A candidate that does not come.
+/// A candidate that could not be generated.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CopilotCandidateError {
     pub generation_id: GenerationId,

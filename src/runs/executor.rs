@@ -1,7 +1,7 @@
-//! RunExecutor: one claimed run, from the prompt to the commit.
+//! Executes one claimed run, from building the prompt to the commit of its result.
 //!
-//! **Invariant:** no transaction is open while the model speaks. The commit is fenced by the
-//! lease: if the run was canceled, reaped or claimed anew meanwhile, the text is dropped.
+//! **Invariant:** no transaction is open while the model generates. The commit is fenced by the
+//! lease: if the run was canceled, recovered or claimed again meanwhile, the text is dropped.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::runs::tool_turn::RunAgentLoop;
 use crate::runs::write_effects::LatePrompt;
 use crate::runs::{chunk_sink, preparation, run, scheduler, write_effects};
 
-/// Executes a run that this node has claimed. A panic on the way fails the run, not the worker.
+/// Executes a run that this node has claimed. A panic fails the run, not the worker.
 pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: LeaseGuard) {
     let ClaimedRun {
         run,
@@ -44,25 +44,25 @@ pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: LeaseGuar
         }
     });
     crate::fail_point!("exec.before_commit");
-    // From here on a heartbeat that finds no run of ours means that this very commit ended it.
+    // If a heartbeat no longer finds the run after this point, this commit ended it.
     commit_end(&context, &run, &lease, turn).await;
     crate::fail_point!("exec.after_commit");
-    // Where somebody else ended it, on another node or with its conversation, nobody closed this.
+    // If the run was ended elsewhere (another node, deletion), the stream is still open here.
     let live = &context.live_streams;
     live.close(run.conversation_id, run.id, lease.number);
     context.leases.release(run.id);
-    context.wakeup.notify(); // a place among the running ones is free
+    context.wakeup.notify(); // a permit is free
 }
 
-/// What came of a turn.
+/// The result of an execution.
 struct ExecutionResult {
-    /// `None`: the run is not ours any more, or to be handed back.
+    /// `None`: the lease was lost, or the run is to be released.
     end: Option<ExecutionEnd>,
-    /// What its calls cost.
+    /// The cost of its model calls.
     usage: Option<run::RunUsage>,
 }
 
-/// Lets the speaker speak.
+/// Builds the prompt and generates the reply.
 async fn generate_reply(
     context: &RunServices,
     run: &run::Model,
@@ -98,8 +98,8 @@ fn run_usage(outcome: &GenerationOutcome) -> Option<run::RunUsage> {
     usage.map(run::RunUsage::from)
 }
 
-/// A cancel ends a run at once and does not wait for what its executor knows: what was sent and what
-/// it cost is stored and counted afterwards.
+/// Stores prompt and cost of a run that was canceled before its executor could report them: a
+/// cancellation ends the run without waiting for the executor.
 async fn store_late_prompt(
     context: &RunServices,
     run: &run::Model,
@@ -163,7 +163,8 @@ async fn stream_reply(
     )
 }
 
-/// Takes the speaker's own name from the beginning of a text, and cuts where another's begins.
+/// Returns a trimmer that removes the speaker's name from the beginning of a text and cuts the text
+/// where another member's name begins.
 pub fn reply_trimmer(speaker: &PromptMember, others: &[PromptMember]) -> ReplyTrimmer {
     let names = |it: &PromptMember| std::iter::once(it.name.clone()).chain(it.aliases.clone());
     let own: Vec<String> = names(speaker).collect();
@@ -223,7 +224,7 @@ fn execution_end(
     }
 }
 
-/// The metadata of a text: what was thought first, and what was called on the way.
+/// Returns the metadata of a text: its reasoning and its tool calls.
 fn message_metadata(reasoning: Option<Reasoning>, receipts: Vec<Value>) -> Value {
     let mut metadata = json!({});
     if let Some(reasoning) = reasoning {
@@ -286,8 +287,8 @@ fn failed_end(
     }
 }
 
-/// How often a commit is tried while the database does not answer: with the waits between them,
-/// longer than a restart of the database takes.
+/// Attempts to commit while the database does not answer. With the delays between them they last
+/// longer than a restart of the database.
 const MAX_COMMIT_ATTEMPTS: u32 = 8;
 
 fn retry_delay(attempt: u32) -> Duration {
@@ -317,8 +318,8 @@ async fn commit_end(
         let step = scheduler::step(context, run.conversation_id, command.clone()).await;
         match step {
             Ok(_) => return,
-            // Canceled, reaped or claimed anew: whoever did it has told everyone. So has an earlier
-            // try of ours whose answer was lost.
+            // The run was canceled, recovered or claimed again, and that step has published its
+            // end; or an earlier attempt of this loop committed and its response was lost.
             Err(EngineError::Conflict | EngineError::Rejected(CommandError::AlreadyFinished)) => {
                 if let Command::RunEnded { end, .. } = &command
                     && let Some(sent) = end.sent_prompt()
@@ -334,6 +335,6 @@ async fn commit_end(
             }
         }
     }
-    // Its heartbeat ends with the lease below; the reaper heals the row.
+    // The caller releases the lease, which ends the heartbeat; recovery then ends the row.
     tracing::error!(run.id = %run.id, "run {} is left to the reaper", run.id);
 }

@@ -1,8 +1,8 @@
-//! The failed run that a conversation shows: the newest one, until a newer message or run.
+//! Finds the failed run that a conversation shows: the newest run, until a newer message or run.
 //!
-//! A failed run without a round (a forced turn, a regenerate) fails nothing else, so the state of its
-//! conversation does not show it; this does, to everyone who reads the conversation, and Retry plans
-//! it again.
+//! A failed run without a round (a forced reply, a regenerate) fails no round, so the state of the
+//! conversation does not show it. This does, to everyone who reads the conversation; Retry queues
+//! the run again.
 
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
@@ -17,10 +17,10 @@ use crate::runs::run;
 use crate::runs::run::{Column, Entity, Relation, RunStatus};
 use crate::runs::views::RuntimeView;
 
-/// The newest runs of these conversations, those of them that failed.
+/// Returns the newest run of each of these conversations, if it failed.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn list_newest_failed(
     db: &impl ConnectionTrait,
     conversations: &[ConversationId],
@@ -36,7 +36,7 @@ pub async fn list_newest_failed(
 }
 
 impl RuntimeView {
-    /// The failed run that Retry would plan again.
+    /// Returns the failed run that Retry would queue again.
     pub fn failed_run(&self, row: &conversation::Model) -> Option<run::RunView> {
         let is_active = self.queued.is_some() || self.running.is_some();
         let failed = self.failed.as_ref().filter(|_| !is_active)?;

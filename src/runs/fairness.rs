@@ -1,10 +1,10 @@
-//! Who of those that are due is claimed when not all of them fit. Pure.
+//! Chooses which due runs are claimed when there are not enough permits for all. Pure.
 //!
-//! Every space has the same share of the places: the next one goes to the space with the fewest
-//! runs under way, among equals to the one whose last turn is longest ago, then to the one that
-//! waits longest. A place that nobody else wants goes to whoever does: a lone space has them all.
+//! Every space has the same share of the permits: the next one goes to the space with the fewest
+//! running runs, then to the one whose last claim is longest ago, then to the one that has waited
+//! longest. A single space may use all permits if no other needs them.
 //!
-//! A run that goes on after a question was decided comes before all that became due after that.
+//! A run that resumes after an approval comes before all runs that became due after the decision.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 use crate::ids::{ProviderId, RunId, SpaceId};
 use crate::runs::due_runs::DueRun;
 
-/// A run that holds a place on this node.
+/// A run that holds a permit on this node.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningRun {
     pub run: RunId,
@@ -21,7 +21,7 @@ pub struct RunningRun {
 }
 
 impl RunningRun {
-    /// The place that a run will hold.
+    /// Returns the entry for a due run that gets a permit.
     pub fn from_due(due: &DueRun) -> Self {
         Self {
             run: due.id,
@@ -31,30 +31,30 @@ impl RunningRun {
     }
 }
 
-/// Who wants a place.
+/// The runs that need a permit.
 #[derive(Clone, Debug, Default)]
 pub struct PendingRuns {
     /// Queued runs.
     pub due: Vec<DueRun>,
-    /// Running ones that returned their place, due since their question was decided.
+    /// Running runs that returned their permit; due since their approval was decided.
     pub resumed: Vec<DueRun>,
 }
 
-/// Turns that are longer ago are as good as none.
+/// How many claims the history covers; an older claim counts like none.
 const MAX_REMEMBERED_TURNS: u64 = 4_096;
 
-/// Who has which place of a node, and when each space had its last turn.
+/// The permits in use on a node, and when each space made its last claim.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimCapacity {
     running: Vec<RunningRun>,
-    /// How many turns there were.
+    /// The number of claims so far.
     n_turns: u64,
-    /// Which of them was a space's last.
+    /// The number of each space's last claim.
     last_turns: HashMap<SpaceId, u64>,
 }
 
 impl ClaimCapacity {
-    /// A run takes a place.
+    /// Adds a run that gets a permit.
     pub fn add(&mut self, place: RunningRun) {
         self.n_turns += 1;
         self.last_turns.insert(place.space, self.n_turns);
@@ -65,12 +65,12 @@ impl ClaimCapacity {
         self.running.push(place);
     }
 
-    /// Frees the places of all runs but these.
+    /// Frees the permits of all runs except those for which `is_running` returns `true`.
     pub fn retain(&mut self, is_running: impl Fn(RunId) -> bool) {
         self.running.retain(|it| is_running(it.run));
     }
 
-    /// The providers that take no more.
+    /// Returns the providers that have no free permit.
     pub fn full_providers(&self, per_provider: usize) -> Vec<ProviderId> {
         let mut n_runs: HashMap<ProviderId, usize> = HashMap::new();
         for provider in self.running.iter().filter_map(|it| it.provider) {
@@ -80,7 +80,8 @@ impl ClaimCapacity {
         n_runs.into_keys().collect()
     }
 
-    /// Who gets the next `n_free` places, with at most `per_provider` runs at one provider.
+    /// Returns the runs that get the next `n_free` permits, with at most `per_provider` runs at one
+    /// provider.
     pub fn select(&self, pending: PendingRuns, n_free: usize, per_provider: usize) -> Vec<DueRun> {
         let mut simulated = self.clone();
         let PendingRuns { mut due, resumed } = pending;
@@ -119,7 +120,7 @@ impl ClaimCapacity {
         chosen
     }
 
-    /// The less, the better: how many places a space has, and when it got the last one.
+    /// Returns the sort key of a space, the smallest first: its running runs, then its last claim.
     fn space_priority(&self, space: SpaceId) -> (usize, u64) {
         let n_running = self.running.iter().filter(|it| it.space == space).count();
         let last_turn = self.last_turns.get(&space);
@@ -127,7 +128,7 @@ impl ClaimCapacity {
     }
 }
 
-/// Who waits in each space, the longest first.
+/// Groups the runs by space, the longest waiting first.
 fn group_by_space(mut due: Vec<DueRun>) -> BTreeMap<SpaceId, VecDeque<DueRun>> {
     due.sort_by_key(|it| (waiting_since(it), it.conversation_id));
     let mut lines: BTreeMap<SpaceId, VecDeque<DueRun>> = BTreeMap::new();
@@ -137,12 +138,12 @@ fn group_by_space(mut due: Vec<DueRun>) -> BTreeMap<SpaceId, VecDeque<DueRun>> {
     lines
 }
 
-/// Since when it could run.
+/// Returns the time since which the run could execute.
 fn waiting_since(due: &DueRun) -> Timestamp {
     due.run_after.unwrap_or(due.created_at)
 }
 
-/// When it became due.
+/// Returns the time when the run became due.
 fn due_at(due: &DueRun) -> Timestamp {
     due.run_after.unwrap_or(due.created_at)
 }
@@ -174,7 +175,7 @@ mod tests {
         }
     }
 
-    /// The spaces of the chosen ones, in order.
+    /// Returns the spaces of the chosen runs, in order.
     fn spaces(chosen: &[DueRun]) -> Vec<i64> {
         chosen.iter().map(|it| it.space_id.0).collect()
     }
@@ -270,7 +271,7 @@ mod tests {
     }
 
     proptest! {
-        /// No place stays empty while somebody fits; nobody gets two more than another who waits.
+        /// No permit stays unused while a run fits; no space gets two more than another that waits.
         #[test]
         fn places_are_shared_out_evenly(
             waiting in prop::collection::vec((1_i64..6, 0_i64..50, 0_i64..4), 0..60),

@@ -1,6 +1,6 @@
-//! All runs there are, whatever became of them: for those who look back.
+//! Queries over all runs, including ended ones, for lists and statistics.
 //!
-//! **Invariant:** reads only, and nothing on the way of a run waits for it.
+//! **Invariant:** read-only; the execution of runs never waits for these queries.
 
 use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};
 use sea_orm::{
@@ -15,19 +15,19 @@ use crate::db::connect::Backend;
 use crate::ids::{ConversationId, SpaceId};
 use crate::runs::run::{Column, Entity, Relation, RunKind, RunStatus};
 
-/// Which runs; `None` leaves nobody out.
+/// Filters for runs; `None` matches all.
 #[derive(Clone, Debug, Default)]
 pub struct RunQuery {
     pub conversation: Option<ConversationId>,
     pub space: Option<SpaceId>,
     pub status: Option<RunStatus>,
     pub kind: Option<RunKind>,
-    /// The code of their error.
+    /// The code of the run's error.
     pub error_code: Option<String>,
 }
 
 impl RunQuery {
-    /// The runs that are wanted, in no order.
+    /// Returns the matching runs, unordered.
     pub fn select(self, dialect: Backend) -> Select<Entity> {
         let mut runs = Entity::find();
         if let Some(id) = self.conversation {
@@ -58,9 +58,10 @@ impl RunQuery {
     }
 }
 
-/// Whether a run is among those of a partial index, whose condition is the literal.
+/// Matches the runs of a partial index whose condition is the literal `condition`.
 ///
-/// Without the subquery SQLite reads the finished runs too, because they are in the order of the page.
+/// Without the subquery SQLite also reads finished runs, because their index has the order of the
+/// page.
 fn is_in_partial_index(condition: &'static str) -> SimpleExpr {
     let runs = Entity::find()
         .select_only()
@@ -69,16 +70,16 @@ fn is_in_partial_index(condition: &'static str) -> SimpleExpr {
     Column::Id.in_subquery(runs.into_query())
 }
 
-/// What waits and what runs, on all nodes together.
+/// The numbers of queued and running runs on all nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueLoad {
     pub n_queued: i64,
     pub n_running: i64,
-    /// When the run that waits longest was planned.
+    /// When the oldest queued run was created.
     pub oldest_queued_at: Option<Timestamp>,
 }
 
-/// How much there is to do now. Reads the partial indexes, no finished row.
+/// Returns the current load. Reads only the partial indexes, no finished runs.
 pub async fn queue_load(db: &impl ConnectionTrait) -> Result<QueueLoad, DbErr> {
     let of = |status: &'static str| {
         Entity::find()
@@ -99,23 +100,23 @@ pub async fn queue_load(db: &impl ConnectionTrait) -> Result<QueueLoad, DbErr> {
     })
 }
 
-/// What the runs of one space that ended on one day came to.
+/// Totals of the runs of one space that ended on one day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromQueryResult)]
 pub struct DailyUsage {
     pub space_id: SpaceId,
-    /// Days since 1970, UTC.
+    /// Days since 1970-01-01, UTC.
     pub day: i64,
     pub prompt_tokens: i64,
     pub completion_tokens: i64,
-    /// All that ended but those that were passed over.
+    /// All ended runs except skipped ones.
     pub n_runs: i64,
     pub n_failed: i64,
 }
 
-/// Milliseconds of a day.
+/// Milliseconds per day.
 pub const DAY_MS: i64 = 86_400_000;
 
-/// What each space spent on each day since `from`, in one statement.
+/// Returns the usage of each space per day since `from`, with one statement.
 pub async fn daily_usage_since(
     db: &impl ConnectionTrait,
     dialect: Backend,
@@ -123,7 +124,7 @@ pub async fn daily_usage_since(
 ) -> Result<Vec<DailyUsage>, DbErr> {
     let tokens = |key| sum_or_zero(backend::json_number(dialect, (Entity, Column::Usage), key));
     let failed = Expr::case(Column::Status.eq(RunStatus::Failed), 1).finally(0);
-    // Whole days: both databases divide integers so.
+    // Both databases truncate integer division, which gives whole days.
     let day = Expr::col((Entity, Column::FinishedAt)).div(DAY_MS);
     Entity::find()
         .select_only()
@@ -143,7 +144,7 @@ pub async fn daily_usage_since(
         .await
 }
 
-/// The sum of a column, in the integers of both databases; 0 where nothing is known.
+/// Returns the sum of a column as a 64-bit integer on both databases; 0 if all values are null.
 fn sum_or_zero(value: SimpleExpr) -> SimpleExpr {
     let sum = Expr::expr(value).sum();
     Expr::expr(sum.if_null(0)).cast_as("bigint")

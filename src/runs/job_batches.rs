@@ -1,7 +1,8 @@
-//! The batches of each kind of job.
+//! Runs one batch of a background job: copying for branches, deletion of conversations and spaces.
 //!
-//! **Invariant:** a batch is one transaction that also saves the cursor, and it begins by renewing the
-//! lease of the job: nothing is written for a job that was canceled or that another node has.
+//! **Invariant:** copying and deleting happen in one transaction for each batch, which also saves the
+//! cursor and renews the lease of the job: nothing is written for a job that was canceled or that
+//! another node has taken over. Scheduler steps commit on their own; they can be repeated.
 
 use std::time::{Duration, Instant};
 
@@ -21,37 +22,37 @@ use crate::runs::services::RunServices;
 use crate::runs::{run, scheduler};
 use crate::spaces::events;
 
-/// A deletion goes on with more rows of the same transaction for so long.
+/// A deletion continues with further rows in the same transaction for this long.
 const MIN_BATCH_TIME: Duration = Duration::from_millis(2);
 
-/// A batch that committed.
+/// A committed batch.
 #[derive(Debug)]
 pub struct JobBatch {
-    /// The job as it is now.
+    /// The job after the batch.
     pub job: job::Model,
     /// How long its transaction was open.
     pub elapsed: Duration,
-    /// Nothing is left to do.
+    /// Whether the job is complete.
     pub is_last: bool,
 }
 
 /// Why a batch did not commit.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {
-    /// The job was canceled, or another node has it.
+    /// The job was canceled, or another node has taken it over.
     #[error("the job is no longer ours")]
     Conflict,
-    /// The job cannot be finished: a code and a sentence for a person.
+    /// The job cannot be finished: a code and a message for the user.
     #[error("{1}")]
     Rejected(&'static str, String),
     #[error(transparent)]
     Db(#[from] DbErr),
 }
 
-/// Does the next batch of a job.
+/// Runs the next batch of a job.
 ///
 /// # Errors
-/// [`BatchError`]; nothing was changed then.
+/// Returns a [`BatchError`]; nothing was copied or deleted then.
 pub async fn run_next(
     context: &RunServices,
     job: &job::Model,
@@ -80,7 +81,7 @@ pub async fn run_next(
                 }
             }
         }
-        // Canceled or failed: what it had copied is deleted.
+        // A canceled or failed branch: its copied messages are deleted.
         (StoredJobKind::Branch | StoredJobKind::RegenerateBranch, _)
         | (StoredJobKind::DeleteConversation, _) => {
             batch_context
@@ -123,7 +124,8 @@ fn update_cursor(job: &mut job::Model, change: impl FnOnce(&mut job::JobCursor))
 }
 
 impl BatchContext<'_> {
-    /// Copies the next part of the parent, or shows the branch when there is none.
+    /// Copies the next part of the parent's messages; when all are copied, makes the branch
+    /// visible.
     async fn copy_messages(
         &self,
         mut job: job::Model,
@@ -133,14 +135,15 @@ impl BatchContext<'_> {
         let branch = conversation::Entity::find_by_id(branch).one(db).await?;
         let branch = branch.ok_or_else(not_found_error)?;
         let parent = branch.parent_conversation_id.ok_or_else(not_found_error)?;
-        let up_to = branch.last_seq; // of the fork point
+        let up_to = branch.last_seq; // the fork point
         let cursor = job.parse_cursor();
         let part = batch_size::next_range(db, parent, (cursor.seq, up_to), self.size).await?;
         let (now, dialect) = (self.now, self.dialect);
         let work = self.context.db.write(move |tx| {
             Box::pin(async move {
                 let began = Instant::now();
-                // Each message and its texts are copied as they are at one instant.
+                // The lock makes the batch copy each message and its swipes in one consistent
+                // state.
                 let parent = conversation::lock(tx, parent).await?;
                 let parent = parent
                     .filter(|it| !it.is_hidden)
@@ -184,7 +187,7 @@ impl BatchContext<'_> {
         })
     }
 
-    /// A branch that is whole appears in the lists.
+    /// Publishes a finished branch, so that it appears in lists.
     async fn announce_branch(&self, job: &job::Model) -> Result<(), DbErr> {
         let (Some(branch), Some(space)) = (job.conversation_id, job.space_id) else {
             return Ok(());
@@ -196,7 +199,7 @@ impl BatchContext<'_> {
         Ok(())
     }
 
-    /// Queues the run of a branch that was made for it.
+    /// Queues the run of a branch that was created for a regenerate.
     async fn queue_regeneration(
         &self,
         mut job: job::Model,
@@ -204,7 +207,7 @@ impl BatchContext<'_> {
     ) -> Result<JobBatch, BatchError> {
         let began = Instant::now();
         let run = match find_newest_run(self.context, branch).await? {
-            // Queued before this node, or the one before, could save it.
+            // It was queued, but this or the previous node failed to save the job.
             Some(run) => Ok(run),
             None => reply_to_branch_tail(self.context, branch, job.parse_cursor().by).await,
         };
@@ -223,7 +226,7 @@ impl BatchContext<'_> {
         })
     }
 
-    /// Cancels what runs in a space that is being deleted.
+    /// Cancels the runs of a space that is being deleted.
     async fn close_conversations(
         &self,
         mut job: job::Model,
@@ -266,7 +269,7 @@ impl BatchContext<'_> {
                 let ends = loop {
                     match delete_part(tx, target, size).await? {
                         DeletedBatch::Everything => break true,
-                        // A batch of messages has the size that was measured.
+                        // One batch of messages already has the adjusted batch size.
                         DeletedBatch::Messages(n) => {
                             job.n_done += n;
                             break false;
@@ -292,7 +295,7 @@ impl BatchContext<'_> {
     }
 }
 
-/// Saves how far the job is, or that it ended.
+/// Saves the progress of the job, or its end.
 async fn save_progress(
     tx: &DatabaseTransaction,
     job: &mut job::Model,
@@ -308,7 +311,7 @@ async fn save_progress(
             job.needs_work = false;
             is_ours
         }
-        // It ended before; only its remains were left.
+        // The job ended before; only its rows had to be deleted.
         (true, _) => {
             let is_ours = job::heartbeat(tx, job, now, dialect).await?;
             job::clear_needs_work(tx, job.id).await?;
@@ -360,17 +363,17 @@ async fn find_newest_run(
     Ok(newest.map(|it| it.id))
 }
 
-/// Has the message at the end of a branch written anew, or what it answers answered again.
+/// Regenerates the message at the end of a branch, or answers the human message there again.
 ///
 /// # Errors
-/// The refusals of a regenerate.
+/// Returns the errors of a regenerate, see [`CommandError`].
 pub async fn reply_to_branch_tail(
     context: &RunServices,
     branch: ConversationId,
     by: String,
 ) -> Result<RunId, EngineError> {
     let done = match scheduler::step(context, branch, Command::ReplyToTail).await {
-        // The branch ends with the very message that is to be written anew.
+        // The branch ends with the message that is to be regenerated.
         Err(EngineError::Rejected(CommandError::NothingToRegenerate)) => {
             let again = Command::Regenerate { message: None, by };
             scheduler::step(context, branch, again).await?

@@ -1,8 +1,8 @@
-//! Works on background jobs: one task for each job of this node, one batch at a time.
+//! Runs background jobs: one task for each job of this node, one batch at a time.
 //!
-//! **Invariant:** at most one batch of all jobs of a node is written at a time, and after each batch
-//! the database belongs to others for as long as the batch took. A job whose node is gone is found by
-//! its heartbeat and continued from its cursor.
+//! **Invariant:** a node writes at most one batch at a time, and after each batch the task sleeps
+//! for as long as the batch took, to leave the database to others. A job whose node died is found
+//! by its heartbeat and continues at its cursor.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,21 +21,21 @@ use crate::runs::job_batches;
 use crate::runs::job_batches::BatchError;
 use crate::runs::services::RunServices;
 
-/// Between two events about the progress of a job.
+/// The minimum time between two progress events of a job.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
-/// After a batch that the database refused.
+/// The delay after a batch that failed.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The jobs of a node. Cloning gives another handle on the same ones.
+/// The jobs of a node. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct RunningJobs {
     /// Held while a batch is written.
     batch_lock: Arc<Mutex<()>>,
-    /// Those that a task of this node works on.
+    /// The jobs that have a task on this node.
     running: Arc<DashSet<JobId>>,
 }
 
-/// A job that a task works on.
+/// A job and its task.
 #[derive(Debug)]
 pub struct JobTask {
     pub job: job::Model,
@@ -43,22 +43,23 @@ pub struct JobTask {
 }
 
 impl JobTask {
-    /// Waits until the task ended; returns the job as it is then. `None`: it is forgotten.
+    /// Waits until the task has ended, and returns the job after that; `None` if the row was
+    /// deleted.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns an error when the database fails.
     pub async fn wait_until_finished(
         self,
         context: &RunServices,
     ) -> Result<Option<job::Model>, DbErr> {
-        // A task that ended early is seen in the row.
+        // Ignores a panic of the task: the row shows whether the job finished.
         drop(self.task.await);
         let db = context.db.reader();
         job::Entity::find_by_id(self.job.id).one(db).await
     }
 }
 
-/// Begins to work on a job of this node.
+/// Starts the task of a job that belongs to this node.
 pub fn start(context: &RunServices, job: job::Model) -> JobTask {
     context.jobs.running.insert(job.id);
     publish_job(context, &job);
@@ -72,10 +73,10 @@ pub fn start(context: &RunServices, job: job::Model) -> JobTask {
     JobTask { job, task }
 }
 
-/// Continues the jobs that no node has worked on for so long; returns how many.
+/// Takes over the jobs without a heartbeat for `silent_ms`, and returns their number.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn take_over_stale(context: &RunServices, silent_ms: i64) -> Result<u32, DbErr> {
     if context.shutdown.draining.is_cancelled() {
         return Ok(0);
@@ -136,7 +137,8 @@ async fn run_job(context: &RunServices, mut job: job::Model) {
     }
 }
 
-/// The job as it continues after a batch that did not commit. `None`: this node is done with it.
+/// Handles a batch that did not commit. Returns the job to continue with, or `None` if this node
+/// must stop working on it.
 async fn handle_error(
     context: &RunServices,
     job: &job::Model,
@@ -163,7 +165,7 @@ async fn handle_error(
         BatchError::Rejected(code, message) => fail_job(context, job, code, &message).await,
         BatchError::Conflict => {}
     }
-    // Ended, canceled, or taken over: its row tells.
+    // The row shows whether the job ended, was canceled, or was taken over.
     let found = job::Entity::find_by_id(id).one(context.db.reader()).await;
     match found {
         Ok(row) => row.filter(|it| it.needs_work && it.worker_id == job.worker_id),
@@ -173,7 +175,7 @@ async fn handle_error(
 
 async fn fail_job(context: &RunServices, job: &job::Model, code: &str, message: &str) {
     if job.status != job::JobStatus::Running || !job.kind.creates_branch() {
-        return; // a deletion is tried again until nothing is left
+        return; // a deletion is retried until nothing is left
     }
     let error = json!({"code": code, "message": message});
     let (row, now) = (job.clone(), context.clock.now());

@@ -1,7 +1,7 @@
-//! The runs that this node holds: their heartbeat, and the word that one of them must end.
+//! Tracks the runs that this node executes: renews their leases and cancels them.
 //!
-//! **Invariant:** one statement renews every run of the node and brings back what became of them.
-//! A run that is missing in the answer is no longer ours; whatever it writes will not count.
+//! **Invariant:** one statement renews all runs of the node and returns their state. A run that is
+//! missing in the result is lost; its fenced writes have no effect.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -17,7 +17,7 @@ use crate::ids::{ConversationId, RunId};
 use crate::runs::services::RunServices;
 use crate::runs::{queue, run};
 
-/// The runs of this node. Cloning gives another handle on the same ones.
+/// The runs of this node. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct ActiveLeases {
     held: Arc<DashMap<RunId, LeaseGuard>>,
@@ -33,28 +33,28 @@ impl Default for ActiveLeases {
     }
 }
 
-/// One run that this node executes; ends with the executor's work.
+/// A run that this node executes; exists until the executor has finished.
 #[derive(Clone)]
 pub struct LeaseGuard {
     pub run: RunId,
     pub conversation: ConversationId,
     /// The fencing number.
     pub number: i64,
-    /// Fires when the run must end; [`Lease::why`] says how.
+    /// Fires when the run must end; see [`LeaseGuard::reason`].
     pub token: CancellationToken,
     reason: Arc<AtomicU8>,
-    /// Whether it holds a permit; not while it waits for people, or for a permit.
+    /// Whether the run holds a permit; `false` while it waits for an approval or a permit.
     holds_permit: Arc<AtomicBool>,
 }
 
-/// Why a run must end before its text is whole.
+/// Why a run must end before its text is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelReason {
-    /// It is no longer ours: canceled, reaped, or claimed by another. Nothing is kept.
+    /// The lease was lost: canceled, recovered, or claimed by another node. Nothing is kept.
     Lost,
-    /// Somebody pressed stop and wants to keep what there is.
+    /// A person stopped the run and wants to keep the text so far.
     KeepPartial,
-    /// The node closes: somebody else goes on.
+    /// The node closes; another one continues the run.
     Closing,
 }
 
@@ -70,7 +70,7 @@ impl LeaseGuard {
         }
     }
 
-    /// The run holds its permit, or has returned it.
+    /// Records whether the run holds a permit.
     pub fn set_permit(&self, is_held: bool) {
         self.holds_permit.store(is_held, Ordering::Release);
     }
@@ -79,7 +79,7 @@ impl LeaseGuard {
         self.holds_permit.load(Ordering::Acquire)
     }
 
-    /// Why the token fired.
+    /// Returns why the token fired.
     pub fn reason(&self) -> CancelReason {
         match self.reason.load(Ordering::Acquire) {
             1 => CancelReason::Lost,
@@ -94,7 +94,7 @@ impl LeaseGuard {
             CancelReason::KeepPartial => 2,
             CancelReason::Closing => 0,
         };
-        // Losing a run wins over every other reason: it must not be written.
+        // `Lost` wins over every other reason, because a lost run must not be written.
         let _ = self
             .reason
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| {
@@ -105,7 +105,7 @@ impl LeaseGuard {
 }
 
 impl ActiveLeases {
-    /// This node begins to execute a run it claimed.
+    /// Registers a run that this node has claimed.
     pub fn register(&self, run: &run::Model, closing: &CancellationToken) -> LeaseGuard {
         let lease = LeaseGuard::new(run, closing);
         self.held.insert(run.id, lease.clone());
@@ -113,49 +113,50 @@ impl ActiveLeases {
         lease
     }
 
-    /// The lease of a run that this node holds.
+    /// Returns the lease of a run that this node executes.
     pub fn find(&self, run: RunId) -> Option<LeaseGuard> {
         self.held.get(&run).map(|it| it.value().clone())
     }
 
-    /// The executor is done.
+    /// Removes a run whose executor has finished.
     pub fn release(&self, run: RunId) {
         self.held.remove(&run);
         self.update_count();
     }
 
-    /// Ends a run if it is held here; its provider's request is dropped at once.
+    /// Cancels a run if it executes here; this drops the request to its provider.
     pub fn cancel(&self, run: RunId, reason: CancelReason) {
         if let Some(lease) = self.held.get(&run) {
             lease.cancel(reason);
         }
     }
 
-    /// The same, if it is held under this lease or an older one: another node says so.
+    /// Cancels a run on a signal of another node, if it executes here under this lease or an older
+    /// one.
     pub fn cancel_lease(&self, run: RunId, number: i64, reason: CancelReason) {
         if let Some(lease) = self.held.get(&run).filter(|it| it.number <= number) {
             lease.cancel(reason);
         }
     }
 
-    /// How many runs this node executes.
+    /// Returns how many runs this node executes.
     pub fn count(&self) -> usize {
         self.held.len()
     }
 
-    /// How many of them hold a permit.
+    /// Returns how many of them hold a permit.
     pub fn n_permits(&self) -> usize {
         self.held.iter().filter(|it| it.holds_permit()).count()
     }
 
-    /// Whether a run is executed here and holds a permit.
+    /// Returns whether a run executes here and holds a permit.
     pub fn holds_permit(&self, run: RunId) -> bool {
         self.held.get(&run).is_some_and(|it| it.holds_permit())
     }
 
-    /// Returns when this node executes no run.
+    /// Waits until this node executes no run.
     pub async fn wait_until_empty(&self) {
-        // An error would mean that the counter is gone, and we hold it.
+        // An error would mean that the sender was dropped, but `self` owns it.
         let _ = self
             .n_held
             .subscribe()
@@ -172,7 +173,7 @@ impl ActiveLeases {
     }
 }
 
-/// Beats until the node has put everything down.
+/// Renews the leases periodically until the node stops.
 pub async fn run_heartbeat(context: RunServices) {
     let mut tick = tokio::time::interval(context.settings.heartbeat);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -201,8 +202,9 @@ pub async fn run_heartbeat(context: RunServices) {
     }
 }
 
-/// Who has not been heard of since `last` counts as dead among other nodes: they write its runs
-/// again, and readers must not see both. On SQLite there are no others.
+/// Cancels all runs if no heartbeat has succeeded for the stale time since `last`: other nodes then
+/// treat this node as dead and write its runs again, and readers must not see both texts. On SQLite
+/// there are no other nodes.
 fn cancel_lost_leases(context: &RunServices, last: Instant) {
     let is_alone = context.db.backend() == Backend::Sqlite;
     if is_alone || last.elapsed() < context.settings.stale_after {
@@ -216,9 +218,9 @@ fn cancel_lost_leases(context: &RunServices, last: Instant) {
     }
 }
 
-/// One heartbeat of the node.
+/// Sends one heartbeat for all runs of the node.
 async fn send_heartbeat(context: &RunServices) -> Result<(), sea_orm::DbErr> {
-    // Taken before the statement: a run claimed meanwhile is not missed in the answer.
+    // Read before the statement: a run that is claimed meanwhile must not count as missing.
     let held = context.leases.all();
     if held.is_empty() {
         return Ok(());

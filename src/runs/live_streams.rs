@@ -1,12 +1,12 @@
-//! The text so far of every run that is being written, here or on another node.
+//! Keeps the partial text of every run that is being written, on this node or on another.
 //!
-//! **Invariant:** a delta is published under the same lock that guards the text, so that whoever
-//! reads the text knows which deltas it holds; and once a stream is closed, nothing of it is
-//! published any more: after a cancel is acknowledged no reader sees another word.
+//! **Invariant:** a delta is published under the lock that guards the text, so that a reader of the
+//! text knows which deltas it contains. Once a stream is closed, no delta of it is published: after
+//! a cancellation is acknowledged, readers get no more text.
 //!
-//! **Invariant:** what is heard of another node passes on without gaps. A piece that does not
-//! continue the text is held back, and whoever writes is asked for all of it. What comes under an
-//! older lease than the newest that is known is void.
+//! **Invariant:** deltas of another node are passed on without gaps. A delta that does not continue
+//! the text is dropped, and the complete text is requested from the writing node. Deltas of a lease
+//! older than the newest known one are ignored.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,25 +26,25 @@ use crate::realtime::hub::Hub;
 use crate::realtime::topic::Topic;
 use crate::runs::events::{StreamReset, TypingStart};
 
-/// Whoever writes is asked again for the same text after this.
+/// The minimum time between two requests for the same text.
 const REQUEST_INTERVAL: Duration = Duration::from_millis(300);
 
-/// Below so many streams none is swept.
+/// Streams are removed only above this number.
 const SWEEP_THRESHOLD: usize = 1024;
 
-/// A stream of which nothing was heard for so long is over, whatever was missed.
+/// A stream without activity for this long is over, even if its end was missed.
 const MAX_SILENCE: Duration = Duration::from_secs(900);
 
-/// The streams that this node knows. Cloning gives another handle on the same ones.
+/// The streams that this node knows. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct LiveStreams {
     hub: Hub,
-    /// The newest of each conversation. One that has ended is kept, without its text: what comes
-    /// late must not look like a beginning.
+    /// The newest stream of each conversation. An ended one is kept without its text, so that late
+    /// events do not look like a new stream.
     streams: Arc<DashMap<ConversationId, LiveStreamState>>,
-    /// When whom was asked for a text.
+    /// When the text of a conversation was last requested.
     requested: Arc<Mutex<HashMap<ConversationId, Instant>>>,
-    /// Rung when a text was told.
+    /// Notified when a requested text arrives.
     text_received: Arc<Notify>,
 }
 
@@ -55,21 +55,21 @@ struct LiveStreamState {
     is_local: bool,
     has_ended: bool,
     touched: Instant,
-    /// The frame `typing_start`, encoded.
+    /// The encoded frame `typing_start`.
     start: String,
     text: String,
-    /// UTF-16 units of `text`.
+    /// Length of `text` in UTF-16 code units.
     length: usize,
 }
 
-/// What a late listener is told of a stream.
+/// A stream and its text so far, for a late subscriber.
 #[derive(Clone, Debug)]
 pub struct LiveStream {
     pub run_id: RunId,
     pub text: String,
 }
 
-/// A mark of a stream as another node set it.
+/// A stream boundary published by another node.
 #[derive(Clone, Debug)]
 pub struct RemoteBoundary {
     pub conversation: ConversationId,
@@ -79,7 +79,7 @@ pub struct RemoteBoundary {
 }
 
 impl LiveStreams {
-    /// Nothing is being written.
+    /// Returns an empty set of streams.
     pub fn new(hub: Hub) -> Self {
         Self {
             hub,
@@ -89,7 +89,7 @@ impl LiveStreams {
         }
     }
 
-    /// A run of this node begins, with an empty text.
+    /// Opens the stream of a run of this node.
     pub fn open(&self, start: &TypingStart, lease: i64) {
         let stream = LiveStreamState {
             run: start.run_id,
@@ -104,8 +104,8 @@ impl LiveStreams {
         self.insert(start.conversation_id, stream);
     }
 
-    /// Puts a stream in place of the last one of its conversation. The same run under an older
-    /// lease was handed over, and not everybody may have heard that yet.
+    /// Replaces the last stream of its conversation. For a run that was released by another node
+    /// and claimed again, publishes a reset, because subscribers may not have received one.
     fn insert(&self, conversation: ConversationId, stream: LiveStreamState) {
         self.sweep();
         let before = self.streams.insert(conversation, stream.clone());
@@ -124,8 +124,8 @@ impl LiveStreams {
         self.hub.publish_local(mark);
     }
 
-    /// Adds to the text of a run of this node and tells everyone. `false`: the stream was closed,
-    /// nobody is told.
+    /// Appends to the text of a run of this node and publishes the delta. Returns `false` and
+    /// publishes nothing if the stream is closed.
     pub fn append(&self, conversation: ConversationId, run: RunId, delta: &str) -> bool {
         let Some(mut stream) = self.streams.get_mut(&conversation) else {
             return false;
@@ -140,7 +140,7 @@ impl LiveStreams {
         true
     }
 
-    /// The run writes no more under this lease.
+    /// Ends the stream of a run under this lease or an older one.
     pub fn close(&self, conversation: ConversationId, run: RunId, lease: i64) {
         if let Some(mut stream) = self.streams.get_mut(&conversation)
             && stream.run == run
@@ -150,7 +150,7 @@ impl LiveStreams {
         }
     }
 
-    /// The text so far.
+    /// Returns the text so far; `None` if nothing is being written.
     pub fn text(&self, conversation: ConversationId) -> Option<LiveStream> {
         let stream = self.streams.get(&conversation)?;
         (!stream.has_ended).then(|| LiveStream {
@@ -159,7 +159,7 @@ impl LiveStreams {
         })
     }
 
-    /// A beginning, a reset or an end on another node.
+    /// Handles a start, reset or end published by another node.
     pub fn apply_boundary(&self, boundary: &RemoteBoundary, envelope: Envelope) {
         let RemoteBoundary {
             conversation,
@@ -171,7 +171,7 @@ impl LiveStreams {
         let known = known.filter(|it| it.run == run);
         if let Some(mut stream) = known {
             if lease < stream.lease || (mark == StreamBoundary::Start && lease == stream.lease) {
-                return; // of a lease that is over, or told again
+                return; // of an older lease, or a repeated start
             }
             match mark {
                 StreamBoundary::Start => drop(stream),
@@ -199,7 +199,7 @@ impl LiveStreams {
         self.hub.publish_local(envelope);
     }
 
-    /// A piece of text from another node.
+    /// Handles a delta of another node.
     pub fn apply_delta(&self, delta: StreamDelta) {
         let conversation = ConversationId(delta.conversation);
         if let Some(mut stream) = self.streams.get_mut(&conversation) {
@@ -213,13 +213,13 @@ impl LiveStreams {
                 return self.hub.publish_local(Envelope::delta(delta));
             }
         }
-        // Its beginning was missed, or something in between.
+        // The start of the stream or a delta was missed.
         if self.hub.has_subscribers(Topic::Conversation(conversation)) {
             self.request_text(conversation);
         }
     }
 
-    /// Asks whoever writes for the text so far, unless that was done just now.
+    /// Requests the text so far from the writing node, at most once per `REQUEST_INTERVAL`.
     pub fn request_text(&self, conversation: ConversationId) {
         let now = Instant::now();
         let mut asked = self.requested.lock();
@@ -229,7 +229,7 @@ impl LiveStreams {
         }
     }
 
-    /// The text so far of a run elsewhere, once it is told; `None` when nobody tells it in time.
+    /// Waits for the text so far of a run on another node; `None` if it does not arrive in time.
     pub async fn wait_for_text(
         &self,
         conversation: ConversationId,
@@ -250,7 +250,7 @@ impl LiveStreams {
         tokio::time::timeout(timeout, received).await.ok().flatten()
     }
 
-    /// Tells the other nodes what this one is writing in a conversation.
+    /// Sends the text that this node is writing in a conversation to the other nodes.
     pub fn send_text(&self, conversation: ConversationId) {
         let Some(stream) = self.streams.get(&conversation) else {
             return;
@@ -258,7 +258,7 @@ impl LiveStreams {
         if !stream.is_local || stream.has_ended {
             return;
         }
-        // Under the lock of the text: the next piece continues what is told here.
+        // Published under the lock of the text, so that the next delta continues it.
         self.hub.bus().publish(ClusterSignal::Text(StreamSnapshot {
             conversation,
             run: stream.run.0,
@@ -268,7 +268,7 @@ impl LiveStreams {
         }));
     }
 
-    /// Another node told what it is writing.
+    /// Handles the text so far of a run on another node.
     pub fn apply_text(&self, remote: StreamSnapshot) {
         let (conversation, run) = (remote.conversation, RunId(remote.run));
         let topic = Topic::Conversation(conversation);
@@ -314,7 +314,7 @@ impl LiveStreams {
         self.text_received.notify_waiters();
     }
 
-    /// Forgets what ended long ago.
+    /// Removes streams without recent activity.
     fn sweep(&self) {
         if self.streams.len() < SWEEP_THRESHOLD {
             return;
@@ -328,7 +328,7 @@ impl LiveStreams {
 }
 
 impl LiveStreamState {
-    /// One that another node writes.
+    /// Returns the stream of a run on another node, with an empty text.
     fn from_remote(run: RunId, lease: i64, start: &str) -> Self {
         Self {
             run,

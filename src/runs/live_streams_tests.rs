@@ -1,4 +1,4 @@
-//! What listeners of one node are told of a run that another one writes.
+//! Tests of what a node publishes about a run that another node writes.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Node {
         });
     }
 
-    /// What listeners were given since the last call.
+    /// Returns what subscribers received since the last call.
     fn published(&self) -> Vec<String> {
         let all = std::iter::from_fn(|| self.outbox.try_next());
         all.map(|next| match next {
@@ -148,7 +148,7 @@ async fn events_of_an_older_lease_are_ignored() {
     node.receive_delta(1, 0, "Old");
     node.published();
 
-    // The new node is heard before the last words of the old one.
+    // The start on the new node arrives before the last deltas of the old one.
     node.receive_boundary(2, StreamBoundary::Start);
     node.receive_delta(2, 0, "New");
     node.receive_delta(1, 3, " words");
