@@ -68,7 +68,7 @@ impl ApprovalWait<'_> {
                 verdicts
             }
             Err(error) => {
-                tracing::error!(run.id = %self.run.id, %error, "the room could not be asked about a tool: {error}");
+                tracing::error!(run.id = %self.run.id, %error, "failed to request tool approvals: {error}");
                 vec![ApprovalDecision::Refused("Nobody could be asked.".to_owned()); n_questions]
             }
         };
@@ -146,7 +146,7 @@ impl ApprovalWait<'_> {
         });
         let noted: Result<(), DbErr> = noted.await;
         if let Err(error) = noted {
-            tracing::warn!(run.id = %self.run.id, %error, "what run {} waits for could not be noted: {error}", self.run.id);
+            tracing::warn!(run.id = %self.run.id, %error, "failed to store what run {} waits for: {error}", self.run.id);
         }
     }
 

@@ -199,7 +199,7 @@ impl CandidateTask<'_> {
         if let Some(usage) = usage
             && let Err(error) = self.charge_tokens(usage).await
         {
-            tracing::warn!(space.id = %self.request.space, %error, "tokens of a candidate were not counted: {error}");
+            tracing::warn!(space.id = %self.request.space, %error, "failed to count the tokens of a copilot candidate: {error}");
         }
         match result {
             Ok(text) if self.can_still_speak().await => self.publish(&CopilotCandidate {

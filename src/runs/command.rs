@@ -243,46 +243,46 @@ impl ExecutionEnd {
 /// Why a command changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    #[error("the conversation, message, run or seat is not there")]
+    #[error("the conversation, message, run or membership does not exist")]
     NotFound,
     #[error("a reply is being written")]
     GenerationLocked,
     #[error("a reply is being written into this message")]
     MessageBeingWritten,
-    #[error("the copilot speaks for this person")]
+    #[error("the copilot writes for this person")]
     CopilotActive,
-    #[error("this seat may not do that")]
+    #[error("this membership has no permission to do that")]
     Forbidden,
     #[error("the space is archived")]
     SpaceArchived,
-    #[error("nobody can speak")]
+    #[error("no member can speak")]
     NoSpeaker,
-    #[error("a mention names somebody who is not here")]
+    #[error("a mention names a member that is not in the space")]
     UnknownMention,
-    #[error("the client id was used for another text")]
+    #[error("the client id was already used for another text")]
     ClientIdReused,
     #[error("only the last message can be changed")]
     NotTail,
-    #[error("the message was changed since the version that was named")]
+    #[error("the message was changed after the given version")]
     EditConflict,
-    #[error("a branch hangs on this message")]
+    #[error("the message has branches")]
     ForkPoint,
-    #[error("this text does not exist")]
+    #[error("the swipe does not exist")]
     NoSuchSwipe,
-    #[error("the last message is not an AI's")]
+    #[error("the last message was not written by an AI")]
     NothingToRegenerate,
     /// Never reaches a client: the operation continues in a branch created from this message.
-    #[error("others have built on this message")]
+    #[error("the message has later messages or branches")]
     BranchRequired(MessageId),
-    #[error("there is no round")]
+    #[error("no round is active")]
     NoRound,
-    #[error("another round is active, or none")]
+    #[error("the round is no longer active")]
     StaleRound,
     #[error("a member cannot be scheduled")]
     NotSchedulable,
     #[error("nothing is paused")]
     NothingPaused,
-    #[error("nothing can be tried again")]
+    #[error("there is nothing to retry")]
     NothingToRetry,
     #[error("the run has ended")]
     AlreadyFinished,

@@ -56,7 +56,7 @@ impl RunEngine {
         clock_offset::measure(&context.db, &context.clock).await;
         let healed = recovery::recover_at_start(context).await?;
         if healed != recovery::RecoveryReport::default() {
-            tracing::info!(?healed, "healed what the last process left: {healed:?}");
+            tracing::info!(?healed, "recovered runs of the previous process");
         }
         context
             .shutdown
@@ -79,14 +79,14 @@ impl RunEngine {
         {
             tracing::info!(
                 runs = self.context.leases.count(),
-                "handing back what still runs"
+                "releasing runs that did not finish in time"
             );
         }
         shutdown.releasing.cancel();
         let handed_back =
             tokio::time::timeout(RELEASE_TIMEOUT, self.context.leases.wait_until_empty());
         if handed_back.await.is_err() {
-            tracing::warn!("the database takes long to take back what still runs");
+            tracing::warn!("runs not released yet; the database is slow to respond");
         }
     }
 
@@ -356,7 +356,7 @@ impl RunEngine {
             .spawn_blocking(move || tokens::count(&text));
         counting
             .await
-            .map_err(|_| DbErr::Custom("tokens could not be counted".to_owned()).into())
+            .map_err(|_| DbErr::Custom("failed to count tokens".to_owned()).into())
     }
 
     fn message_view(&self, done: &StepResult, row: &message::Model) -> message::MessageView {

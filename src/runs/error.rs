@@ -18,7 +18,7 @@ pub enum EngineError {
     #[error(transparent)]
     StorageFull(#[from] QuotaExceeded),
     /// The user has another branch job that is running.
-    #[error("another branch is being made for this person")]
+    #[error("another branch is being created for this user")]
     JobRunning,
     /// The database failed.
     #[error(transparent)]

@@ -119,7 +119,7 @@ async fn store_late_prompt(
         let Err(error) = write_effects::store_late_prompt(&context.db, late.clone()).await else {
             return;
         };
-        tracing::warn!(run.id = %run.id, attempt, %error, "what the canceled run {} sent and cost could not be stored: {error}", run.id);
+        tracing::warn!(run.id = %run.id, attempt, %error, "failed to store prompt and usage of canceled run {}: {error}", run.id);
         tokio::time::sleep(retry_delay(attempt)).await;
     }
 }
@@ -154,7 +154,7 @@ async fn stream_reply(
     };
     let loop_outcome = tokio::select! {
         took = turn.generate(request, &mut chunk_sink) => took,
-        () = flusher.run() => unreachable!("it flushes for ever"),
+        () = flusher.run() => unreachable!("the flusher never returns"),
     };
     flusher.flush();
     (
@@ -330,11 +330,11 @@ async fn commit_end(
             }
             Err(EngineError::Rejected(CommandError::NotFound)) => return,
             Err(error) => {
-                tracing::warn!(run.id = %run.id, attempt, %error, "the end of run {} could not be written: {error}", run.id);
+                tracing::warn!(run.id = %run.id, attempt, %error, "failed to commit the end of run {}: {error}", run.id);
                 tokio::time::sleep(retry_delay(attempt)).await;
             }
         }
     }
     // The caller releases the lease, which ends the heartbeat; recovery then ends the row.
-    tracing::error!(run.id = %run.id, "run {} is left to the reaper", run.id);
+    tracing::error!(run.id = %run.id, "failed to finish run {}; recovery will end it", run.id);
 }

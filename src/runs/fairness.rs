@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(
             chosen[3].run_after,
             Some(Timestamp(1)),
-            "in order of waiting"
+            "the longest waiting first"
         );
     }
 

@@ -113,7 +113,7 @@ struct BatchContext<'a> {
 }
 
 fn not_found_error() -> BatchError {
-    let message = "The conversation that it worked on is gone.";
+    let message = "The conversation of this job no longer exists.";
     BatchError::Rejected("not_found", message.to_owned())
 }
 

@@ -87,7 +87,7 @@ pub async fn take_over_stale(context: &RunServices, silent_ms: i64) -> Result<u3
         job::claim_abandoned(&context.db, &context.node, silent_ms, (now, &is_ours)).await?;
     let n_taken = u32::try_from(taken.len()).unwrap_or(u32::MAX);
     for row in taken {
-        tracing::info!(job.id = %row.id, "a job is continued");
+        tracing::info!(job.id = %row.id, "took over a background job whose worker stopped");
         start(context, row);
     }
     Ok(n_taken)
@@ -99,7 +99,7 @@ async fn run_job(context: &RunServices, mut job: job::Model) {
     loop {
         if context.shutdown.draining.is_cancelled() {
             if let Err(error) = job::release(&context.db, &job).await {
-                tracing::warn!(%error, job.id = %job.id, "a job was not released: {error}");
+                tracing::warn!(%error, job.id = %job.id, "failed to release a background job: {error}");
             }
             return;
         }
@@ -149,11 +149,11 @@ async fn handle_error(
         BatchError::Db(error)
             if backend::is_transient(&error) || backend::is_rolled_back(&error) =>
         {
-            tracing::warn!(%error, job.id = %id, "a batch is tried again: {error}");
+            tracing::warn!(%error, job.id = %id, "a batch of a background job failed; retrying: {error}");
             return Some(job.clone());
         }
         BatchError::Db(error) => {
-            tracing::error!(%error, job.id = %id, "a job failed: {error}");
+            tracing::error!(%error, job.id = %id, "a background job failed: {error}");
             fail_job(
                 context,
                 job,
@@ -186,7 +186,7 @@ async fn fail_job(context: &RunServices, job: &job::Model, code: &str, message: 
     });
     let ended: Result<bool, DbErr> = ended.await;
     if let Err(error) = ended {
-        tracing::error!(%error, job.id = %job.id, "a job that failed was not ended: {error}");
+        tracing::error!(%error, job.id = %job.id, "failed to mark a background job as failed: {error}");
     }
     let found = job::Entity::find_by_id(job.id)
         .one(context.db.reader())

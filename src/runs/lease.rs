@@ -188,15 +188,15 @@ pub async fn run_heartbeat(context: RunServices) {
         match beaten {
             Ok(Ok(())) => last = began,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the heartbeat failed, it is tried again: {error}");
+                tracing::warn!(%error, "heartbeat failed; retrying: {error}");
             }
-            Err(_) => tracing::warn!("the heartbeat got no answer, it is tried again"),
+            Err(_) => tracing::warn!("heartbeat timed out; retrying"),
         }
         cancel_lost_leases(&context, last);
         let knew = context.is_clock_synchronized();
         clock_offset::measure(&context.db, &context.clock).await;
         if !knew && context.is_clock_synchronized() {
-            tracing::info!("the clock of the database is known again");
+            tracing::info!("database clock offset measured again");
             context.wakeup.notify();
         }
     }

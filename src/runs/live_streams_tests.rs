@@ -78,9 +78,9 @@ impl Node {
             NextItem::Envelope(it) => match &it.payload {
                 Payload::Stream { mark, .. } => format!("{mark:?}"),
                 Payload::Delta(it) => format!("{}:{}", it.offset, it.text),
-                other => panic!("only streams are told of: {other:?}"),
+                other => panic!("unexpected payload: {other:?}"),
             },
-            other => panic!("nothing else is told: {other:?}"),
+            other => panic!("unexpected item: {other:?}"),
         })
         .collect()
     }
