@@ -1,4 +1,4 @@
-//! One attempt at an answer: sends the request and reads until the end, or until trouble.
+//! One attempt at a model call: sends the request and reads the stream until its end or an error.
 
 use std::mem;
 
@@ -18,37 +18,37 @@ use crate::llm::provider::{DeltaStream, Provider};
 use crate::llm::request::Request;
 use crate::llm::tool::ToolCallDelta;
 
-/// After the end only the bill can follow; nobody waits long for it.
+/// After the end only the usage report can follow, and it is not worth a long wait.
 const MAX_WAIT_FOR_USAGE: Duration = Duration::from_secs(2);
 
-/// So many tokens of which it is known how likely they were may wait for their text.
+/// The most token logprobs that are buffered while no text follows.
 const MAX_PENDING_LOGPROBS: usize = 4_096;
 
-/// What became of the answer so far. Outlives a canceled attempt: it is all that is left of it.
+/// The answer so far. Outlives a canceled attempt and holds what that attempt received.
 pub struct AttemptState<'a> {
     sink: &'a mut dyn Sink,
-    /// Exactly what the sink was given.
+    /// Exactly what the sink received.
     pub text: String,
-    /// What was thought; the sink may show it, but it is no part of the text.
+    /// The sink may show it, but it is not part of the text.
     pub reasoning: ReasoningBuffer,
     pub calls: ToolCallAssembler,
-    /// How likely the tokens were of what is forwarded next.
+    /// The logprobs of the tokens that are forwarded next.
     pub logprobs: Vec<Value>,
-    /// Somebody has seen something of this answer: it cannot begin anew.
+    /// Part of this answer was shown to a reader, so the call cannot be retried.
     pub is_shown: bool,
     pub usage: Option<TokenUsage>,
-    /// The attempts that the provider answered, for what they cost.
+    /// One entry for each attempt with a success status, for computing the cost.
     pub call_usages: Vec<CallUsage>,
-    /// Set once the answer is complete; what comes later is no part of it.
+    /// Set once the answer is complete; later output is not part of it.
     pub finish_reason: Option<FinishReason>,
-    /// The length limit of ours ended it.
+    /// Our own length limit ended the answer.
     pub is_capped: bool,
-    /// What comes now tells why there is no answer.
+    /// The text that arrives now is a refusal.
     is_refusing: bool,
 }
 
 impl<'a> AttemptState<'a> {
-    /// An answer without a word yet.
+    /// Returns the state of an answer that has not started.
     pub fn new(sink: &'a mut dyn Sink) -> Self {
         Self {
             sink,
@@ -90,7 +90,7 @@ impl<'a> AttemptState<'a> {
         self.is_shown |= self.sink.on_reasoning(text);
     }
 
-    /// `false`: it is more than anybody calls.
+    /// Returns `false` if the tool calls exceed the size limit of the answer.
     fn push_call(&mut self, piece: ToolCallDelta, remaining: &mut usize) -> bool {
         let n_bytes = piece.arguments.len() + piece.name.as_ref().map_or(0, String::len);
         if n_bytes > *remaining {
@@ -108,7 +108,7 @@ impl<'a> AttemptState<'a> {
     }
 }
 
-/// Reads one answer into `answer`. `Ok`: it has ended.
+/// Reads one answer into `state`. Returns `Ok` when the answer has ended.
 pub async fn attempt(
     provider: &dyn Provider,
     request: &Request,
@@ -126,7 +126,7 @@ pub async fn attempt(
     let mut remaining = limits.max_text_bytes;
     let mut timeout = AttemptError::FirstChunkTimeout;
     loop {
-        // A stream that always has more must not keep the cancel waiting.
+        // A stream that always has data ready must not delay a cancellation.
         tokio::task::consume_budget().await;
         let delta = timeout_at(deadline, stream.next()).await;
         let delta = delta.map_err(|_| timeout.clone())?;
@@ -142,7 +142,7 @@ pub async fn attempt(
                 AttemptError::IdleTimeout => limits.idle,
                 _ => limits.first_chunk,
             };
-        // What a trim held back until now belongs to what follows it.
+        // Text that the trimmer held back counts as part of what follows it.
         state.is_refusing = match &delta {
             Delta::Refusal(_) => true,
             Delta::Text(_) => false,
@@ -152,13 +152,13 @@ pub async fn attempt(
             Delta::KeepAlive => {}
             Delta::Usage(usage) => state.usage = Some(usage),
             Delta::Citation(citation) => {
-                // Its places are those of a text that nothing was cut from.
+                // Its offsets are valid only for a text from which nothing was removed.
                 if state.is_shown && trimmer.is_verbatim() {
                     state.sink.on_annotation(citation);
                 }
             }
             Delta::Logprobs(logprobs) => {
-                // Some servers tell it unasked, and one that is broken tells it without a text.
+                // Some servers send logprobs unrequested; a broken one sends them without any text.
                 if request.top_logprobs.is_some() && state.logprobs.len() < MAX_PENDING_LOGPROBS {
                     state.logprobs.extend(logprobs);
                 }
@@ -195,8 +195,8 @@ pub async fn attempt(
     }
 }
 
-/// Whether the answer has begun with this piece: text, thought or tool call. A role, an empty piece
-/// or a comment is a sign of life and no beginning.
+/// Returns whether this delta begins the answer: text, reasoning or a tool call. A role, an empty
+/// chunk or a comment only shows that the connection is alive.
 fn is_first_output(delta: &Delta) -> bool {
     matches!(
         delta,
@@ -204,7 +204,7 @@ fn is_first_output(delta: &Delta) -> bool {
     )
 }
 
-/// Reads what follows the end; whatever goes wrong here does not matter any more.
+/// Reads the usage that follows the end; errors are ignored because the answer is complete.
 async fn read_usage(mut stream: DeltaStream, limits: &CallLimits, state: &mut AttemptState<'_>) {
     let deadline = Instant::now() + limits.idle.min(MAX_WAIT_FOR_USAGE);
     while let Ok(Some(Ok(delta))) = timeout_at(deadline, stream.next()).await {

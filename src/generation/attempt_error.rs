@@ -1,4 +1,4 @@
-//! What can spoil an attempt, whether another one may follow, and how it is told to people.
+//! Why an attempt at a model call failed, whether to retry it, and the error shown to users.
 
 use std::time::Duration;
 
@@ -6,37 +6,37 @@ use crate::generation::call_limits::CallLimits;
 use crate::generation::outcome::{FailureCode, GenerationFailure};
 use crate::llm::error::LlmError;
 
-/// All tries of one call, the first included.
+/// The maximum number of attempts for one call, including the first.
 pub const MAX_ATTEMPTS: u32 = 3;
 
-/// A provider that asks for a longer wait than this is not waited for.
+/// If a provider requests a longer wait than this, the call is not retried.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Why an attempt brought no answer.
+/// Why an attempt returned no complete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptError {
-    /// No text, thought or tool call yet, and no sign of life in time.
+    /// The provider sent nothing for too long before any text, reasoning or tool call.
     FirstChunkTimeout,
-    /// Text, a thought or a tool call, then no sign of life for too long.
+    /// The provider sent nothing for too long after the answer had begun.
     IdleTimeout,
-    /// The stream ended properly, but the answer did not.
+    /// The stream closed without an error before the answer was complete.
     Incomplete,
-    /// The call itself failed.
+    /// The request or its stream failed.
     Provider(LlmError),
 }
 
-/// What was tried so far.
+/// The attempts so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetryBudget {
     /// Attempts made.
     pub n_attempts: u32,
-    /// Those of them that ended with [`Trouble::NoChunk`].
+    /// Those of them that ended with [`AttemptError::FirstChunkTimeout`].
     pub n_first_chunk_timeouts: u32,
 }
 
 impl AttemptError {
-    /// How long to wait before the next attempt; `None` if there is to be none. `jitter` is a
-    /// number from 0 to 1. To be asked only while nothing was forwarded.
+    /// Returns how long to wait before the next attempt, or `None` if the call must not be retried.
+    /// `jitter` is from 0 to 1. Call this only while nothing has been forwarded to the sink.
     pub fn retry_delay(
         &self,
         budget: RetryBudget,
@@ -47,7 +47,7 @@ impl AttemptError {
             return None;
         }
         match self {
-            // Two minutes have passed already: no use in waiting longer.
+            // This attempt already waited two minutes; no further delay is needed.
             Self::FirstChunkTimeout => {
                 (budget.n_first_chunk_timeouts < 2).then_some(Duration::ZERO)
             }
@@ -61,7 +61,7 @@ impl AttemptError {
         }
     }
 
-    /// What the run will say about it.
+    /// Returns the failure that the run reports.
     pub fn to_failure(&self, limits: &CallLimits) -> GenerationFailure {
         let (code, message) = match self {
             Self::FirstChunkTimeout => (FailureCode::UpstreamTimeout, first_chunk_timeout(limits)),
@@ -99,7 +99,7 @@ fn idle_timeout(limits: &CallLimits) -> String {
     )
 }
 
-/// Whole seconds as people say them, fractions only where there is nothing else.
+/// Returns the duration in seconds, rounded to one decimal.
 pub fn rounded_seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 10.0).round() / 10.0
 }
@@ -107,7 +107,7 @@ pub fn rounded_seconds(duration: Duration) -> f64 {
 fn failure_code(error: &LlmError) -> FailureCode {
     match error {
         LlmError::Status { status: 429, .. } => FailureCode::UpstreamRateLimited,
-        // Whoever asks for a long pause is limiting, whatever the status says.
+        // A long `Retry-After` is a rate limit, whatever the status.
         LlmError::Status {
             retry_after: Some(wait),
             ..

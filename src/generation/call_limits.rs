@@ -1,20 +1,20 @@
-//! How long, how often and how much: the limits of one model call.
+//! The time, size and retry limits of one model call.
 
 use std::time::Duration;
 
-/// The limits that [`generate`](crate::generation::generator::generate) keeps.
+/// The limits that [`generate`](crate::generation::model_call::generate) enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Between two signs of life until the first text, thought or tool call; the request itself is
-    /// the first one. Exceeded twice, the call has failed.
+    /// The longest gap between two stream events before the first text, reasoning or tool call;
+    /// sending the request starts the first gap. The call fails when this is exceeded twice.
     pub first_chunk: Duration,
-    /// Between two signs of life after that, comments and empty pieces included.
+    /// The longest gap between two stream events after that; comments and empty chunks count.
     pub idle: Duration,
-    /// All attempts and waits together. What keeps a stream of mere comments from lasting.
+    /// All attempts and waits together. Ends a stream that only sends comments.
     pub total: Duration,
-    /// The longest text; a longer one is cut there and its call ended.
+    /// The longest text; a longer one is cut there and the call ends.
     pub max_text_bytes: usize,
-    /// The wait before the second attempt; doubled before each further one.
+    /// The wait before the second attempt; doubled before each later one.
     pub backoff: Duration,
 }
 

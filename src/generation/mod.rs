@@ -1,7 +1,7 @@
-//! One turn of one speaker: asks a model, watches it, cleans what it says, hands it on.
+//! Calls a language model once for one speaker: retries, timeouts, cleanup of the text, and usage.
 //!
-//! Knows models; has never heard of a table. Whoever has a prompt and a place for the text
-//! ([`sink`]) may call [`generator::generate`], with or without a run behind it.
+//! Knows models and prompts, but no database. A caller with a prompt and a [`sink`] for the text
+//! can call [`model_call::generate`], with or without a run.
 
 pub mod attempt;
 pub mod attempt_error;

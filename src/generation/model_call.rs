@@ -1,7 +1,7 @@
-//! Lets a model speak once: attempts, limits and the cancel, until there is an outcome.
+//! Runs one model call: attempts, limits and cancellation, until there is an outcome.
 //!
-//! **Invariant:** whatever ends the call, its request is dropped at once, and the outcome's text
-//! is what the sink was given. Nothing is tried again once the sink was given anything.
+//! **Invariant:** whatever ends the call, its request is dropped immediately, and the text of the
+//! outcome is exactly what the sink received. Nothing is retried after the sink has shown output.
 
 use std::mem;
 
@@ -24,7 +24,7 @@ use crate::llm::delta::FinishReason;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
 
-/// Asks the model and reads its answer into the sink. An answer without anything to read has failed.
+/// Calls the model and reads its answer into the sink. A blank answer counts as a failure.
 pub async fn generate(
     provider: &dyn Provider,
     request: &Request,
@@ -38,7 +38,7 @@ pub async fn generate(
     conclude(output, usage)
 }
 
-/// The same, without a judgment of what was said: for whoever takes an empty answer for one, too.
+/// Does the same without judging or counting the answer, for callers that accept an empty one.
 pub async fn complete(
     provider: &dyn Provider,
     request: &Request,
@@ -53,7 +53,7 @@ pub async fn complete(
         () = cancel.cancelled() => CallEnd::Canceled,
         () = sleep(limits.total) => CallEnd::Failed(deadline_exceeded(limits)),
         res = run_attempts(provider, request, &trimmer, limits, &mut state) => match res {
-            // It was the end that made it whole; see below.
+            // The answer is complete; `finish_reason` below replaces this placeholder.
             Ok(()) => CallEnd::Failed(deadline_exceeded(limits)),
             Err(error) => CallEnd::Failed(error.to_failure(limits)),
         },
@@ -99,7 +99,7 @@ async fn run_attempts(
     }
 }
 
-/// The judgment of what was said, and what it cost: an answer without anything to read has failed.
+/// Turns the output and its usage into an outcome. A blank answer counts as a failure.
 pub fn conclude(output: ModelOutput, usage: Option<UsageTotal>) -> GenerationOutcome {
     let ModelOutput {
         end,
@@ -158,7 +158,7 @@ fn empty_answer(reason: &FinishReason) -> GenerationFailure {
     }
 }
 
-/// Why an answer failed that took too long.
+/// Returns the failure of a call that exceeded its total time limit.
 pub fn deadline_exceeded(limits: &CallLimits) -> GenerationFailure {
     let message = format!(
         "The answer was not complete within {} seconds.",
@@ -171,7 +171,7 @@ pub fn deadline_exceeded(limits: &CallLimits) -> GenerationFailure {
     }
 }
 
-/// White space and characters without width are nothing to read.
+/// Returns whether a text is only whitespace and zero-width characters.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|it| {
         it.is_whitespace()
@@ -208,7 +208,7 @@ mod tests {
         assert!(!is_blank("\u{200b}."));
     }
 
-    /// Sends each piece so many seconds after the one before, then nothing more.
+    /// Sends each delta the given number of seconds after the previous one, then stays silent.
     #[derive(Default)]
     struct SlowProvider {
         pieces: Vec<(u64, Delta)>,
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// The outcome under the default limits, and the number of calls.
+    /// Returns the outcome under the default limits and the number of calls.
     async fn generate_from(pieces: Vec<(u64, Delta)>) -> (GenerationOutcome, usize) {
         let slow = SlowProvider {
             pieces,

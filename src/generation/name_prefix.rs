@@ -1,14 +1,16 @@
 //! Recognizes a speaker's name at the beginning of a line, one character at a time.
 //!
 //! Names are compared without case and in compatibility form, and a line may wrap the name in
-//! asterisks (`**Bob:**`). All is decided character by character, so that what is decided never
-//! depends on how a text was cut into pieces.
+//! asterisks (`**Bob:**`).
+//!
+//! **Invariant:** decisions are made per character, so they never depend on how a text was split
+//! into chunks.
 
 use caseless::Caseless;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::canonical_combining_class;
 
-/// More asterisks than these are not emphasis, and no name hides behind them.
+/// More asterisks than this are not emphasis, so no name can follow them.
 const MAX_DECORATION: usize = 3;
 
 /// What the beginning of a line can turn out to be.
@@ -16,18 +18,18 @@ const MAX_DECORATION: usize = 3;
 pub enum PrefixMatch {
     /// It may still become a name.
     Undecided,
-    /// It is no name, whatever follows.
+    /// It is not a name, whatever follows.
     NotAName,
-    /// It is the name at this place of the list, colon included.
+    /// It is the name at this index of the list, colon included.
     Name(usize),
 }
 
-/// The names to look for, folded once.
+/// The names to look for, normalized once.
 #[derive(Debug, Clone, Default)]
 pub struct NamePrefixes(Vec<String>);
 
 impl NamePrefixes {
-    /// Blank names are kept as places in the list, but never found.
+    /// Keeps blank names so that indexes stay stable, but never matches them.
     pub fn new<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
         Self(
             names
@@ -37,13 +39,13 @@ impl NamePrefixes {
         )
     }
 
-    /// Whether there is any name to find.
+    /// Returns whether no name can match.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(String::is_empty)
     }
 
-    /// Judges a line's beginning, which never starts with white space. To be asked after each
-    /// character: only then a colon is seen when it comes.
+    /// Classifies the beginning of a line, which never starts with whitespace. Must be called after
+    /// each character, because a colon is only recognized as the last character.
     pub fn match_prefix(&self, head: &str) -> PrefixMatch {
         let n_opening = head.chars().take_while(|it| *it == '*').count();
         if n_opening > MAX_DECORATION {
@@ -72,7 +74,7 @@ impl NamePrefixes {
             return false;
         }
         let folded = fold(bare);
-        // Marks at the end may still change places with those to come.
+        // Combining marks at the end may still be reordered with later ones.
         let settled = folded.trim_end_matches(|it| canonical_combining_class(it) != 0);
         self.0
             .iter()
@@ -80,23 +82,23 @@ impl NamePrefixes {
     }
 }
 
-/// The opening asterisks of a line.
+/// Returns the asterisks that open a line.
 pub fn decoration(head: &str) -> &str {
     &head[..head.len() - head.trim_start_matches('*').len()]
 }
 
-/// Without asterisks and blanks around it; a name keeps those inside.
+/// Removes asterisks and whitespace around a name; those inside remain.
 fn undecorated(name: &str) -> &str {
     name.trim_matches(|it: char| it == '*' || it.is_whitespace())
 }
 
-/// Decomposed rather than composed: the beginning of a folded text is then the fold of its
-/// beginning, and equality is the same.
+/// Normalizes by decomposition, not composition: the normalized form of a prefix is then a prefix
+/// of the normalized text, and equality is the same.
 fn fold(text: &str) -> String {
     text.nfkd().default_case_fold().nfkd().collect()
 }
 
-/// The colon in all its widths.
+/// Returns whether this is a colon of any width.
 fn is_colon(it: char) -> bool {
     matches!(it, ':' | '\u{ff1a}' | '\u{fe55}' | '\u{fe13}')
 }

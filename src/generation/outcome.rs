@@ -1,4 +1,4 @@
-//! How a turn ended: with text, with a reason, or because somebody asked.
+//! How a model call ended: with a text, with a failure, or by cancellation.
 
 use std::fmt;
 
@@ -7,70 +7,71 @@ use crate::generation::usage::{CallUsage, UsageTotal};
 use crate::llm::delta::{FinishReason, TokenUsage};
 use crate::llm::tool::ToolCall;
 
-/// What came of one call of [`listen`](crate::generation::generator::listen).
+/// The result of [`complete`](crate::generation::model_call::complete).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelOutput {
     pub end: CallEnd,
-    /// Exactly what the sink was given.
+    /// Exactly what the sink received.
     pub text: String,
     pub reasoning: Option<Reasoning>,
-    /// What was called, in order; of an answer that was cut off the last may lack its end.
+    /// The tool calls, in order; if the answer was cut off, the last one may be incomplete.
     pub calls: Vec<ToolCall>,
-    /// As the provider reported it last.
+    /// As last reported by the provider.
     pub usage: Option<TokenUsage>,
-    /// The calls that were answered, for [`count`](crate::generation::usage::count).
+    /// The attempts with a success status, for
+    /// [`count_usage`](crate::generation::usage::count_usage).
     pub call_usages: Vec<CallUsage>,
-    /// A limit of ours ended it.
+    /// Our own length limit ended the answer.
     pub is_capped: bool,
 }
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallEnd {
-    /// The model said that it is done, and why.
+    /// The model reported the end of its answer, for this reason.
     Answered(FinishReason),
-    /// It never came so far.
+    /// The call failed before the answer was complete.
     Failed(GenerationFailure),
-    /// Somebody asked to stop.
+    /// The caller canceled the call.
     Canceled,
 }
 
-/// The end of one call of [`generate`](crate::generation::generator::generate).
+/// The result of [`generate`](crate::generation::model_call::generate).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GenerationOutcome {
     Succeeded {
-        /// Exactly what the sink was given; never blank.
+        /// Exactly what the sink received; never blank.
         text: String,
         reasoning: Option<Reasoning>,
         usage: Option<UsageTotal>,
         reason: FinishReason,
-        /// The model or a limit of ours stopped it before it was done.
+        /// The model's or our own length limit ended the answer early.
         truncated: bool,
     },
     Failed {
         failure: GenerationFailure,
-        /// What the sink was given before it failed; often empty.
+        /// What the sink received before the failure; often empty.
         text: String,
         usage: Option<UsageTotal>,
     },
     Canceled {
-        /// What the sink was given before the cancel.
+        /// What the sink received before the cancellation.
         text: String,
         reasoning: Option<Reasoning>,
         usage: Option<UsageTotal>,
     },
 }
 
-/// Why a run failed: a word for programs, a sentence for people.
+/// Why a run failed: a code for programs and a sentence for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GenerationFailure {
     pub code: FailureCode,
     pub message: String,
-    /// Whether trying again later may help.
+    /// Whether a later attempt may succeed.
     pub is_retryable: bool,
 }
 
-/// The words that a failed run can carry.
+/// The error codes of a failed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureCode {
     UpstreamTimeout,
@@ -88,7 +89,7 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
-    /// The word in rows, JSON and logs.
+    /// Returns the code used in rows, JSON and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UpstreamTimeout => "upstream_timeout",

@@ -1,22 +1,22 @@
-//! What a model thought before it spoke: kept beside its text, never in it.
+//! Collects a model's reasoning, which is kept separate from the text of its answer.
 
 use crate::generation::trim::ReplyTrimmer;
 
-/// More than anybody reads; what is longer is cut there.
+/// Longer reasoning is truncated at this size.
 pub const MAX_REASONING_BYTES: usize = 64 * 1024;
 
-/// What was thought in the course of one answer; never blank.
+/// The reasoning of one answer; never blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reasoning {
     pub text: String,
-    /// There was more of it.
+    /// The model sent more than is kept.
     pub is_truncated: bool,
 }
 
-/// Gathers it piece by piece.
+/// Collects reasoning chunk by chunk.
 #[derive(Debug, Clone)]
 pub struct ReasoningBuffer {
-    /// What no database takes is dropped here as it is from a text.
+    /// Removes characters that the database cannot store, as it does for texts.
     trimmer: ReplyTrimmer,
     text: String,
     is_truncated: bool,
@@ -33,7 +33,7 @@ impl Default for ReasoningBuffer {
 }
 
 impl ReasoningBuffer {
-    /// Takes the next piece.
+    /// Appends the next chunk.
     pub fn push(&mut self, piece: &str) {
         if self.is_truncated {
             return;
@@ -46,7 +46,7 @@ impl ReasoningBuffer {
         }
     }
 
-    /// All of it, if there was any.
+    /// Returns the collected reasoning, or `None` if there was none.
     pub fn finish(mut self) -> Option<Reasoning> {
         if !self.is_truncated {
             self.text.push_str(&self.trimmer.finish());

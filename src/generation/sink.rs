@@ -1,37 +1,37 @@
-//! Where the text of a turn goes while it is being written.
+//! The interface that receives a model's output while it is generated.
 
 use serde_json::Value;
 
 use crate::llm::tool::ToolCallDelta;
 
-/// Takes the text piece by piece.
+/// Receives the output chunk by chunk.
 ///
-/// **Invariant:** all pieces in order are the final text, exactly. `delta` is called between two
-/// reads of the model's answer, so it only appends to memory: no I/O, no waiting.
+/// **Invariant:** all text chunks in order are exactly the final text. The methods are called
+/// between two reads of the model's stream, so they only append to memory: no I/O, no waiting.
 pub trait Sink: Send {
-    /// The next piece; never empty.
+    /// Receives the next chunk of text; never empty.
     fn on_text(&mut self, text: &str);
 
-    /// The next piece of a text in which the model says why it does not answer; a piece of the text
-    /// like any other, except for who tells them apart.
+    /// Receives the next chunk of a refusal. Treated as ordinary text by default.
     fn on_refusal(&mut self, text: &str) {
         self.on_text(text);
     }
 
-    /// How likely each token of the next piece was, where that was asked for.
+    /// Receives the logprobs of the tokens in the next chunk, if they were requested.
     fn on_logprobs(&mut self, _logprobs: Vec<Value>) {}
 
-    /// Where something in the text so far comes from.
+    /// Receives a citation for part of the text so far.
     fn on_annotation(&mut self, _citation: Value) {}
 
-    /// The next piece of what is thought before the text. `true`: somebody was shown it, and nothing
-    /// may be tried again. Rooms show it with the finished message, so by default nobody is.
+    /// Receives the next chunk of reasoning. Returns `true` if it was shown to a reader, so that
+    /// the call may not be retried. Spaces show reasoning only with the finished message, so the
+    /// default is `false`.
     fn on_reasoning(&mut self, _text: &str) -> bool {
         false
     }
 
-    /// The next piece of a call of a tool; pieces of several calls may come in turns. `true` as in
-    /// [`Sink::thought`].
+    /// Receives the next fragment of a tool call; fragments of several calls may be interleaved.
+    /// Returns `true` as in [`Sink::on_reasoning`].
     fn on_tool_call(&mut self, _piece: &ToolCallDelta) -> bool {
         false
     }

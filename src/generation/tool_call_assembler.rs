@@ -1,18 +1,18 @@
-//! Calls of tools, put together from their pieces.
+//! Assembles streamed fragments into complete tool calls.
 
 use std::collections::BTreeMap;
 
 use crate::llm::tool::{ToolCall, ToolCallDelta};
 
-/// The calls of one answer while they come in.
+/// The tool calls of one answer while they arrive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolCallAssembler {
-    /// By the API's own count.
+    /// Keyed by the provider's index of the call.
     parts: BTreeMap<usize, ToolCall>,
 }
 
 impl ToolCallAssembler {
-    /// Takes the next piece. An id or a name that is told twice is told once.
+    /// Adds the next fragment. Only the first id and the first name of a call are kept.
     pub fn push(&mut self, piece: ToolCallDelta) {
         let call = self.parts.entry(piece.index).or_default();
         if let Some(id) = piece.id.filter(|_| call.id.is_empty()) {
@@ -24,7 +24,7 @@ impl ToolCallAssembler {
         call.arguments.push_str(&piece.arguments);
     }
 
-    /// All calls, in order. One without a name calls nothing and is not among them.
+    /// Returns all calls in order, without those that have no name.
     pub fn finish(self) -> Vec<ToolCall> {
         let calls = self.parts.into_values();
         calls.filter(|it| !it.name.is_empty()).collect()

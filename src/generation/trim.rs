@@ -1,17 +1,17 @@
-//! Cleans what a model says while it says it: control characters, white space at both ends, the
-//! speaker's own `Name:`, and everything from another member's `Name:` on.
+//! Cleans a model's text while it streams: removes control characters, whitespace at both ends and
+//! the speaker's own `Name:`, and cuts the text where another member's `Name:` begins a line.
 //!
-//! **Invariant:** what [`Trim::push`] and [`Trim::finish`] give, put together, is the final text:
-//! nothing given is ever taken back, and the text does not depend on how it was cut into pieces.
-//! For that, white space is held back until something follows it, and the beginning of a line
-//! until it can no longer be a name.
+//! **Invariant:** the results of [`ReplyTrimmer::push`] and [`ReplyTrimmer::finish`] together are
+//! the final text: no output is ever taken back, and the text does not depend on how it was split
+//! into chunks. For this, whitespace is held back until text follows it, and the beginning of a
+//! line until it can no longer be a name.
 
 use std::mem;
 
 use crate::generation::name_prefix;
 use crate::generation::name_prefix::{NamePrefixes, PrefixMatch};
 
-/// The state between two pieces of one text.
+/// The state between two chunks of one text.
 #[derive(Debug, Clone)]
 pub struct ReplyTrimmer {
     /// The speaker's own names first, then those of the others.
@@ -19,30 +19,31 @@ pub struct ReplyTrimmer {
     n_own: usize,
     has_other_names: bool,
     position: LinePosition,
-    /// White space that counts only if text follows it.
+    /// Whitespace that is kept only if text follows it.
     blanks: String,
     /// The beginning of a line that may be a name.
     head: String,
-    /// Asterisks opened before the own name, to be closed right after its colon.
+    /// Asterisks that opened before the own name; their counterpart may follow its colon.
     unclosed: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinePosition {
-    /// Nothing was given yet.
+    /// No text was returned yet.
     Start,
-    /// Right after the own name's colon.
+    /// Right after the colon of the own name.
     AfterOwnName,
     LineStart,
     InLine,
-    /// Another member's line began: the text is over.
+    /// Another member's line began: the text has ended.
     Cut,
-    /// Nothing is cleaned.
+    /// Only U+0000 is removed.
     Verbatim,
 }
 
 impl ReplyTrimmer {
-    /// For a speaker called one of `own`, in a room with `others`. Both with their aliases.
+    /// Creates a trimmer for a speaker and the other members of the space. Both lists include
+    /// aliases.
     pub fn new<S: AsRef<str>>(own: &[S], others: &[S]) -> Self {
         let all = own.iter().chain(others).map(AsRef::as_ref);
         Self {
@@ -56,12 +57,13 @@ impl ReplyTrimmer {
         }
     }
 
-    /// For text that nobody in particular says: only control characters and white space go.
+    /// Creates a trimmer that only removes control characters and surrounding whitespace.
     pub fn without_names() -> Self {
         Self::new::<&str>(&[], &[])
     }
 
-    /// For text that a program reads: nothing goes but U+0000, which no database takes.
+    /// Creates a trimmer for text that a program parses: only U+0000, which PostgreSQL cannot
+    /// store, is removed.
     pub fn verbatim() -> Self {
         Self {
             position: LinePosition::Verbatim,
@@ -69,7 +71,7 @@ impl ReplyTrimmer {
         }
     }
 
-    /// Takes the next piece, gives what may be shown.
+    /// Adds the next chunk and returns the text that can be shown.
     pub fn push(&mut self, piece: &str) -> String {
         if self.position == LinePosition::Verbatim {
             return piece.replace('\0', "");
@@ -81,10 +83,10 @@ impl ReplyTrimmer {
         out
     }
 
-    /// Ends the text, gives what was held back and is no white space.
+    /// Ends the text and returns what was held back, without trailing whitespace.
     pub fn finish(&mut self) -> String {
         let mut out = String::new();
-        // Asterisks around nothing but the own name are no text.
+        // Asterisks around nothing but the own name are not text.
         if !matches!(
             self.position,
             LinePosition::Cut | LinePosition::AfterOwnName
@@ -95,12 +97,12 @@ impl ReplyTrimmer {
         out
     }
 
-    /// Whether a place in what is pushed is the same place in what is given.
+    /// Returns whether offsets in the input are also valid in the output.
     pub fn is_verbatim(&self) -> bool {
         self.position == LinePosition::Verbatim
     }
 
-    /// Whether another member's line ended the text: nothing that follows will be given.
+    /// Returns whether another member's line ended the text, so that later chunks are ignored.
     pub fn is_cut(&self) -> bool {
         self.position == LinePosition::Cut
     }
@@ -150,7 +152,7 @@ impl ReplyTrimmer {
         }
     }
 
-    /// Gives the beginning of a line that is no name; the white space at its end stays held.
+    /// Returns a line's beginning that is not a name; its trailing whitespace stays held back.
     fn release_head(&mut self, out: &mut String) {
         let head = mem::take(&mut self.head);
         let text = head.trim_end();
@@ -202,7 +204,7 @@ impl ReplyTrimmer {
     }
 }
 
-/// PostgreSQL refuses NUL in a text, and no reader misses the other control characters.
+/// PostgreSQL rejects NUL in a text; the other control characters have no use in a reply.
 fn is_allowed(it: char) -> bool {
     matches!(it, '\n' | '\t') || !it.is_control()
 }

@@ -1,29 +1,29 @@
-//! What the calls of a model cost: as the provider reported, or estimated by the server's tokenizer.
+//! Counts the tokens of model calls: as the provider reported them, or estimated by our tokenizer.
 //!
-//! **Invariant:** each call that was answered with a success status is counted once and never as 0
-//! where something was sent; one that was refused before costs nothing.
+//! **Invariant:** each call that was answered with a success status is counted once, and never as 0
+//! if anything was sent. A call that was rejected earlier costs nothing.
 
 use crate::llm::delta::{Delta, TokenUsage};
 use crate::llm::request::{Message, Request};
 use crate::llm::tokens;
 use crate::llm::tool::{Tool, ToolCall};
 
-/// Tokens of one call or of several.
+/// Tokens of one or several calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UsageTotal {
     pub prompt_tokens: i64,
     pub completion_tokens: i64,
-    /// A part of it was not reported by the provider.
+    /// At least a part was not reported by the provider.
     pub is_estimated: bool,
 }
 
 impl UsageTotal {
-    /// Prompt and completion together.
+    /// Returns prompt and completion tokens together.
     pub fn total(self) -> i64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 
-    /// Both together; estimated when either is.
+    /// Returns the sum; it is estimated if either part is.
     pub fn combine(self, other: Self) -> Self {
         Self {
             prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
@@ -35,7 +35,7 @@ impl UsageTotal {
     }
 }
 
-/// The sum of what is known; `None` where nothing is.
+/// Returns the sum of the known values, or `None` if both are unknown.
 pub fn sum(one: Option<UsageTotal>, other: Option<UsageTotal>) -> Option<UsageTotal> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.combine(other)),
@@ -48,13 +48,13 @@ pub fn sum(one: Option<UsageTotal>, other: Option<UsageTotal>) -> Option<UsageTo
 pub struct CallUsage {
     /// The provider's last report.
     reported: Option<TokenUsage>,
-    /// The answer came to its end.
+    /// The stream reached the end of the answer.
     is_complete: bool,
     received: Received,
 }
 
 impl CallUsage {
-    /// Takes note of the next piece of the answer.
+    /// Records the next delta of the answer.
     pub fn record(&mut self, delta: &Delta) {
         match delta {
             Delta::Usage(usage) => self.reported = Some(*usage),
@@ -71,14 +71,14 @@ impl CallUsage {
         }
     }
 
-    /// Whether the report says all that must be known.
+    /// Returns whether the provider's report is complete and final.
     fn is_reported(&self) -> bool {
         let is_full = |it: &TokenUsage| it.prompt_tokens > 0 && it.completion_tokens > 0;
         self.is_complete && self.reported.as_ref().is_some_and(is_full)
     }
 
-    /// With what was sent, as the tokenizer counts it. What the provider left out, and what it had
-    /// not reported when the call was cut off, is estimated.
+    /// Returns the usage, given the tokenizer's count of the prompt. Values that the provider did
+    /// not report, or had not yet reported when the call was cut off, are estimated.
     fn usage(&self, sent_tokens: i64) -> UsageTotal {
         let reported = self.reported.unwrap_or_default();
         let received = match self.is_reported() {
@@ -96,8 +96,8 @@ impl CallUsage {
     }
 }
 
-/// The tokens of one part, and whether they are estimated. A report that is not final yet is taken
-/// only if it is not below the estimate.
+/// Returns the tokens of one part and whether they are estimated. A preliminary report is used only
+/// if it is not below the estimate.
 fn reported_or_estimate(reported: i64, estimate: i64, is_final: bool) -> (i64, bool) {
     let is_missing = reported <= 0 || !is_final && reported < estimate;
     match is_missing && estimate > 0 {
@@ -106,10 +106,10 @@ fn reported_or_estimate(reported: i64, estimate: i64, is_final: bool) -> (i64, b
     }
 }
 
-/// More of an answer is not kept to be counted: the rest is assumed to be like it.
+/// The part of an answer that is tokenized; the rest is extrapolated from it.
 const MAX_SAMPLE_BYTES: usize = 64 * 1024;
 
-/// What was received of one call, text, thoughts and tool calls together.
+/// What one call received: text, reasoning and tool calls together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Received {
     sample: String,
@@ -131,7 +131,7 @@ impl Received {
     }
 }
 
-/// What these calls cost, which were all sent the same request. `None`: none was answered.
+/// Returns the cost of attempts that all sent `request`, or `None` if none succeeded.
 pub async fn count_usage(calls: Vec<CallUsage>, request: &Request) -> Option<UsageTotal> {
     let total = |calls: &[CallUsage], sent: i64| {
         let all = calls.iter().map(|it| it.usage(sent));
@@ -141,19 +141,19 @@ pub async fn count_usage(calls: Vec<CallUsage>, request: &Request) -> Option<Usa
         return total(&calls, 0);
     }
     let request = request.clone();
-    // Counting is work for a processor: it must not hold up other turns.
+    // Tokenizing is CPU-bound: it must not block other tasks of this runtime.
     let counting = tokio::task::spawn_blocking(move || total(&calls, prompt_tokens(&request)));
     counting.await.ok().flatten()
 }
 
-/// The tokens of a prompt, by our own count.
+/// Returns the tokens of a prompt by our own count.
 pub fn prompt_tokens(request: &Request) -> i64 {
     let messages = request.messages.iter();
     let messages = messages.map(|it| message_tokens(it) + call_tokens(&it.calls));
     messages.sum::<i64>() + tool_tokens(&request.tools)
 }
 
-/// A name is sent in front of the text, or in a field of its own.
+/// Counts the name too; it is sent before the text or in a field of its own.
 fn message_tokens(message: &Message) -> i64 {
     match &message.name {
         Some(name) => tokens::count(&format!("{name}: {}", message.content)),
@@ -161,7 +161,7 @@ fn message_tokens(message: &Message) -> i64 {
     }
 }
 
-/// The tokens of what a model is told of tools.
+/// Returns the tokens of the tool definitions in a prompt.
 pub fn tool_tokens(tools: &[Tool]) -> i64 {
     let cost = |it: &Tool| {
         let description = it.description.as_deref().unwrap_or_default();
@@ -171,7 +171,7 @@ pub fn tool_tokens(tools: &[Tool]) -> i64 {
     tools.iter().map(cost).sum()
 }
 
-/// The tokens of calls of tools.
+/// Returns the tokens of tool calls.
 pub fn call_tokens(calls: &[ToolCall]) -> i64 {
     let calls = calls.iter();
     calls
@@ -202,7 +202,7 @@ mod tests {
         Delta::End(FinishReason::Stop)
     }
 
-    /// What calls cost that were sent the two tokens of "hello world".
+    /// Returns the cost of calls whose prompt was the two tokens of "hello world".
     async fn cost(calls: &[&[Delta]]) -> Option<(i64, i64, bool)> {
         let request = Request {
             messages: vec![Message::new(PromptRole::User, "hello world")],
