@@ -94,7 +94,7 @@ fn first_chunk_timeout(limits: &CallLimits) -> String {
 
 fn idle_timeout(limits: &CallLimits) -> String {
     format!(
-        "The model fell silent for {} seconds in its answer.",
+        "The model's answer stalled for {} seconds.",
         rounded_seconds(limits.idle)
     )
 }

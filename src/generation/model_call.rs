@@ -148,7 +148,7 @@ fn empty_answer(reason: &FinishReason) -> GenerationFailure {
         ),
         _ => (
             FailureCode::EmptyResponse,
-            "The model answered with nothing.",
+            "The model returned an empty answer.",
         ),
     };
     GenerationFailure {
