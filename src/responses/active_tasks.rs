@@ -1,4 +1,4 @@
-//! The turns of this node, and the word that one of them must end.
+//! The response tasks that run on this node, and the handles that cancel them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,31 +8,31 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Why a turn must end before its answer is whole.
+/// Why a response task must end before its answer is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseCancelReason {
-    /// Its client is gone. What holds when nobody said anything else.
+    /// The client disconnected. The default if no other reason was given.
     ClientDisconnected,
-    /// Somebody asked.
+    /// A user requested it.
     Requested,
-    /// The node closes.
+    /// The node shuts down.
     Shutdown,
-    /// It is no longer ours; whatever it writes does not count.
+    /// Another node holds the lease now; nothing this task writes is valid.
     LeaseLost,
 }
 
-/// Ends one turn. Cloning gives another handle on the same one.
+/// Cancels one response task. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct CancelHandle {
-    /// Fires when the turn must end.
+    /// Fires when the task must end.
     pub token: CancellationToken,
-    /// Rings when its log has more to read.
+    /// Notifies when new events were written to the log.
     pub log_written: watch::Sender<()>,
     reason: Arc<Mutex<Option<ResponseCancelReason>>>,
 }
 
 impl CancelHandle {
-    /// Ends the turn. The first reason counts, but a lost turn is lost.
+    /// Cancels the task. The first reason wins, except that `LeaseLost` always replaces it.
     pub fn cancel(&self, reason: ResponseCancelReason) {
         let mut known = self.reason.lock();
         if known.is_none() || reason == ResponseCancelReason::LeaseLost {
@@ -42,7 +42,7 @@ impl CancelHandle {
         self.token.cancel();
     }
 
-    /// Why the token fired.
+    /// Returns why the token fired.
     pub fn reason(&self) -> ResponseCancelReason {
         self.reason
             .lock()
@@ -50,16 +50,16 @@ impl CancelHandle {
     }
 }
 
-/// The turns that this node takes. Cloning gives another handle on the same ones.
+/// The response tasks of this node. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct ActiveTasks {
     tasks: Arc<DashMap<String, (CancelHandle, i64)>>,
     n_active: watch::Sender<usize>,
-    /// Whatever is held from now on ends at once.
+    /// Tasks that register from now on are canceled immediately.
     is_closed: Arc<AtomicBool>,
 }
 
-/// A turn that is held; let go of when this goes.
+/// A registered task; dropping the guard removes it.
 pub struct ActiveTaskGuard {
     tasks: ActiveTasks,
     id: String,
@@ -67,11 +67,11 @@ pub struct ActiveTaskGuard {
 }
 
 impl ActiveTasks {
-    /// A turn begins. `lease` 0: it has no row.
+    /// Registers a task. `lease` is 0 if the response has no row.
     pub fn register(&self, id: &str, handle: &CancelHandle, lease: i64) -> ActiveTaskGuard {
         self.tasks.insert(id.to_owned(), (handle.clone(), lease));
         self.n_active.send_modify(|it| *it += 1);
-        // Looked at after the turn is among the others: either this sees the end, or the end sees it.
+        // Checked after the insert: either this reads the flag, or `close` finds the task.
         if self.is_closed.load(Ordering::SeqCst) {
             handle.cancel(ResponseCancelReason::Shutdown);
         }
@@ -82,14 +82,14 @@ impl ActiveTasks {
         }
     }
 
-    /// Ends a turn if it is taken here.
+    /// Cancels a task if it runs on this node.
     pub fn cancel(&self, id: &str, reason: ResponseCancelReason) {
         if let Some(task) = self.tasks.get(id) {
             task.0.cancel(reason);
         }
     }
 
-    /// Ends every turn, and those that are still to come.
+    /// Cancels every task, also those that register later.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         for task in self.tasks.iter() {
@@ -97,32 +97,32 @@ impl ActiveTasks {
         }
     }
 
-    /// Rings when the log of a turn that is taken here has more to read.
+    /// Returns a receiver that is notified about new log events if the task runs on this node.
     pub fn subscribe_to_log(&self, id: &str) -> Option<watch::Receiver<()>> {
         self.tasks.get(id).map(|it| it.0.log_written.subscribe())
     }
 
-    /// Whether this node takes a turn under this lease.
+    /// Returns whether this node runs a response under this lease.
     pub fn contains(&self, id: &str, lease: i64) -> bool {
         self.tasks.get(id).is_some_and(|it| it.1 == lease)
     }
 
-    /// Those with rows, and their leases.
+    /// Returns the ids and leases of the tasks whose responses have rows.
     pub fn stored_leases(&self) -> Vec<(String, i64)> {
         let all = self.tasks.iter().filter(|it| it.value().1 > 0);
         all.map(|it| (it.key().clone(), it.value().1)).collect()
     }
 
-    /// Returns when this node takes no turn.
+    /// Returns when no task is registered.
     pub async fn wait_until_empty(&self) {
-        // An error would mean that the counter is gone, and we hold it.
+        // Fails only if the sender is dropped, and `self` owns it.
         let _ = self.n_active.subscribe().wait_for(|it| *it == 0).await;
     }
 }
 
 impl Drop for ActiveTaskGuard {
     fn drop(&mut self) {
-        // Taken again meanwhile, it is no longer this one's to remove.
+        // A newer lease may have replaced this entry; it must not be removed here.
         let is_own = |_: &String, turn: &(CancelHandle, i64)| turn.1 == self.lease;
         self.tasks.tasks.remove_if(&self.id, is_own);
         self.tasks.n_active.send_modify(|it| *it -= 1);

@@ -1,4 +1,5 @@
-//! Table `api_conversations`: a log of items that responses read and add to. Not a room.
+//! Table `api_conversations`: logs of items that responses of `/v1` read and extend. These are not
+//! the conversations of a space.
 
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
@@ -14,7 +15,7 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: String,
     pub user_id: UserId,
-    /// The caller's own; never read by us.
+    /// Written by the caller; never interpreted by us.
     #[sea_orm(column_type = "JsonBinary")]
     pub metadata: Json,
     pub next_position: i64,
@@ -28,7 +29,7 @@ pub enum Relation {}
 impl ActiveModelBehavior for ActiveModel {}
 
 impl Model {
-    /// What its owner is shown.
+    /// Returns the conversation object of the API.
     pub fn view(&self) -> Value {
         json!({
             "id": self.id,
@@ -39,14 +40,14 @@ impl Model {
     }
 }
 
-/// A conversation that this user may see. Foreign, unknown and deleted are the same.
+/// Finds a conversation of this user. Returns `None` for foreign, unknown and deleted ones alike.
 pub async fn find_for_user(
     db: &impl ConnectionTrait,
     user: UserId,
     id: &str,
 ) -> Result<Option<Model>, DbErr> {
     if id.contains('\0') {
-        return Ok(None); // PostgreSQL takes it in no text
+        return Ok(None); // PostgreSQL rejects NUL in text
     }
     Entity::find_by_id(id)
         .filter(Column::UserId.eq(user))
@@ -55,8 +56,8 @@ pub async fn find_for_user(
         .await
 }
 
-/// Adds items to the end, and answers them as they were added: one whose id is there already gets
-/// another. `None`: the conversation has been deleted meanwhile.
+/// Appends items and returns them as stored: an item whose id already exists gets a new one.
+/// Returns `None` if the conversation was deleted in the meantime.
 pub async fn append(
     tx: &impl ConnectionTrait,
     id: &str,
@@ -75,7 +76,7 @@ pub async fn append(
     let Some(grown) = updated.first() else {
         return Ok(None);
     };
-    // Held by the update: nobody adds anything beside us.
+    // The update above locks the row, so no concurrent append can happen.
     let ids: Vec<&str> = items.iter().filter_map(|it| it["id"].as_str()).collect();
     let known = api_conversation_item::existing_ids(tx, id, &ids).await?;
     item::make_ids_unique(&mut items, known);
@@ -83,7 +84,7 @@ pub async fn append(
     Ok(Some(items))
 }
 
-/// Replaces what its owner noted on it.
+/// Replaces the metadata.
 pub async fn set_metadata(
     tx: &impl ConnectionTrait,
     id: &str,
@@ -97,7 +98,7 @@ pub async fn set_metadata(
         .map(|_| ())
 }
 
-/// Hides it, and forgets its items and what was noted on it.
+/// Marks a conversation as deleted and removes its items and metadata.
 pub async fn delete(tx: &impl ConnectionTrait, id: &str, now: Timestamp) -> Result<(), DbErr> {
     Entity::update_many()
         .col_expr(Column::DeletedAt, Expr::value(now))

@@ -1,4 +1,4 @@
-//! Table `api_conversation_items`: the items of a conversation, by their position.
+//! Table `api_conversation_items`: the items of an API conversation, ordered by position.
 
 use std::collections::HashSet;
 
@@ -26,10 +26,10 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// More rows than these go in several statements.
+/// Rows per INSERT statement; databases limit the parameters of one statement.
 const BATCH: usize = 500;
 
-/// Writes items from this position on.
+/// Inserts items, starting at position `from`.
 pub async fn insert(
     tx: &impl ConnectionTrait,
     conversation: &str,
@@ -51,7 +51,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// All items, in order.
+/// Returns all items in order.
 pub async fn list_all(db: &impl ConnectionTrait, conversation: &str) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(Column::ApiConversationId.eq(conversation))
@@ -60,7 +60,7 @@ pub async fn list_all(db: &impl ConnectionTrait, conversation: &str) -> Result<V
         .await
 }
 
-/// At most `limit` items, from the one after this position on.
+/// Returns at most `limit` items that follow the position `after` in this order.
 pub async fn list_page(
     db: &impl ConnectionTrait,
     conversation: &str,
@@ -81,7 +81,7 @@ pub async fn list_page(
         .await
 }
 
-/// Those of these ids that are there.
+/// Returns which of these ids exist in the conversation.
 pub async fn existing_ids(
     db: &impl ConnectionTrait,
     conversation: &str,
@@ -102,14 +102,14 @@ pub async fn existing_ids(
     Ok(known)
 }
 
-/// The item with this id.
+/// Finds an item by its id.
 pub async fn find(
     db: &impl ConnectionTrait,
     conversation: &str,
     item: &str,
 ) -> Result<Option<Model>, DbErr> {
     if item.contains('\0') {
-        return Ok(None); // PostgreSQL takes it in no text
+        return Ok(None); // PostgreSQL rejects NUL in text
     }
     Entity::find()
         .filter(Column::ApiConversationId.eq(conversation))
@@ -118,7 +118,7 @@ pub async fn find(
         .await
 }
 
-/// Takes an item away; `false`: there is none with this id.
+/// Deletes an item. Returns `false` if no item has this id.
 pub async fn delete(
     tx: &impl ConnectionTrait,
     conversation: &str,
@@ -135,7 +135,7 @@ pub async fn delete(
     Ok(res.rows_affected > 0)
 }
 
-/// Takes all items away.
+/// Deletes all items of a conversation.
 pub async fn delete_all(tx: &impl ConnectionTrait, conversation: &str) -> Result<(), DbErr> {
     Entity::delete_many()
         .filter(Column::ApiConversationId.eq(conversation))

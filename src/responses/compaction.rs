@@ -1,7 +1,7 @@
-//! Compaction: a long exchange becomes a summary that only its owner can hand in again.
+//! Compaction: replaces a long history by a summary that only its owner can send back.
 //!
-//! **Invariant:** nothing is stored. The summary leaves the house sealed for the one who asked, and
-//! opens for nobody else.
+//! **Invariant:** nothing is stored. The summary is returned encrypted for the user who requested
+//! it and cannot be decrypted for anyone else.
 
 use sea_orm::DbErr;
 use serde_json::{Value, json};
@@ -23,38 +23,39 @@ use crate::responses::response_document::{ResponseUsage, seconds};
 use crate::responses::services::ResponseServices;
 use crate::responses::{history, object_ids, preparation, usage};
 
-/// The longest summary, in bytes. Sealed, it is still shorter than what an item may hold.
+/// The longest summary, in bytes. Encrypted, it is still below the size limit of an item.
 const MAX_SUMMARY_BYTES: usize = 1024 * 1024;
 
-/// What the model is told behind everything that was said.
+/// The instruction to the model, after the whole history.
 const INSTRUCTIONS: &str = "Summarize everything above for yourself. You will go on from your summary and \
     from the messages of the user, which are kept word for word; your own words, your calls of tools \
     and what came of them will be gone. Keep facts, names, numbers, decisions, what was tried and what \
     came of it, what is open, and what you were about to do. Answer nothing, add nothing, and write \
     nothing but the summary.";
 
-/// What stands before a summary that is handed in again.
+/// The text before a summary that is sent back to the model.
 const HEADING: &str = "A summary of the conversation until now, written by you:";
 
-/// The summary, and what it cost.
+/// A summary and its token usage.
 struct Summary {
     text: String,
     usage: Option<ResponseUsage>,
 }
 
 impl ResponseEngine {
-    /// Compacts what `spec` brings and goes on from: the words of people and programs as they are,
-    /// everything else as a summary.
+    /// Compacts the history and input of a request: messages of users and programs are kept as they
+    /// are, everything else becomes a summary.
     ///
     /// # Errors
-    /// As [`Desk::create`]; the model failed.
+    /// As [`ResponseEngine::create`]. Returns `TooLongForModel` when the history does not fit, and
+    /// `Upstream` when the model fails or returns no text.
     pub async fn compact(
         &self,
         user: UserId,
         request: CreateResponse,
     ) -> Result<Value, ResponseEngineError> {
         let (engine, stop) = (self.clone(), CancelHandle::default());
-        // Who leaves stops the model.
+        // A disconnected client stops the model call.
         let _cancel_on_drop = stop.token.clone().drop_guard();
         let work = async move { engine.compact_in_task(user, request, &stop).await };
         let done = self.services.shutdown.spawn(work).await;
@@ -86,7 +87,7 @@ impl ResponseEngine {
         Ok(document(&id, at, &output, summary.usage))
     }
 
-    /// All that was said, and the call that summarizes it.
+    /// Loads the whole history and prepares the call that summarizes it.
     async fn prepare_compaction(
         &self,
         user: UserId,
@@ -153,7 +154,7 @@ fn require_summary(output: &ModelOutput) -> Result<(), ResponseEngineError> {
     }
 }
 
-/// Whether an item stays as it is: what people and programs said.
+/// Returns whether an item is kept as it is: messages of users and programs.
 fn is_message_of_client(item: &Value) -> bool {
     let role = item["role"].as_str().unwrap_or_default();
     item["type"] == "message" && ["user", "system", "developer"].contains(&role)
@@ -173,15 +174,15 @@ fn encrypt(sealer: &SecretCipher, user: UserId, text: &str) -> String {
     sealer.encrypt(&Secret::new(text), &encryption_context(user))
 }
 
-/// For whom a summary is sealed.
+/// Binds a summary to its user.
 fn encryption_context(user: UserId) -> String {
     format!("compaction/{user}")
 }
 
-/// Puts in the place of each compaction what it says, as a developer's message.
+/// Replaces each compaction item by its decrypted summary, as a developer message.
 ///
 /// # Errors
-/// One was not sealed here, or not for this user.
+/// Returns `UndecryptableItem` when an item was not encrypted by this server for this user.
 pub fn expand_summaries(
     sealer: &SecretCipher,
     user: UserId,
@@ -195,10 +196,10 @@ pub fn expand_summaries(
     Ok((prior, input))
 }
 
-/// Whether every compaction among these items of a list was sealed for this user.
+/// Checks that every compaction item of a list was encrypted for this user.
 ///
 /// # Errors
-/// One was not.
+/// Returns `UndecryptableItem` when one was not.
 pub fn require_readable(
     sealer: &SecretCipher,
     user: UserId,

@@ -1,5 +1,5 @@
-//! The bulkhead: so many responses at once on this node, and of them a share for one person. Rooms
-//! have places of their own, so that programs cannot starve them.
+//! Limits concurrent responses per node and per user. Spaces have separate limits, so API clients
+//! cannot starve them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::ids::UserId;
 
-/// The places of this node. Cloning gives another handle on the same ones.
+/// The permits of one limit on this node. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct ConcurrencyLimit {
     limit: usize,
@@ -16,23 +16,23 @@ pub struct ConcurrencyLimit {
     n_held: Arc<Mutex<HashMap<UserId, usize>>>,
 }
 
-/// One place; free again when this goes.
+/// One permit; released on drop.
 pub struct ConcurrencyPermit {
     user: UserId,
     n_held: Arc<Mutex<HashMap<UserId, usize>>>,
 }
 
-/// Why there is no place.
+/// Which limit was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitReached {
-    /// All are taken.
+    /// All permits of this node are in use.
     Global,
-    /// This person has their share.
+    /// The user's share is in use.
     PerUser,
 }
 
 impl ConcurrencyLimit {
-    /// So many, of which one person gets a quarter, and at least one.
+    /// Creates a limit of which one user gets a quarter, rounded up.
     pub fn new(limit: usize) -> Self {
         Self {
             limit: limit,
@@ -41,10 +41,10 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Takes a place.
+    /// Acquires a permit without waiting.
     ///
     /// # Errors
-    /// There is none, or none for this person.
+    /// Returns `Global` or `PerUser`, depending on the limit that is reached.
     pub fn acquire(&self, user: UserId) -> Result<ConcurrencyPermit, LimitReached> {
         let mut n_held = self.n_held.lock();
         if n_held.values().sum::<usize>() >= self.limit {
@@ -61,7 +61,7 @@ impl ConcurrencyLimit {
         })
     }
 
-    /// How many this person has.
+    /// Returns how many permits a user holds.
     pub fn n_held_by(&self, user: UserId) -> usize {
         self.n_held.lock().get(&user).copied().unwrap_or_default()
     }
@@ -102,7 +102,7 @@ mod tests {
         drop(others);
         drop(ann);
         assert!(limit.acquire(UserId(1)).is_ok());
-        assert_eq!(limit.n_held_by(UserId(1)), 0, "a place that went is free");
+        assert_eq!(limit.n_held_by(UserId(1)), 0, "its permits are released");
     }
 
     #[test]

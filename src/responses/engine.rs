@@ -1,4 +1,5 @@
-//! The verbs of the room: what doors call.
+//! Creates responses: the operations that the handlers of `/v1` call. Those for existing responses
+//! are in `retrieval`.
 
 use std::collections::HashSet;
 
@@ -29,57 +30,58 @@ use crate::responses::{
     preparation, queue, response, response_task,
 };
 
-/// The room behind its doors. Cloning gives another handle on the same one.
+/// The operations of this module. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct ResponseEngine {
     pub(super) services: ResponseServices,
 }
 
-/// A response that was begun.
+/// A response that was created.
 pub enum Created {
-    /// It is being written; its reader leaves by dropping this.
+    /// Runs now and streams its events; dropping the receiver disconnects the reader.
     Streamed(EventReceiver),
-    /// It is being written; see [`Whole::wait`].
+    /// Runs now; see [`PendingResponse::wait`].
     Blocking(PendingResponse),
-    /// It waits for its turn.
+    /// Queued for a background worker; contains the response object.
     Queued(Value),
 }
 
-/// A response that is waited for. Dropping it cancels the response.
+/// A running response whose result is awaited. Dropping it cancels the response.
 pub struct PendingResponse {
     done: oneshot::Receiver<Value>,
     _cancel_on_drop: DropGuard,
 }
 
 impl PendingResponse {
-    /// The whole response; `None`: its task has ended without one.
+    /// Returns the complete response, or `None` if its task ended without a result.
     pub async fn wait(self) -> Option<Value> {
         self.done.await.ok()
     }
 }
 
 impl ResponseEngine {
-    /// Over its parts; nothing runs until [`Desk::start`].
+    /// Creates an engine; no task runs until [`ResponseEngine::start`].
     pub fn new(services: ResponseServices) -> Self {
         Self { services: services }
     }
 
-    /// The parts, for those who read beside the verbs.
+    /// Returns the shared services, for handlers that read directly.
     pub fn services(&self) -> &ResponseServices {
         &self.services
     }
 
-    /// Begins a response.
+    /// Creates a response and starts or queues it.
     ///
     /// # Errors
-    /// Why not; then nothing was written, and no model was asked.
+    /// Returns why the request was refused; in that case nothing was written and no model was
+    /// called.
     pub async fn create(
         &self,
         user: UserId,
         request: CreateResponse,
     ) -> Result<Created, ResponseEngineError> {
-        // In a task of its own: whoever leaves while it is being written down must not leave a row
-        // behind that nobody works on. What is begun for nobody is cancelled by being dropped.
+        // A separate task, because a client that disconnects during the insert must not leave a row
+        // without a task. The response is canceled when the unread result is dropped.
         let engine = self.clone();
         let creating = async move { engine.create_in_task(user, request).await };
         let created = self.services.shutdown.spawn(creating).await;
@@ -99,13 +101,13 @@ impl ResponseEngine {
             true => Some(self.permit_to_follow(user)?),
             false => None,
         };
-        // Never closed: an error would only let one more in.
+        // The semaphore is never closed; an error would only skip the limit.
         let _creation_permit = self.services.creation_permits.acquire().await.ok();
         let prepared = self.prepare(user, &mut request).await?;
         let now = self.services.clock.now();
         let id = object_ids::generate(object_ids::RESPONSE);
         match permit {
-            // What its conversation holds is read when it is claimed.
+            // The worker reads the conversation again when it claims the response.
             None => self.enqueue(user, &id, request, follow_permit, now).await,
             Some(place) => {
                 self.start_task(user, &id, request, prepared, place, now)
@@ -114,10 +116,10 @@ impl ResponseEngine {
         }
     }
 
-    /// How many tokens a request has; no model is asked.
+    /// Returns the number of prompt tokens of a request, without calling a model.
     ///
     /// # Errors
-    /// As [`Desk::create`].
+    /// As [`ResponseEngine::create`].
     pub async fn count_tokens(
         &self,
         user: UserId,
@@ -131,10 +133,10 @@ impl ResponseEngine {
         Ok(counted.map_err(|_| DbErr::Custom("tokens could not be counted".to_owned()))?)
     }
 
-    /// A place to receive a long body.
+    /// Acquires a permit to receive a long body.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns `ServerBusy` or `UserLimitReached` when the limit is reached.
     pub fn permit_to_receive(
         &self,
         user: UserId,
@@ -158,7 +160,7 @@ impl ResponseEngine {
             .map_err(limit_error)
     }
 
-    /// A place to read along what another task writes.
+    /// Acquires a permit to follow the log of a background response.
     pub(super) fn permit_to_follow(
         &self,
         user: UserId,
@@ -253,7 +255,7 @@ impl ResponseEngine {
         let (done_sender, done) = oneshot::channel();
         self.services.shutdown.spawn(async move {
             if let TaskOutcome::Finished(document) = response_task::run(task).await {
-                // Nobody waits for it when it was streamed.
+                // Fails if the response was streamed, because nothing awaits the document.
                 let _ = done_sender.send(document);
             }
             drop((permit, guard));
@@ -267,7 +269,7 @@ impl ResponseEngine {
         })
     }
 
-    /// Writes a response down as begun by this node.
+    /// Inserts a response that is already claimed by this node.
     async fn insert_claimed(
         &self,
         user: UserId,
@@ -285,7 +287,8 @@ impl ResponseEngine {
             .write(move |tx| {
                 Box::pin(async move {
                     queue::insert(tx, row).await.map_err(insert_error)?;
-                    // From here on nobody else goes on in it; somebody may have, since it was read.
+                    // The insert blocks other responses of the conversation. One may have finished
+                    // between the read and the insert, so the position is checked again.
                     if let (Some(it), Some(seen)) = (conversation, conversation_position)
                         && history::conversation_position(tx, user, &it).await? != seen
                     {
@@ -384,11 +387,11 @@ fn row(
     }
 }
 
-/// What a broken rule of the table means to whoever asked.
+/// Translates a violated constraint of the table into an error for the client.
 fn insert_error(error: DbErr) -> ResponseEngineError {
     match error.sql_err() {
         Some(SqlErr::UniqueConstraintViolation(_)) => ResponseEngineError::ConversationLocked,
-        // It was taken away since it was looked at.
+        // The previous response was deleted after it was checked.
         Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
             ResponseEngineError::PreviousNotFound(String::new())
         }

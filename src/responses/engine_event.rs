@@ -1,4 +1,4 @@
-//! What can happen in a turn, as the fold is told it.
+//! The events of a response task, which the fold turns into the response and its stream.
 
 use serde_json::Value;
 
@@ -6,40 +6,40 @@ use crate::clock::Timestamp;
 use crate::responses::fold_calls::CallItem;
 use crate::responses::response_document::{ResponseError, ResponseUsage};
 
-/// What can happen.
+/// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineEvent {
-    /// It was written down, or began; always first.
+    /// The response was stored or started; always the first event.
     Created,
-    /// The model is asked.
+    /// The first model call begins.
     Started,
-    /// Somebody speaks from here on; their items tell who.
+    /// Another speaker begins; the value is the metadata of its items.
     SpeakerChanged(Value),
-    /// The next piece of what is thought; never empty.
+    /// The next piece of reasoning; never empty.
     ReasoningDelta(String),
-    /// The next piece of what is said; never empty.
+    /// The next piece of text; never empty.
     TextDelta(String),
-    /// How likely each token was of what is said next; never empty.
+    /// The logprobs of the next text delta; never empty.
     Logprobs(Vec<Value>),
-    /// Where something that was said comes from.
+    /// A citation for part of the text.
     Annotation(Value),
-    /// The next piece of why there is no answer; never empty.
+    /// The next piece of a refusal; never empty.
     RefusalDelta(String),
-    /// A call for the client to run, whole or cut off.
+    /// A tool call for the client, complete or cut off.
     ClientToolCall(CallItem, Completeness),
-    /// A tool of ours begins.
+    /// A server-side tool started.
     ToolStarted(CallItem),
-    /// It tells how far it is.
+    /// The running tool reported progress.
     ToolProgress(String),
-    /// It has ended: with its output, or with what went wrong.
+    /// The tool ended with its output or an error message.
     ToolFinished(Result<String, String>),
-    /// The model is asked again.
+    /// The model is called again.
     NextIteration,
-    /// It is over.
+    /// The response ended.
     Finished(ResponseEnd),
 }
 
-/// Whether a call lacks its end.
+/// Whether a tool call is complete or was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completeness {
     Complete,
@@ -54,11 +54,11 @@ pub struct ResponseEnd {
     pub at: Timestamp,
 }
 
-/// The ways to end.
+/// The ways a response can end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResponseOutcome {
     Completed,
-    /// For this reason.
+    /// Ended early, for this reason.
     Incomplete(&'static str),
     Failed(ResponseError),
     Cancelled,

@@ -1,11 +1,11 @@
-//! Why a response is not begun, shown or changed. Doors put it into their words.
+//! Why a response cannot be created, read or changed. `v1/error.rs` translates this for clients.
 
 use sea_orm::DbErr;
 
 use crate::responses::mcp_approvals::ApprovalError;
 use crate::responses::pending_tool_calls::ToolOutputError;
 
-/// A refusal; nothing was written.
+/// An error of the response engine; nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum ResponseEngineError {
     #[error("there is no response with this id")]
@@ -22,20 +22,20 @@ pub enum ResponseEngineError {
     ConversationNotFound,
     #[error("another response of this conversation is not over")]
     ConversationLocked,
-    /// Which field names it.
+    /// The field that refers to it.
     #[error("{0} names an item that is not there")]
     UnknownItem(String),
     #[error("calls and outputs do not fit together: {0:?}")]
     InvalidToolOutputs(ToolOutputError),
-    /// Which field names it.
+    /// The field that names it.
     #[error("{0} names a tool that is not here")]
     UnknownTool(String),
     #[error("{n_tokens} tokens do not fit into {window}")]
     PromptTooLong { n_tokens: i64, window: i64 },
-    /// In bytes, all items together.
+    /// The limit in bytes, for all items together.
     #[error("what it goes on from is larger than {0} bytes")]
     HistoryTooLarge(i64),
-    /// Which field asks for it.
+    /// The field that requests it.
     #[error("the model's API has no words for {0}")]
     UnsupportedParameter(&'static str),
     #[error("every place is taken")]
@@ -52,17 +52,17 @@ pub enum ResponseEngineError {
     TokenLimitReached,
     #[error("nobody in the space can speak")]
     NoSpeaker,
-    /// Which field holds it.
+    /// The field that contains it.
     #[error("{0} was not sealed here, or not for this person")]
     UndecryptableItem(String),
     #[error("the model says that it is too long")]
     TooLongForModel,
-    /// For people.
+    /// The message is shown to users.
     #[error("the model failed: {0}")]
     Upstream(String),
     #[error("approvals do not fit: {0:?}")]
     InvalidApprovals(ApprovalError),
-    /// By its label.
+    /// The label of the server.
     #[error("the address of the server {0} may not be called")]
     ForbiddenServerAddress(String),
     #[error("the model cannot be asked")]

@@ -1,6 +1,6 @@
-//! Table `response_events`: the stream of a background response, for whoever comes later.
+//! Table `response_events`: the event log of background responses, for clients that connect later.
 //!
-//! **Invariant:** an event is here before anybody is shown it, as it will be shown.
+//! **Invariant:** an event is stored, exactly as it will be sent, before any client receives it.
 
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
@@ -25,11 +25,11 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// More rows than these go in several statements.
+/// Rows per INSERT statement and per read.
 const BATCH: usize = 1_000;
 
 impl Model {
-    /// The event as it was told.
+    /// Returns the event as it is sent.
     pub fn event(self) -> StreamEvent {
         let read: Value = serde_json::from_str(&self.payload).unwrap_or_default();
         StreamEvent {
@@ -40,7 +40,7 @@ impl Model {
     }
 }
 
-/// Writes events down.
+/// Appends events to the log.
 pub async fn append(
     tx: &impl ConnectionTrait,
     response: &str,
@@ -57,7 +57,7 @@ pub async fn append(
     Ok(())
 }
 
-/// Takes the stream of a response away.
+/// Deletes the log of a response.
 pub async fn delete_all(tx: &impl ConnectionTrait, response: &str) -> Result<(), DbErr> {
     Entity::delete_many()
         .filter(Column::ResponseId.eq(response))
@@ -66,7 +66,7 @@ pub async fn delete_all(tx: &impl ConnectionTrait, response: &str) -> Result<(),
         .map(|_| ())
 }
 
-/// The next events after this number, some of them.
+/// Returns the next events after this sequence number, at most one batch.
 pub async fn list_after(
     db: &impl ConnectionTrait,
     response: &str,
@@ -82,7 +82,7 @@ pub async fn list_after(
     Ok(rows.into_iter().map(Model::event).collect())
 }
 
-/// Whether the stream of a response can be had.
+/// Returns whether a response has a log.
 pub async fn has_events(db: &impl ConnectionTrait, response: &str) -> Result<bool, DbErr> {
     let first = Entity::find()
         .select_only()
@@ -93,7 +93,7 @@ pub async fn has_events(db: &impl ConnectionTrait, response: &str) -> Result<boo
     Ok(found.is_some())
 }
 
-/// All events, as documents.
+/// Returns all events as JSON values.
 pub async fn list_all(db: &impl ConnectionTrait, response: &str) -> Result<Vec<Value>, DbErr> {
     let rows = Entity::find()
         .filter(Column::ResponseId.eq(response))

@@ -1,7 +1,7 @@
-//! What a model has said and nobody has shown yet.
+//! The queue between a running model and the task that folds, stores and sends its events.
 //!
-//! **Invariant:** putting something in only takes memory, so a model is never kept waiting. How much
-//! that can be is bounded by the longest text that a turn may have.
+//! **Invariant:** pushing only takes memory, so a model never waits. The size is bounded by the
+//! longest text that a response may have.
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::responses::engine_event::EngineEvent;
 
-/// The inbox of one turn.
+/// The event queue of one response task.
 #[derive(Default)]
 pub struct EventQueue {
     state: Mutex<EventQueueState>,
     pushed: Notify,
-    /// Rings when all that was put in was shown.
+    /// Notifies when every pushed event was processed.
     flushed: Notify,
-    /// Rings when somebody waits for that.
+    /// Notifies when a producer waits for that.
     flush_requested: Notify,
     closed: CancellationToken,
 }
@@ -24,24 +24,24 @@ pub struct EventQueue {
 #[derive(Default)]
 struct EventQueueState {
     events: Vec<EngineEvent>,
-    /// Some were taken out, and are being shown.
+    /// A batch was taken and is being processed.
     is_flushing: bool,
 }
 
 impl EventQueue {
-    /// Puts one more happening in.
+    /// Adds an event.
     pub fn push(&self, event: EngineEvent) {
         self.state.lock().events.push(event);
         self.pushed.notify_one();
     }
 
-    /// Nothing more will come.
+    /// Marks the end of the events.
     pub fn close(&self) {
         self.closed.cancel();
         self.pushed.notify_one();
     }
 
-    /// Returns when nothing more will come, or somebody waits for what is there to be shown.
+    /// Returns when the queue is closed or a producer waits for a flush.
     pub async fn wait_for_flush_request(&self) {
         tokio::select! {
             () = self.closed.cancelled() => {}
@@ -49,10 +49,10 @@ impl EventQueue {
         }
     }
 
-    /// All that waits, and at least one; `None`: it is closed and empty.
+    /// Returns all queued events, at least one, or `None` if the queue is closed and empty.
     pub async fn next_batch(&self) -> Option<Vec<EngineEvent>> {
         loop {
-            // Asked first: what was put in before it was closed is then seen below.
+            // Read first, so that events pushed before the close are still returned below.
             let is_closed = self.closed.is_cancelled();
             {
                 let mut state = self.state.lock();
@@ -68,13 +68,13 @@ impl EventQueue {
         }
     }
 
-    /// What was taken last is shown, and written where it must be.
+    /// Marks the last batch as sent and, if required, stored.
     pub fn mark_flushed(&self) {
         self.state.lock().is_flushing = false;
         self.flushed.notify_one();
     }
 
-    /// Returns when all that was put in so far is shown. For the one who puts things in.
+    /// Returns when everything pushed so far is processed. For the producer only.
     pub async fn flush(&self) {
         loop {
             {

@@ -1,8 +1,8 @@
-//! Carries events from a turn to the one who reads along.
+//! Carries stream events from a response task to one reader.
 //!
-//! **Invariant:** a turn never waits for its reader. What is not read yet is bounded: who is further
-//! behind than [`MAX_BEHIND`] when more comes is let go, and the turn is told how its reader went.
-//! What comes at once, however much, lets nobody go who has read what came before it.
+//! **Invariant:** the task never waits for its reader. If more than [`MAX_BUFFERED_BYTES`] are
+//! unread when further events are pushed, the reader is dropped and `push` returns `false`. A
+//! single batch of any size never drops a reader that has read everything before it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::responses::fold::StreamEvent;
 
-/// So many bytes may wait for a reader.
+/// The most unread bytes a reader may have when more is pushed.
 pub const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
 
-/// The end that a turn holds; the reader gets the end of the stream when it goes.
+/// The sending half, held by the task; dropping it ends the stream.
 pub struct EventSender {
     shared: Arc<StreamBuffer>,
 }
 
-/// The end that a reader holds.
+/// The receiving half, held by the reader.
 pub struct EventReceiver {
     shared: Arc<StreamBuffer>,
 }
@@ -29,9 +29,9 @@ pub struct EventReceiver {
 struct StreamBuffer {
     buffered: Mutex<BufferedEvents>,
     pushed: Notify,
-    /// Rings when something was read.
+    /// Notifies when an event was read.
     read: Notify,
-    /// Fires when the reader has left; not when it was let go.
+    /// Fires when the reader disconnects, but not when it is dropped for being too slow.
     disconnected: CancellationToken,
 }
 
@@ -44,7 +44,7 @@ struct BufferedEvents {
     is_complete: bool,
 }
 
-/// A new pipe. `left` fires when its reader leaves by itself.
+/// Creates a channel. `disconnected` fires when its reader goes away by itself.
 pub fn channel(disconnected: CancellationToken) -> (EventSender, EventReceiver) {
     let shared = Arc::new(StreamBuffer {
         buffered: Mutex::default(),
@@ -59,7 +59,7 @@ pub fn channel(disconnected: CancellationToken) -> (EventSender, EventReceiver) 
 }
 
 impl EventSender {
-    /// Hands on events. `false`: the reader was too slow, and is let go.
+    /// Pushes events. Returns `false` if the reader was too slow and has been dropped.
     pub fn push(&self, events: Vec<StreamEvent>) -> bool {
         let mut buffered = self.shared.buffered.lock();
         if !events.is_empty() && buffered.n_bytes > MAX_BUFFERED_BYTES {
@@ -76,20 +76,21 @@ impl EventSender {
         is_well
     }
 
-    /// Waits until the reader has read what was pushed: for one who reads from a log, and need not
-    /// hurry.
+    /// Waits until the reader has read everything that was pushed. For log readers, which can wait
+    /// because they read from the database.
     pub async fn flushed(&self) {
         while self.shared.buffered.lock().n_bytes > 0 {
             self.shared.read.notified().await;
         }
     }
 
-    /// Nothing follows, and nothing lacks: for a reader that has the end already.
+    /// Marks the stream as complete although it carries no terminal event, because the reader
+    /// already has that event.
     pub fn finish(&self) {
         self.shared.buffered.lock().is_complete = true;
     }
 
-    /// Whether the reader has left.
+    /// Returns whether the reader disconnected.
     pub fn is_disconnected(&self) -> bool {
         self.shared.disconnected.is_cancelled()
     }
@@ -103,7 +104,7 @@ impl Drop for EventSender {
 }
 
 impl EventReceiver {
-    /// The next event; `None`: there are no more.
+    /// Returns the next event, or `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<StreamEvent> {
         loop {
             {
@@ -117,14 +118,14 @@ impl EventReceiver {
                     return None;
                 }
             }
-            // A ring that came in between is kept for us.
+            // A notification sent in between is stored, so it is not missed.
             self.shared.pushed.notified().await;
         }
     }
 }
 
 impl EventReceiver {
-    /// After the last event: whether nothing lacks, though no end was among them.
+    /// Returns, after the last event, whether the stream is complete without a terminal event.
     pub fn is_complete(&self) -> bool {
         self.shared.buffered.lock().is_complete
     }

@@ -1,4 +1,5 @@
-//! Ends a response that nobody works on here: one that waits, or whose node is gone or slow.
+//! Ends a response that no task of this node runs: one that is queued, or whose node is lost or
+//! slow.
 
 use sea_orm::{ConnectionTrait, DbErr};
 
@@ -10,8 +11,8 @@ use crate::responses::item::ItemDirection;
 use crate::responses::response::ResponseStatus;
 use crate::responses::{event, item, queue, response};
 
-/// Ends it as it was seen in `row`. What it put out so far is kept, its open item incomplete.
-/// `false`: it has moved meanwhile.
+/// Ends a response in the state given by `row`. Its output so far is kept and its open item becomes
+/// incomplete. Returns `false` if its state has changed in the meantime.
 pub async fn finalize_orphan(
     db: &Db,
     row: response::Model,
@@ -31,7 +32,7 @@ async fn finalize_in_transaction(
     at: Timestamp,
 ) -> Result<bool, DbErr> {
     let from = (row.status, row.lease);
-    // The row first: whoever writes its log takes it as well, so the log stands still from here.
+    // Lock the row first: every writer of the log locks it too, so the log cannot change below.
     if !queue::lock_in_state(tx, &row.id, from).await? {
         return Ok(false);
     }
@@ -52,7 +53,8 @@ async fn finalize_in_transaction(
     Ok(true)
 }
 
-/// The fold of a background response, from its stream so far. That of another has only its state.
+/// Restores the fold of a background response from its log. Other responses have no log, so only
+/// their initial state is restored.
 pub async fn load_fold(tx: &impl ConnectionTrait, row: &response::Model) -> Result<Fold, DbErr> {
     let events = match row.background {
         true => event::list_all(tx, &row.id).await?,

@@ -1,9 +1,9 @@
-//! The one fold: what happens in a turn becomes a response and its stream of events.
+//! The fold: turns engine events into a response object and its stream of events.
 //!
-//! **Invariant:** the blocking answer, what GET tells, the last event and a replay are states of
-//! this fold, so they cannot differ. Numbers begin at 0 and have no gaps, groups never interleave,
-//! there is one terminal event, and all deltas of a part in order are its text. Pure: ids are minted,
-//! nothing else is asked.
+//! **Invariant:** the blocking result, GET, the last event and a replay are all states of this
+//! fold, so they cannot differ. Sequence numbers begin at 0 without gaps, the events of two items
+//! never interleave, there is exactly one terminal event, and the deltas of a part in order are its
+//! text. Pure except for new ids.
 
 use std::mem;
 
@@ -17,7 +17,7 @@ use crate::responses::fold_text::{OpenText, TextKind};
 use crate::responses::response::ResponseStatus;
 use crate::responses::response_document::{ResponseHeader, ResponseState, document};
 
-/// One event, numbered and put into letters: from here on it is only handed on.
+/// One numbered, serialized event; it is not changed any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamEvent {
     pub seq: i64,
@@ -26,7 +26,7 @@ pub struct StreamEvent {
 }
 
 impl StreamEvent {
-    /// Whether nothing follows.
+    /// Returns whether this is the last event of a stream.
     pub fn is_terminal(&self) -> bool {
         matches!(
             self.kind.as_str(),
@@ -35,7 +35,7 @@ impl StreamEvent {
     }
 }
 
-/// A response while it comes to be.
+/// A response while it is built.
 #[derive(Clone, Debug)]
 pub struct Fold {
     header: ResponseHeader,
@@ -43,7 +43,7 @@ pub struct Fold {
     next_seq: i64,
     finished_items: Vec<Value>,
     current: Option<OpenItem>,
-    /// How likely the tokens were of what is said next.
+    /// The logprobs of the next text delta.
     logprobs: Vec<Value>,
     speaker: SpeakerTag,
 }
@@ -52,12 +52,12 @@ pub struct Fold {
 #[derive(Clone, Debug)]
 enum OpenItem {
     Text(OpenText),
-    /// A tool of ours runs.
+    /// A server-side tool is running.
     Tool(Value),
 }
 
 impl Fold {
-    /// Before anything happened. `status`: queued or in progress.
+    /// Creates a fold without events. `status` is queued or in progress.
     pub fn new(header: ResponseHeader, status: ResponseStatus) -> Self {
         Self {
             header,
@@ -70,8 +70,8 @@ impl Fold {
         }
     }
 
-    /// The fold that gave these events, to go on from there. Of events that are not ours nothing is
-    /// taken.
+    /// Restores the fold that emitted these events, to continue from it. Unknown events are
+    /// ignored.
     pub fn replay(header: ResponseHeader, status: ResponseStatus, events: &[Value]) -> Self {
         let mut fold = Self::new(header, status);
         for event in events {
@@ -80,27 +80,27 @@ impl Fold {
         fold
     }
 
-    /// The object as it stands; items that are still open are not in it.
+    /// Returns the response object; open items are not in it.
     pub fn document(&self) -> Value {
         document(&self.header, &self.state, &self.finished_items)
     }
 
-    /// The items that are done, in order.
+    /// Returns the finished items in order.
     pub fn items(&self) -> &[Value] {
         &self.finished_items
     }
 
-    /// Where the response stands.
+    /// Returns the state of the response.
     pub fn state(&self) -> &ResponseState {
         &self.state
     }
 
-    /// Whether anything was put out beside the state.
+    /// Returns whether any output was emitted.
     pub fn has_output(&self) -> bool {
         self.current.is_some() || !self.finished_items.is_empty()
     }
 
-    /// Takes the next happening, gives the events that tell of it. After the end nothing happens.
+    /// Applies an event and returns the stream events for it. After the end, events are ignored.
     pub fn apply(&mut self, event: EngineEvent) -> Vec<StreamEvent> {
         let mut events = Vec::new();
         if self.state.status.is_final() {
@@ -145,7 +145,8 @@ impl Fold {
         self.speaker.set(speaker, self.finished_items.len());
     }
 
-    /// A model that stops at once has said the empty text.
+    /// Starts an empty text if there is no answer: a model that stops immediately answered with
+    /// one.
     fn ensure_text(&mut self, events: &mut Vec<StreamEvent>) {
         if !self.has_answer() {
             self.close_item("completed", events);
@@ -302,7 +303,7 @@ impl Fold {
         self.emit_state(kind, events);
     }
 
-    /// Whether whoever speaks has answered after the last tool of ours.
+    /// Returns whether the current speaker has answered after its last server-side tool.
     fn has_answer(&self) -> bool {
         let since = self.speaker.own_items(&self.finished_items).iter().rev();
         let mut since = since.take_while(|it| !fold_calls::is_server_tool_item(it));
@@ -327,7 +328,7 @@ impl Fold {
         });
     }
 
-    /// Takes an event that was told before.
+    /// Restores the state after an event that was emitted earlier.
     fn restore(&mut self, event: &Value) {
         self.next_seq = event["sequence_number"].as_i64().unwrap_or_default() + 1;
         match event["type"].as_str().unwrap_or_default() {

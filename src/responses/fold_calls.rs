@@ -1,4 +1,4 @@
-//! The groups of calls: which events tell of them, between the `added` and the `done` of their item.
+//! Builds the stream events of tool call items, between `output_item.added` and `output_item.done`.
 //! Pure.
 
 use serde_json::{Map, Value, json};
@@ -7,10 +7,10 @@ use crate::responses::engine_event::Completeness;
 use crate::responses::object_ids;
 use crate::responses::pending_tool_calls::SERVER_TOOL_PREFIX;
 
-/// A call that a client runs, or a receipt of ours, as the fold is given it: without id and status.
+/// A client's call or a record of a server-side call, without id and status.
 pub type CallItem = Value;
 
-/// The item of a call, with an id and a state.
+/// Returns the item of a call, with a new id and this status.
 pub fn item(call: &CallItem, status: &str) -> Value {
     let kind = call["type"].as_str().unwrap_or_default();
     let mut item = Map::new();
@@ -26,8 +26,8 @@ pub fn item(call: &CallItem, status: &str) -> Value {
     Value::Object(item)
 }
 
-/// The item as it is before anything of it was told. Where no event tells of its arguments, it has
-/// them from the beginning.
+/// Returns the item for its `added` event. Arguments and tools that later events report are empty;
+/// others are complete from the start.
 pub fn initial_item(item: &Value) -> Value {
     let mut begun = item.clone();
     begun["status"] = json!("in_progress");
@@ -43,7 +43,7 @@ pub fn initial_item(item: &Value) -> Value {
 }
 
 impl Completeness {
-    /// The state of the item.
+    /// Returns the status of the item.
     pub fn status(self) -> &'static str {
         match self {
             Self::Complete => "completed",
@@ -52,7 +52,7 @@ impl Completeness {
     }
 }
 
-/// What is told of a client's call between the beginning of its item and the end.
+/// Returns the events that report the content of a call item.
 pub fn body_events(item: &Value, index: usize) -> Vec<Value> {
     let (event, field) = match item["type"].as_str() {
         Some("mcp_list_tools") => return list_events(item, index),
@@ -96,7 +96,7 @@ fn list_events(item: &Value, index: usize) -> Vec<Value> {
     ]
 }
 
-/// Where something of a server elsewhere stands.
+/// Returns an event for the state of an MCP item.
 fn state_event(item: &Value, index: usize, state: &str) -> Value {
     let kind = item["type"].as_str().unwrap_or_default();
     json!({
@@ -104,7 +104,7 @@ fn state_event(item: &Value, index: usize, state: &str) -> Value {
     })
 }
 
-/// What is told of a tool that is over, before the end of its item.
+/// Returns the event that reports the result of an MCP call, before its `done` event.
 pub fn outcome_event(item: &Value, index: usize) -> Option<Value> {
     if item["type"] != "mcp_call" {
         return None;
@@ -117,7 +117,7 @@ pub fn outcome_event(item: &Value, index: usize) -> Option<Value> {
     ))
 }
 
-/// A tool of ours tells how far it is.
+/// Returns the progress event of a server-side tool.
 pub fn progress_event(item: &Value, index: usize, message: &str) -> Value {
     json!({
         "type": "troupe:tool.progress", "item_id": item["id"], "output_index": index,
@@ -125,14 +125,14 @@ pub fn progress_event(item: &Value, index: usize, message: &str) -> Value {
     })
 }
 
-/// Whether an item tells of a tool that we ran, or had run.
+/// Returns whether an item records a tool call that ran on our side or on an MCP server.
 pub fn is_server_tool_item(item: &Value) -> bool {
     item["type"]
         .as_str()
         .is_some_and(|it| it.starts_with(SERVER_TOOL_PREFIX) || it == "mcp_call")
 }
 
-/// Whether an item ends what a model has to say: a message, or a call that a client answers.
+/// Returns whether an item completes an answer: a message, or a call that the client answers.
 pub fn is_answer(item: &Value) -> bool {
     item["type"].as_str().is_some_and(|it| {
         matches!(

@@ -1,5 +1,5 @@
-//! The laws of the one fold, for whatever may happen: order, numbers, and that everybody is told the
-//! same.
+//! Property tests of the fold: for any events, the order and numbers of its stream are valid, and
+//! stream, replay and document agree.
 
 use proptest::prelude::{Just, Strategy, prop_assert, prop_assert_eq};
 use proptest::sample::Index;
@@ -18,7 +18,7 @@ fn read(events: &[StreamEvent]) -> Vec<Value> {
     events.iter().map(read).collect()
 }
 
-/// What a client that only knows the events makes of them: the items of the output.
+/// Rebuilds the output items from the events alone, as a client does.
 fn rebuild_items(events: &[Value]) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     let mut n_done = 0;
@@ -112,7 +112,7 @@ fn append_delta(text: &mut Value, event: &Value) {
     *text = json!(text.as_str().unwrap().to_owned() + delta);
 }
 
-/// The order of the events between the beginning and the end of an item of this type.
+/// Returns a pattern for the events between `added` and `done` of an item of this type.
 fn expected_order(item: &Value) -> &'static str {
     match item["type"].as_str().unwrap() {
         "message" => {
@@ -133,7 +133,7 @@ fn expected_order(item: &Value) -> &'static str {
     }
 }
 
-/// The kinds of all events of one item, a blank behind each.
+/// Returns the kinds of all events of one item, each followed by a blank.
 fn event_kinds(events: &[Value], at: usize) -> String {
     let of_it = events.iter().filter(|it| it["output_index"] == at);
     let kind = |it: &Value| {
@@ -224,7 +224,7 @@ fn any_outcome() -> impl Strategy<Value = ResponseOutcome> {
     ]
 }
 
-/// The 32 digits of an id are minted anew.
+/// Removes the random digits of ids, which differ between two folds.
 fn without_ids(document: &Value) -> String {
     let id = Regex::new("[0-9a-f]{32}").unwrap();
     id.replace_all(&document.to_string(), "").into_owned()
@@ -291,12 +291,12 @@ proptest! {
     ) {
         let status = if is_queued { ResponseStatus::Queued } else { ResponseStatus::InProgress };
         let all = [vec![EngineEvent::Created, EngineEvent::Started], middle].concat();
-        // Where a text comes from is told when it is whole, and is not known to whoever takes over.
+        // Annotations are emitted only when the part ends, so a replay does not know them.
         let is_told_later = |it: &EngineEvent| matches!(it, EngineEvent::Annotation(_));
         let all: Vec<EngineEvent> = all.into_iter().filter(|it| !is_told_later(it)).collect();
         let before = &all[..=cut.index(all.len())];
-        // Who speaks is known by their items. Whoever has none is not made to say something: what
-        // somebody began, nobody else completes.
+        // A replay learns the speaker from its items only. For a speaker without items it emits no
+        // empty text on completion, so this case is excluded.
         let has_spoken = before.iter().any(|it| matches!(it, EngineEvent::SpeakerChanged(_)));
         let how = if has_spoken && how == ResponseOutcome::Completed { ResponseOutcome::Cancelled } else { how };
 

@@ -1,8 +1,8 @@
-//! Whose the items of a turn are: each tells in its `metadata` who says it. Pure.
+//! Tracks the current speaker of a response and writes it into the `metadata` of its items. Pure.
 
 use serde_json::Value;
 
-/// Who speaks, where that is somebody, and since which item.
+/// The current speaker, if the model has speakers, and its first item.
 #[derive(Clone, Debug, Default)]
 pub struct SpeakerTag {
     speaker: Option<Value>,
@@ -10,7 +10,7 @@ pub struct SpeakerTag {
 }
 
 impl SpeakerTag {
-    /// Somebody speaks after so many items.
+    /// Sets the speaker of all items after the first `n_before`.
     pub fn set(&mut self, speaker: Value, n_before: usize) {
         *self = Self {
             speaker: Some(speaker),
@@ -18,12 +18,12 @@ impl SpeakerTag {
         };
     }
 
-    /// Whether somebody speaks.
+    /// Returns whether a speaker is set.
     pub fn has_speaker(&self) -> bool {
         self.speaker.is_some()
     }
 
-    /// The item with who says it; what is thought is nobody's.
+    /// Adds the speaker to an item, except to reasoning.
     pub fn with_metadata(&self, mut item: Value) -> Value {
         if let Some(speaker) = &self.speaker
             && item["type"] != "reasoning"
@@ -33,12 +33,12 @@ impl SpeakerTag {
         item
     }
 
-    /// Those of the items that are by whoever speaks.
+    /// Returns the items of the current speaker.
     pub fn own_items<'a>(&self, items: &'a [Value]) -> &'a [Value] {
         items.get(self.n_before..).unwrap_or_default()
     }
 
-    /// Learns from an item that was told before who spoke then.
+    /// Restores the speaker from an item that was emitted earlier.
     pub fn restore(&mut self, item: &Value, n_before: usize) {
         let speaker = item.get("metadata").filter(|it| it.is_object());
         if let Some(speaker) = speaker.filter(|it| self.speaker.as_ref() != Some(it)) {
@@ -87,7 +87,7 @@ mod tests {
         events.map(read).collect()
     }
 
-    /// Who says what.
+    /// Returns speaker and text of each item.
     fn lines(fold: &Fold) -> Vec<(Value, Value)> {
         let items = fold.items().iter();
         items

@@ -1,4 +1,4 @@
-//! The laws of the one fold, by examples: order, and what each ending leaves.
+//! Example tests of the fold: the order of events, and the result of each kind of end.
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,7 @@ fn reasoning_delta(text: &str) -> EngineEvent {
     EngineEvent::ReasoningDelta(text.to_owned())
 }
 
-/// All events of these happenings, and the fold behind them.
+/// Returns all stream events for these engine events, and the fold afterwards.
 pub fn run(status: ResponseStatus, all: &[EngineEvent]) -> (Vec<StreamEvent>, Fold) {
     let mut fold = fold(status);
     let events = all.iter().flat_map(|it| fold.apply(it.clone())).collect();

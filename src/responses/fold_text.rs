@@ -1,4 +1,4 @@
-//! The groups of texts: messages and what is thought, part by part. Pure.
+//! Builds the stream events of message and reasoning items, part by part. Pure.
 
 use std::mem;
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::responses::object_ids;
 
-/// What a part of a text is.
+/// What kind of text a part contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextKind {
-    /// Said, in a message.
+    /// Ordinary text, in a message item.
     Text,
-    /// Said in a message, too: that there will be no answer, and why.
+    /// A refusal, in a message item.
     Refusal,
-    /// In an item of its own, which is no message.
+    /// Reasoning, in an item of its own.
     Reasoning,
 }
 
@@ -22,7 +22,7 @@ impl TextKind {
         self != Self::Reasoning
     }
 
-    /// The prefix of the ids of its items.
+    /// Returns the prefix of the item's id.
     fn prefix(self) -> &'static str {
         match self.is_message() {
             true => object_ids::MESSAGE,
@@ -30,7 +30,7 @@ impl TextKind {
         }
     }
 
-    /// What a part of this kind has its text in.
+    /// Returns the field that contains the text of a part.
     fn field(self) -> &'static str {
         match self {
             Self::Text | Self::Reasoning => "text",
@@ -38,7 +38,7 @@ impl TextKind {
         }
     }
 
-    /// A part of this kind before it grows.
+    /// Returns an empty part of this kind.
     fn empty_part(self) -> Value {
         match self {
             Self::Text => {
@@ -50,21 +50,21 @@ impl TextKind {
     }
 }
 
-/// An item that is being written: parts that are done, and the one that grows.
+/// An item that is being written: finished parts and the open one.
 #[derive(Clone, Debug)]
 pub struct OpenText {
     id: String,
     kind: TextKind,
     done: Vec<Value>,
     text: String,
-    /// How likely each token of the text was, where that is known.
+    /// The logprobs of the text so far, if known.
     logprobs: Vec<Value>,
-    /// Where it comes from; told when it is whole.
+    /// Citations; emitted when the part ends.
     annotations: Vec<Value>,
 }
 
 impl OpenText {
-    /// Nothing of it was told yet; its first part will be of this kind.
+    /// Creates an item without events whose first part is of this kind.
     pub fn new(kind: TextKind) -> Self {
         Self {
             id: object_ids::generate(kind.prefix()),
@@ -76,7 +76,7 @@ impl OpenText {
         }
     }
 
-    /// The one whose beginning was told by this item; `None`: it is no text.
+    /// Restores an item from its `added` event. Returns `None` if it is not a text item.
     pub fn from_item(item: &Value) -> Option<Self> {
         let kind = match item["type"].as_str() {
             Some("message") => TextKind::Text,
@@ -89,7 +89,7 @@ impl OpenText {
         })
     }
 
-    /// Takes an event of its group that was told before.
+    /// Restores the state after an event of this item that was emitted earlier.
     pub fn restore(&mut self, event: &Value) {
         match event["type"].as_str().unwrap_or_default() {
             "response.content_part.added" if event["part"]["type"] == "refusal" => {
@@ -112,22 +112,22 @@ impl OpenText {
         }
     }
 
-    /// Whether its part is of this kind.
+    /// Returns whether the open part is of this kind.
     pub fn has_kind(&self, kind: TextKind) -> bool {
         self.kind == kind
     }
 
-    /// Whether it is what is said.
+    /// Returns whether the item is a message.
     pub fn is_message(&self) -> bool {
         self.kind.is_message()
     }
 
-    /// Whether a part of this kind may follow in it.
+    /// Returns whether a part of this kind may follow in this item.
     pub fn can_contain(&self, kind: TextKind) -> bool {
         self.is_message() && kind.is_message()
     }
 
-    /// The item, with the parts that are done.
+    /// Returns the item with its finished parts.
     pub fn item(&self, status: &str) -> Value {
         match self.is_message() {
             true => json!({
@@ -140,7 +140,7 @@ impl OpenText {
         }
     }
 
-    /// Ends its part, and begins one of another kind.
+    /// Ends the open part and begins one of another kind.
     pub fn switch_to(&mut self, kind: TextKind, index: usize) -> Vec<Value> {
         let mut events = self.end_part(index);
         self.kind = kind;
@@ -148,7 +148,7 @@ impl OpenText {
         events
     }
 
-    /// Its part begins.
+    /// Returns the event that begins the open part.
     pub fn part_added(&self, index: usize) -> Value {
         let kind = match self.is_message() {
             true => "content_part.added",
@@ -157,7 +157,7 @@ impl OpenText {
         self.event(kind, index, "part", self.kind.empty_part())
     }
 
-    /// It grows, by tokens that were so likely.
+    /// Appends text with its logprobs and returns the delta event.
     pub fn push_delta(&mut self, text: &str, logprobs: Vec<Value>, index: usize) -> Value {
         self.text.push_str(text);
         let kind = match self.kind {
@@ -173,14 +173,14 @@ impl OpenText {
         event
     }
 
-    /// What it says comes from there.
+    /// Adds a citation; only text parts have citations.
     pub fn add_annotation(&mut self, annotation: Value) {
         if self.kind == TextKind::Text {
             self.annotations.push(annotation);
         }
     }
 
-    /// Its part is whole, or as whole as it gets.
+    /// Ends the open part and returns its closing events.
     pub fn end_part(&mut self, index: usize) -> Vec<Value> {
         let added = self.annotations.iter().enumerate();
         let cited = added.map(|(at, it)| self.annotation_added(at, it, index));

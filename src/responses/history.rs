@@ -1,4 +1,4 @@
-//! What a response goes on from: the chain of those before it, or its conversation.
+//! Loads the history of a new response: its chain of previous responses, or its API conversation.
 
 use sea_orm::sea_query::Query;
 use sea_orm::{
@@ -12,8 +12,8 @@ use crate::responses::error::ResponseEngineError;
 use crate::responses::response::ResponseStatus;
 use crate::responses::{api_conversation, api_conversation_item, item, response};
 
-/// Input and output of a response and of all before it, oldest first. Deleted ones are still what
-/// the others said it after.
+/// Input and output of a response and its predecessors, oldest first. Deleted responses are
+/// included, because later ones depend on them.
 const CHAIN_CTE: &str = "WITH RECURSIVE chain(id, previous, depth) AS ( \
     SELECT id, previous_response_id, 0 FROM responses WHERE id = # \
     UNION ALL SELECT r.id, r.previous_response_id, chain.depth + 1 \
@@ -21,20 +21,21 @@ const CHAIN_CTE: &str = "WITH RECURSIVE chain(id, previous, depth) AS ( \
 const ITEMS: &str = "SELECT i.* FROM response_items i JOIN chain ON chain.id = i.response_id \
     ORDER BY chain.depth DESC, i.side, i.position";
 
-/// How large they are together.
+/// The total size of the items.
 const SIZE: &str = "SELECT CAST(COALESCE(SUM(LENGTH(CAST(i.payload AS TEXT))), 0) AS BIGINT) AS n \
     FROM response_items i JOIN chain ON chain.id = i.response_id";
 const SIZE_OF_CONVERSATION: &str = "SELECT \
     CAST(COALESCE(SUM(LENGTH(CAST(payload AS TEXT))), 0) AS BIGINT) AS n \
     FROM api_conversation_items WHERE api_conversation_id = #";
 
-/// The most that one response may go on from, and the most that references may bring in.
+/// The most bytes of history for one response, and of items that references resolve to.
 const MAX_BYTES: i64 = 64 * 1024 * 1024;
 
-/// Whether a new response of this user may go on from `previous`.
+/// Checks that a new response of this user may continue from `previous`.
 ///
 /// # Errors
-/// It is not there to be seen, not over, or failed.
+/// Returns `PreviousNotFound` when the user cannot see it, `PreviousInProgress` when it has not
+/// ended, and `PreviousNotUsable` when it failed.
 pub async fn check_previous(
     db: &impl ConnectionTrait,
     user: UserId,
@@ -53,10 +54,10 @@ pub async fn check_previous(
     }
 }
 
-/// How long a conversation is in which a new response of this user may go on.
+/// Returns the next position of a conversation of this user.
 ///
 /// # Errors
-/// It is not there to be seen.
+/// Returns `ConversationNotFound` when the user cannot see it.
 pub async fn conversation_position(
     db: &impl ConnectionTrait,
     user: UserId,
@@ -67,10 +68,10 @@ pub async fn conversation_position(
     Ok(found.next_position)
 }
 
-/// The items before the new input.
+/// Returns the items before the new input.
 ///
 /// # Errors
-/// They are more than a turn may hold.
+/// Returns `HistoryTooLarge` when they exceed the size limit.
 pub async fn list_items(
     db: &impl ConnectionTrait,
     previous: Option<&str>,
@@ -112,7 +113,7 @@ async fn require_size_limit(
     }
 }
 
-/// The statement with `id` in its one place.
+/// Returns the statement with `id` as its only parameter.
 fn statement_for(db: &impl ConnectionTrait, sql: &str, id: &str) -> Statement {
     let backend = db.get_database_backend();
     let placeholder = match backend {
@@ -122,10 +123,11 @@ fn statement_for(db: &impl ConnectionTrait, sql: &str, id: &str) -> Statement {
     Statement::from_sql_and_values(backend, sql.replace('#', placeholder), [id.into()])
 }
 
-/// Puts in the place of each reference the item that it names.
+/// Replaces each item reference by the stored item.
 ///
 /// # Errors
-/// It names none that this user has; together they are more than a turn may hold.
+/// Returns `UnknownItem` when the user has no such item, and `HistoryTooLarge` when the items
+/// exceed the size limit.
 pub async fn resolve_references(
     db: &impl ConnectionTrait,
     user: UserId,
@@ -149,7 +151,7 @@ pub async fn resolve_references(
     Ok(())
 }
 
-/// An item of a user, wherever it is stored.
+/// Finds an item of a user in responses, then in conversations.
 async fn find_stored_item(
     db: &impl ConnectionTrait,
     user: UserId,

@@ -1,4 +1,4 @@
-//! Table `response_items`: what a response was given and what it put out, in order.
+//! Table `response_items`: the input and output items of a response, in order.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ pub struct Model {
     pub kind: String,
     pub status: String,
     pub call_id: Option<String>,
-    /// Which call of the model brought it.
+    /// The iteration that produced it; currently always 0.
     pub round: i64,
     #[sea_orm(column_type = "JsonBinary")]
     pub payload: Json,
@@ -36,7 +36,7 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Which side of a response an item is on.
+/// Whether an item is input or output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum)]
 #[sea_orm(
     rs_type = "String",
@@ -48,10 +48,10 @@ pub enum ItemDirection {
     Output,
 }
 
-/// More rows than these go in several statements: databases bound what one may carry.
+/// Rows per INSERT statement; databases limit the parameters of one statement.
 const BATCH: usize = 500;
 
-/// Writes items that follow the first `from` ones of their side.
+/// Inserts items at the positions from `from` on.
 pub async fn insert(
     tx: &impl ConnectionTrait,
     response: &str,
@@ -86,8 +86,8 @@ fn row(response: &str, side: ItemDirection, at: usize, item: &Value) -> ActiveMo
     }
 }
 
-/// Gives another id to each item whose id is `known` or stands before it: a place in a list is told
-/// by its id.
+/// Gives a new id to each item whose id is in `known` or occurs earlier in the list, because list
+/// cursors are item ids.
 pub fn make_ids_unique(items: &mut [Value], mut known: HashSet<String>) {
     for item in items {
         let id = item["id"].as_str().unwrap_or_default().to_owned();
@@ -102,7 +102,7 @@ pub fn make_ids_unique(items: &mut [Value], mut known: HashSet<String>) {
     }
 }
 
-/// One side of a response, in order.
+/// Returns the input or the output of a response, in order.
 pub async fn list_for_response(
     db: &impl ConnectionTrait,
     response: &str,

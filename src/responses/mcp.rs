@@ -1,7 +1,7 @@
-//! Servers of tools elsewhere: what a request declares of them, and what a turn needs of them.
+//! MCP servers of a response: what a request declares, and what its task needs to call them.
 //!
-//! **Invariant:** what opens a server is stored only sealed, and only while a response waits or runs in
-//! the background.
+//! **Invariant:** credentials are stored only encrypted, and only while a background response is
+//! queued or running.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,51 +23,52 @@ use crate::tools::mcp::sessions::McpSessions;
 use crate::tools::mcp::tool_cache::McpToolCache;
 use crate::tools::mcp::tool_info::McpTool;
 
-/// What opens the servers of a request, by their labels.
+/// The credentials of a request's servers, keyed by label.
 pub type ServerCredentials = BTreeMap<String, Credentials>;
 
-/// A server as it is declared and stored: without what opens it.
+/// A server as declared and stored, without its credentials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeclaredServer {
     pub label: String,
     pub url: String,
-    /// `None`: all of its tools.
+    /// `None` allows all of its tools.
     pub allowed: Option<ToolFilter>,
     pub approval: ApprovalPolicy,
 }
 
-/// A tool of a server, as a turn may call it.
+/// A tool of a server that the response may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerToolRef {
     pub label: String,
-    /// As its server calls it.
+    /// The name that its server uses.
     pub name: String,
-    /// Somebody must agree first.
+    /// The user must approve each call.
     pub needs_approval: bool,
 }
 
-/// What a turn has to do with servers.
+/// What a response does with MCP servers.
 #[derive(Default)]
 pub struct McpPlan {
-    /// `None`: no server is declared.
+    /// `None` if no server is declared.
     pub servers: Option<McpServers>,
-    /// What somebody agreed to; run before the model is asked.
+    /// Approved calls; they run before the first model call.
     pub approved: Vec<ApprovedCall>,
 }
 
-/// The servers of a turn.
+/// The MCP servers of a response.
 pub struct McpServers {
     pub owner: UserId,
     pub tool_cache: McpToolCache,
     pub sessions: Arc<McpSessions>,
-    /// Lists that are in the context already, by their labels.
+    /// Tool lists that the history already contains, keyed by label.
     pub known_tools: HashMap<String, Vec<McpTool>>,
 }
 
-/// Plans what the turn of a request has to do with servers.
+/// Plans what a response does with MCP servers.
 ///
 /// # Errors
-/// Approvals do not fit; an address may not be called.
+/// Returns `InvalidApprovals` when approvals are missing or unknown, and `ForbiddenServerAddress`
+/// when a server may not be called.
 pub fn plan(
     services: &ResponseServices,
     owner: UserId,
@@ -120,7 +121,7 @@ pub fn plan(
     })
 }
 
-/// Seals what opens servers for the row of a response; `None`: nothing does.
+/// Encrypts the credentials for the row of a response, or returns `None` if there are none.
 pub fn encrypt(sealer: &SecretCipher, id: &str, secrets: &ServerCredentials) -> Option<String> {
     let secrets: BTreeMap<_, _> = secrets.iter().filter(|it| !it.1.is_empty()).collect();
     if secrets.is_empty() {
@@ -130,10 +131,10 @@ pub fn encrypt(sealer: &SecretCipher, id: &str, secrets: &ServerCredentials) -> 
     Some(sealer.encrypt(&Secret::new(&text), &encryption_context(id)))
 }
 
-/// Opens what was sealed for the row of a response.
+/// Decrypts the credentials of a response's row.
 ///
 /// # Errors
-/// It was sealed with another secret of the server.
+/// Returns `ModelUnavailable` when they were encrypted with another server secret.
 pub fn decrypt(
     sealer: &SecretCipher,
     id: &str,

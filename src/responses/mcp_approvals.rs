@@ -1,4 +1,4 @@
-//! Calls of tools elsewhere that somebody must agree to: whoever goes on answers all that is pending.
+//! Approvals of MCP calls: a request that continues must answer every pending approval request.
 //! Pure.
 
 use serde_json::Value;
@@ -6,29 +6,30 @@ use serde_json::Value;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::pending_tool_calls::is_incomplete;
 
-/// A call that somebody has agreed to, exactly as it was shown.
+/// A call that the user approved, exactly as it was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovedCall {
-    /// The id of the item that asked.
+    /// The id of the approval request item.
     pub request_id: String,
     pub label: String,
     pub name: String,
     pub arguments: String,
 }
 
-/// Why requests and answers do not fit together.
+/// Why approval requests and responses do not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalError {
-    /// These requests have no answer.
+    /// These requests have no response.
     Missing(Vec<String>),
-    /// This field names a request that is not pending.
+    /// This field refers to a request that is not pending.
     Unknown(String),
 }
 
-/// What `input` agrees to, of all that is pending after `prior`.
+/// Returns the calls that `input` approves, out of all that are pending after `prior`.
 ///
 /// # Errors
-/// Not all of it is answered, or something that is not pending.
+/// Returns `InvalidApprovals` when a pending request has no response, or a response refers to a
+/// request that is not pending.
 pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, ResponseEngineError> {
     let mut pending: Vec<&Value> = Vec::new();
     for item in prior {
@@ -57,7 +58,7 @@ pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, Resp
                     approved.push(approved_call(request));
                 }
             }
-            // Whoever hands all in again hands in what came of it.
+            // A client that sends the whole history again also sends the results.
             "mcp_call" => approved.retain(|it| approval_request_id(item) != it.request_id.as_str()),
             _ => {}
         }
@@ -73,7 +74,7 @@ pub fn check(prior: &[Value], input: &[Value]) -> Result<Vec<ApprovedCall>, Resp
     }
 }
 
-/// Why a request was refused, if it was, by whoever answered it among these items.
+/// Returns why a request was rejected, if one of these items rejects it.
 pub fn rejection_reason<'a>(
     request: &Value,
     mut items: impl Iterator<Item = &'a Value>,

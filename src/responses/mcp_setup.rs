@@ -1,5 +1,5 @@
-//! What a turn does with servers of tools before its model is asked: it learns what they have, and
-//! runs what somebody agreed to.
+//! Prepares the MCP servers of a response before the first model call: loads their tools and runs
+//! approved calls.
 
 use std::sync::Arc;
 
@@ -26,20 +26,20 @@ use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 use crate::tools::tool_messages;
 use crate::tools::tool_runtime::ToolRuntime;
 
-/// Of all servers of a turn together: APIs take no more.
+/// The limit for all servers together, because model APIs accept no more tools.
 const MAX_TOOLS: usize = 128;
 
-/// What a turn works with.
+/// The parts of a response task that the setup changes.
 pub struct McpContext<'a> {
-    /// The first call of its model.
+    /// The first model request.
     pub request: &'a mut Request,
     pub tools: &'a mut ToolConfig,
     pub tool_runtime: &'a mut ToolRuntime,
     pub queue: &'a EventQueue,
 }
 
-/// Does what is to be done with servers, until somebody asks to stop or it is too late; the rounds see
-/// that, too.
+/// Executes the plan until it is done, canceled or past the deadline; the response loop checks the
+/// latter two again.
 pub async fn execute_plan(
     plan: McpPlan,
     mut context: McpContext<'_>,
@@ -62,7 +62,7 @@ pub async fn execute_plan(
 }
 
 impl McpContext<'_> {
-    /// Learns which tools there are, and tells of what was asked for.
+    /// Loads the tool lists and emits those that were fetched.
     async fn load_tools(&mut self, servers: &McpServers) {
         let declared = self.tools.servers.clone();
         let asking = declared
@@ -86,7 +86,7 @@ impl McpContext<'_> {
         self.tools.apply_to_request(self.request);
     }
 
-    /// The tools of a server, and whether it was asked just now.
+    /// Returns the tools of a server, and whether they were fetched now.
     async fn list_tools(
         &self,
         servers: &McpServers,
@@ -102,7 +102,7 @@ impl McpContext<'_> {
         (asked.map(|it| it.to_vec()), true)
     }
 
-    /// Lays out one tool, so that it can be called.
+    /// Registers one tool so that the model can call it.
     fn register_tool(
         &mut self,
         servers: &McpServers,
@@ -140,14 +140,14 @@ impl McpContext<'_> {
         self.tools.server_tools.insert(name, remote);
     }
 
-    /// Runs what somebody agreed to, and tells the model what came of it.
+    /// Runs the approved calls and adds their results to the model request.
     async fn run_approved(&mut self, approved: Vec<ApprovedCall>) {
         if approved.is_empty() {
             return;
         }
         let receipts: Vec<Value> = approved.iter().map(call_item).collect();
         let jobs = approved.iter().map(|it| self.tool_job(it)).collect();
-        // What is run once is written down before it runs.
+        // A call that must run only once is stored before it runs.
         self.queue.push(EngineEvent::NextIteration);
         self.queue.flush().await;
         let show = |at: usize, update: ToolUpdate| {
@@ -183,7 +183,7 @@ impl McpContext<'_> {
     }
 }
 
-/// Stands for a tool that is not there.
+/// Replaces a tool that does not exist.
 struct MissingTool;
 
 #[async_trait::async_trait]

@@ -1,16 +1,17 @@
-//! Responses: what programs ask for under `/v1`, answered by the same models as rooms.
+//! The Responses API: what clients request under `/v1`, with the same models as spaces.
 //!
 //! ```text
 //!   create ─► queued ──claim──► in_progress ──finish──► completed, incomplete, failed, cancelled
-//!                │  ◄─hand_back──┘     ▲ │
-//!                └─ cancelled, expired │ └─ swept: instance_lost
+//!                │  ◄──requeue──┘      ▲ │
+//!                └─ cancelled, expired │ └─ recovered: instance_lost
 //!   create (foreground) ───────────────┘
 //! ```
 //!
-//! Read `desk` and `shelf` (the verbs), `turn` (one turn, from the first event to the last), `fold`
-//! (what happens becomes the response and its stream), `recorder` (what is written, and when; a
-//! response that is not stored has none), `queue` (the only statements that move a response). Characters
-//! and spaces answer as models, too: `voice` (which ones), `cast` (who speaks, one after the other).
+//! Start with `engine` and `retrieval` (the operations), `response_task` (runs one response),
+//! `fold` (turns events into the response and its stream), `recorder` (what is stored, and when; a
+//! response that is not stored has none) and `queue` (the only statements that change the state of
+//! a response). Characters and spaces are models, too: `model_names` (which ones) and
+//! `speaker_queue` (who speaks, in order).
 
 pub mod active_tasks;
 pub mod api_conversation;

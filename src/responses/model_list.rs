@@ -1,19 +1,19 @@
-//! Which models there are by name, and who answers for them.
+//! Lists the models of the configured providers and finds the provider for a model name.
 
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
 
 use crate::providers::provider;
 
-/// A model that can be asked for.
+/// A model that clients can request.
 #[derive(Clone, Debug)]
 pub struct ModelListing {
-    /// By which it is asked for.
+    /// The name that clients request.
     pub id: String,
     pub provider: provider::Model,
 }
 
-/// All names: each model by its own, which belongs to the default provider where several have it,
-/// and by `<provider>/<model>`.
+/// Returns all names: each model by its own name, which belongs to the default provider if several
+/// have it, and as `<provider>/<model>`.
 pub async fn list(db: &impl ConnectionTrait) -> Result<Vec<ModelListing>, DbErr> {
     let rows = provider::Entity::find()
         .filter(provider::Column::Disabled.eq(false))
@@ -36,7 +36,7 @@ pub async fn list(db: &impl ConnectionTrait) -> Result<Vec<ModelListing>, DbErr>
     Ok(all)
 }
 
-/// Who answers for this name.
+/// Returns the provider of a model name.
 pub async fn find_provider(
     db: &impl ConnectionTrait,
     name: &str,

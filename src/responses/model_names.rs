@@ -1,4 +1,4 @@
-//! Characters and spaces that are asked for as models: by which names, and by whom.
+//! Persona models: characters and spaces that clients request as models, and who may use them.
 
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder,
@@ -13,39 +13,39 @@ use crate::responses::error::ResponseEngineError;
 use crate::spaces::permissions::{Access, Action};
 use crate::spaces::{lifecycle, membership, shared_spaces, space};
 
-/// What stands before the number of a character.
+/// The prefix before the id of a character.
 const CHARACTER_PREFIX: &str = "character:";
-/// What stands before the number of a space.
+/// The prefix before the id of a space.
 const SPACE_PREFIX: &str = "space:";
 
-/// Whose name a model's name is.
+/// The character or space that a model name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelRef {
     Character(CharacterId),
     Space(SpaceId),
 }
 
-/// Who answers in the place of a model.
+/// A character or space that answers as a model.
 #[derive(Clone, Debug)]
 pub enum PersonaModel {
-    /// A character by itself, for somebody of this name.
+    /// A single character, which talks to a user of this name.
     Character {
         row: Box<character::Model>,
         user: String,
     },
-    /// The characters of a space, for somebody with a seat in it.
+    /// The characters of a space, requested by one of its members.
     Space {
         space: Box<space::Model>,
-        /// The active ones, in the order of the roster.
+        /// The active memberships, in roster order.
         seats: Vec<membership::Model>,
         seat: Box<membership::Model>,
     },
 }
 
-/// A character or a space, as it is listed among the models.
+/// A persona model as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersonaListing {
-    /// By which it is asked for.
+    /// The name that clients request.
     pub id: String,
     pub kind: &'static str,
     pub name: String,
@@ -53,7 +53,7 @@ pub struct PersonaListing {
     pub created_at: Timestamp,
 }
 
-/// Reads the name of a model as that of a character or a space; `None`: it is neither's.
+/// Parses the name of a persona model. Returns `None` for any other model name.
 pub fn parse(model: &str) -> Option<ModelRef> {
     let number = |prefix: &str| {
         let digits = model.strip_prefix(prefix)?;
@@ -67,15 +67,16 @@ pub fn parse(model: &str) -> Option<ModelRef> {
         .or_else(|| space().map(ModelRef::Space))
 }
 
-/// The name of a character as a model, which is also its id as a speaker.
+/// Returns the model name of a character, which is also its id as a speaker.
 pub fn format(character: CharacterId) -> String {
     format!("{CHARACTER_PREFIX}{character}")
 }
 
-/// Whoever this is, if this user may ask them.
+/// Finds a persona model that this user may use.
 ///
 /// # Errors
-/// They are not there for this user, or take no questions now.
+/// Returns `ModelNotFound` when the user cannot see it, `SpaceArchived` when the space is archived,
+/// and `TokenLimitReached` when it has used up its tokens.
 pub async fn find(
     db: &impl ConnectionTrait,
     user: UserId,
@@ -99,7 +100,7 @@ pub async fn find(
     Ok(found)
 }
 
-/// Whether a space takes questions.
+/// Checks that a space can answer.
 fn require_open(space: &space::Model) -> Result<(), ResponseEngineError> {
     if space.status == space::SpaceStatus::Archived {
         return Err(ResponseEngineError::SpaceArchived);
@@ -146,16 +147,17 @@ async fn find_space(
     }))
 }
 
-/// Whoever has a seat in which they may both speak and let others speak.
+/// Returns whether the member may both post messages and trigger replies.
 fn can_use(membership: &membership::Model, requester: &user::Model) -> bool {
     let rights = Access::for_member(Some(membership), requester.role == user::UserRole::Admin);
     rights.is_some_and(|it| it.can(Action::Post) && it.can(Action::Generate))
 }
 
-/// All characters and spaces that this user may ask: characters of their own and those with whom they
-/// sit in a space, and spaces that are open, each in the order in which they were made.
+/// Lists the persona models of a user in order of creation: their own characters, characters of
+/// their spaces, and their active spaces.
 ///
 /// # Errors
+/// Returns the error of the database.
 /// When the database fails.
 pub async fn list(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<PersonaListing>, DbErr> {
     let Some(requester) = user::Entity::find_by_id(user).one(db).await? else {
@@ -206,7 +208,7 @@ async fn list_characters(
         .add(character::Column::Id.in_subquery(shared.into_query()));
     let rows: Vec<PersonaRow> = character::Entity::find()
         .select_only()
-        // Not the cards, which may be large.
+        // The cards are left out because they may be large.
         .columns([
             character::Column::Id,
             character::Column::Name,

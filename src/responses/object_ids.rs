@@ -1,5 +1,5 @@
-//! The ids of this surface: a prefix, `_`, and the 32 digits of a UUIDv7 made here. Nobody reads
-//! anything out of them, and no database is asked for one.
+//! The ids of `/v1` objects: a prefix, `_`, and the 32 hex digits of a UUIDv7. They are opaque and
+//! generated without the database.
 
 use uuid::Uuid;
 
@@ -9,36 +9,36 @@ pub const RESPONSE: &str = "resp";
 pub const MESSAGE: &str = "msg";
 /// A reasoning item.
 pub const REASONING: &str = "rs";
-/// A call of a function; what came of it.
+/// A function call and its output.
 pub const FUNCTION_CALL: &str = "fc";
 pub const FUNCTION_CALL_OUTPUT: &str = "fco";
-/// A call of a custom tool; what came of it.
+/// A custom tool call and its output.
 pub const CUSTOM_CALL: &str = "ctc";
 pub const CUSTOM_CALL_OUTPUT: &str = "ctco";
-/// A command for a client's shell; what came of it.
+/// A command for the client's shell and its output.
 pub const SHELL_CALL: &str = "lsc";
 pub const SHELL_CALL_OUTPUT: &str = "lsco";
-/// The receipt of a tool of ours.
+/// The record of a server-side tool call.
 pub const SERVER_TOOL_CALL: &str = "tt";
-/// The tools of a server elsewhere; a call of one of them.
+/// The tool list of an MCP server, and a call of one of its tools.
 pub const MCP_LIST: &str = "mcpl";
 pub const MCP_CALL: &str = "mcp";
-/// A call that somebody must agree to; whether they do.
+/// An approval request for an MCP call, and the user's response.
 pub const MCP_APPROVAL_REQUEST: &str = "mcpr";
 pub const MCP_APPROVAL_RESPONSE: &str = "mcpa";
-/// What a call and its output share.
+/// The `call_id` that a call and its output share.
 pub const CALL: &str = "call";
 /// A compaction item.
 pub const COMPACTION: &str = "cmp";
-/// A conversation of items.
+/// An API conversation.
 pub const CONVERSATION: &str = "conv";
 
-/// A new id, greater than every one this process made before with this prefix.
+/// Returns a new id, greater than all earlier ones of this process with this prefix.
 pub fn generate(prefix: &str) -> String {
     format!("{prefix}_{}", Uuid::now_v7().simple())
 }
 
-/// The prefix of the ids of items of this type.
+/// Returns the id prefix for items of this type.
 pub fn prefix_for_type(kind: &str) -> &'static str {
     match kind {
         "reasoning" => REASONING,

@@ -1,58 +1,60 @@
-//! The calls that wait for a client: whoever goes on must bring exactly their outputs. Pure.
+//! Checks that a request brings exactly the outputs of the tool calls that wait for the client.
+//! Pure.
 
 use serde_json::Value;
 
 use crate::responses::error::ResponseEngineError;
 
-/// The prefix of receipts of our own tools, which hold their outputs themselves.
+/// The type prefix of server-side tool call items, which contain their own outputs.
 pub const SERVER_TOOL_PREFIX: &str = "troupe:";
 
-/// The kinds of calls that a client answers, and of what answers them.
+/// The types of calls that the client answers, each with the type of its output.
 const CALL_TYPES: [(&str, &str); 3] = [
     ("function_call", "function_call_output"),
     ("custom_tool_call", "custom_tool_call_output"),
     ("local_shell_call", "local_shell_call_output"),
 ];
 
-/// Why calls and outputs do not fit together.
+/// Why calls and outputs do not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolOutputError {
     /// These calls have no output.
     Missing(Vec<String>),
-    /// This field names a call that is not there.
+    /// This field refers to a call that does not exist.
     Unknown(String),
-    /// This field names a call that was answered before.
+    /// This field refers to a call that was already answered.
     Duplicate(String),
 }
 
-/// Whether an item is a call that a client answers.
+/// Returns whether an item is a call that the client answers.
 pub fn is_call(item: &Value) -> bool {
     CALL_TYPES.iter().any(|it| item["type"] == it.0)
 }
 
-/// Whether an item is what came of a call.
+/// Returns whether an item is the output of such a call.
 pub fn is_output(item: &Value) -> bool {
     CALL_TYPES.iter().any(|it| item["type"] == it.1)
 }
 
-/// Whether an item was cut off before it was whole.
+/// Returns whether an item was cut off.
 pub fn is_incomplete(item: &Value) -> bool {
     item["status"] == "incomplete" || item["status"] == "in_progress"
 }
 
-/// The id that a call and its output share.
+/// Returns the id that a call and its output share.
 pub fn call_id(item: &Value) -> &str {
     item["call_id"].as_str().unwrap_or_default()
 }
 
-/// Whether `input` answers all that is open after `prior`, and nothing else.
+/// Checks that `input` answers every call that is pending after `prior`, and no other.
 ///
 /// # Errors
-/// The first misfit.
+/// Returns `InvalidToolOutputs` with the first mismatch.
 pub fn check(prior: &[Value], input: &[Value]) -> Result<(), ResponseEngineError> {
     let mut calls = PendingCalls::default();
     for item in prior {
-        // What was noted in a conversation may be anything: it was nobody's answer then.
+        // Items that clients added to a conversation may be inconsistent, so errors are ignored
+        // here.
         let _ = calls.apply(item);
     }
     for (at, item) in input.iter().enumerate() {

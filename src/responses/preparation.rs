@@ -1,4 +1,5 @@
-//! What a turn needs before its model can speak: whom to ask, and what to say.
+//! Prepares a response: resolves the model, builds the prompt and checks that the provider supports
+//! the request.
 
 use std::sync::Arc;
 
@@ -25,22 +26,23 @@ use crate::responses::speakers::SpeakerCall;
 use crate::responses::tool_config::ToolConfig;
 use crate::responses::{model_list, model_names, prompt};
 
-/// A call that can be made.
+/// A response that is ready to run.
 pub struct PreparedResponse {
-    /// How long its conversation was when it was read.
+    /// The position of the conversation when its history was read.
     pub conversation_position: Option<i64>,
     into_call: SpeakerCall,
-    /// Those who speak after it.
+    /// The speakers after the first one.
     speakers: Option<SpeakerQueue>,
     tools: ToolConfig,
-    /// What is to be done with servers elsewhere before the call.
+    /// MCP work before the first model call.
     pub mcp_plan: McpPlan,
 }
 
-/// Prepares the call of a response: `prior` is what it goes on from, `input` is new.
+/// Prepares a response from its history `prior` and the new `input`.
 ///
 /// # Errors
-/// Whoever answers cannot be asked now or for that, or it is too much for their window.
+/// Returns `ModelUnavailable`, `UnsupportedParameter` or `NoSpeaker` when the model cannot answer
+/// the request, and `PromptTooLong` when it does not fit the context window.
 pub async fn prepare(
     services: &ResponseServices,
     target: ModelTarget,
@@ -52,7 +54,7 @@ pub async fn prepare(
         ModelTarget::Provider(row) => {
             prepare_for_provider(services, *row, stored, prior, input).await
         }
-        // Of their words some are cut: tokens would not add up to what is said.
+        // Replies of personas are trimmed, so the tokens would not match the text.
         ModelTarget::Persona(_) if stored.sampling.top_logprobs.is_some() => {
             Err(ResponseEngineError::UnsupportedParameter("top_logprobs"))
         }
@@ -74,10 +76,10 @@ pub async fn prepare(
     }
 }
 
-/// The same, but asked of the model alone: a character's or a space's, without its words.
+/// Prepares a call of the model alone: for a persona model, the default provider without a card.
 ///
 /// # Errors
-/// As [`prepare`], and when there is no such model for this user.
+/// As [`prepare`], and `ModelNotFound` when the user has no such model.
 pub async fn prepare_plain(
     services: &ResponseServices,
     user: UserId,
@@ -115,7 +117,7 @@ async fn prepare_for_provider(
     let answer = stored.sampling.max_output_tokens.map_or(0, i64::from);
     let tools = request.tools.clone();
     let (instructions, truncates) = (stored.instructions.clone(), stored.truncates);
-    // Counting is work for a processor, and the items may be many.
+    // Tokenizing is CPU-bound, and there may be many items.
     let fitting = services.shutdown.main().spawn_blocking(move || {
         let entries = prompt::assemble(instructions.as_deref(), &prior, &input);
         let reserve = answer + window.map_or(0, |_| usage::tool_tokens(&tools));
@@ -145,10 +147,11 @@ async fn prepare_for_provider(
     })
 }
 
-/// Whoever answers for this row, if they can do what is asked.
+/// Creates the provider of this row and checks that it supports the request.
 ///
 /// # Errors
-/// They cannot, or cannot be asked at all.
+/// Returns `ModelUnavailable` when it cannot be created, and `UnsupportedParameter` when it lacks a
+/// capability.
 pub fn load_provider(
     services: &ResponseServices,
     row: &provider::Model,
@@ -162,10 +165,10 @@ pub fn load_provider(
     Ok(provider)
 }
 
-/// Whether a model's API has words for all that is asked of it.
+/// Checks that the model's API supports all parameters of a request.
 ///
 /// # Errors
-/// The first that it has none for.
+/// Returns `UnsupportedParameter` with the first unsupported one.
 fn require_supported(
     provider: &dyn Provider,
     stored: &StoredRequest,
@@ -188,10 +191,10 @@ fn require_supported(
     }
 }
 
-/// Whether a model can read all that is attached to its prompt.
+/// Checks that the model can read all attachments of its prompt.
 ///
 /// # Errors
-/// It cannot.
+/// Returns `UnsupportedParameter` when it cannot read documents.
 pub fn require_readable_attachments(
     provider: &dyn Provider,
     request: &Request,
@@ -203,16 +206,17 @@ pub fn require_readable_attachments(
     }
 }
 
-/// Who answers.
+/// What answers a request: a provider's model or a persona.
 pub enum ModelTarget {
     Provider(Box<provider::Model>),
     Persona(PersonaModel),
 }
 
-/// Who answers for this name when this user asks.
+/// Resolves a model name for a user.
 ///
 /// # Errors
-/// Nobody does, or not now.
+/// Returns `ModelNotFound` when the user has no such model, and the errors of [`model_names::find`]
+/// when the persona cannot answer now.
 pub async fn find_target(
     services: &ResponseServices,
     user: UserId,
@@ -230,17 +234,17 @@ pub async fn find_target(
 }
 
 impl PreparedResponse {
-    /// What will be sent.
+    /// Returns the first model request.
     pub fn request(&self) -> &Request {
         &self.into_call.request
     }
 
-    /// The call alone.
+    /// Returns the first call, without a task.
     pub fn into_call(self) -> SpeakerCall {
         self.into_call
     }
 
-    /// The turn that makes the call.
+    /// Returns the task that runs the response.
     pub fn into_task(
         self,
         services: &ResponseServices,

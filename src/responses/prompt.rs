@@ -1,4 +1,4 @@
-//! From items to what a model is told: pure, in the order in which it was said.
+//! Converts response items to prompt messages, and drops old ones until the prompt fits. Pure.
 
 use serde_json::Value;
 
@@ -6,27 +6,27 @@ use crate::llm::request::{Message, PromptRole};
 use crate::llm::tool::Attachment;
 use crate::responses::{prompt_assembler, speaker_selection};
 
-/// What a model adds to each message around its text, in tokens.
+/// The tokens that a model adds around the text of each message.
 const FRAME_TOKENS: i64 = 4;
 
-/// What a picture or a document costs, about: models count it by its size, each in its own way.
+/// The approximate tokens of an image or document; models count them by size, each in its own way.
 const ATTACHMENT_TOKENS: i64 = 1_000;
 
-/// One entry of a prompt, and whether it may be left out when there is too much.
+/// One message of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptItem {
     pub message: Message,
-    /// An old turn: the house's words and the new input always stay.
+    /// An old message that may be dropped; system messages and new input never are.
     pub is_droppable: bool,
 }
 
-/// The prompt does not fit.
+/// The prompt does not fit the context window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptTooLong {
     pub n_tokens: i64,
 }
 
-/// The prompt of a response: its own instructions, what came before, the new input.
+/// Returns the prompt of a response: its instructions, the history, the new input.
 pub fn assemble(instructions: Option<&str>, prior: &[Value], input: &[Value]) -> Vec<PromptItem> {
     let first = instructions.map(|it| PromptItem {
         message: Message::new(PromptRole::System, it),
@@ -38,7 +38,7 @@ pub fn assemble(instructions: Option<&str>, prior: &[Value], input: &[Value]) ->
     first.into_iter().chain(items).collect()
 }
 
-/// Reasoning and receipts are not said to a model.
+/// Converts a message item; all other types return `None`.
 fn message(item: &Value) -> Option<Message> {
     if item["type"] != "message" {
         return None;
@@ -56,7 +56,7 @@ fn message(item: &Value) -> Option<Message> {
     })
 }
 
-/// The pictures and documents among the parts.
+/// Returns the images and documents among the content parts.
 fn attachments(content: &Value) -> Vec<Attachment> {
     let read = |part: &Value| {
         let url = part["image_url"].as_str().or(part["file_data"].as_str())?;
@@ -71,7 +71,7 @@ fn attachments(content: &Value) -> Vec<Attachment> {
     parts.filter_map(read).collect()
 }
 
-/// The text of all parts of a content, or of what a tool gave.
+/// Returns the text of all parts of a content or a tool output.
 pub fn text(content: &Value) -> String {
     let of_part = |part: &Value| {
         let text = part["text"].as_str().or(part["refusal"].as_str());
@@ -88,11 +88,12 @@ pub fn text(content: &Value) -> String {
     }
 }
 
-/// The messages, made to fit into `window` tokens beside an answer of `reserve`. `None`: nobody knows
-/// how much fits. Oldest turns go first where they may, each with all that was said in it.
+/// Fits the messages and `reserve` tokens for the answer into `window`. If `window` is `None`, the
+/// limit is unknown and everything is kept. If `truncates` is set, drops the oldest exchanges, each
+/// from a user message up to the next.
 ///
 /// # Errors
-/// It does not fit, and no more may go.
+/// Returns `PromptTooLong` when it does not fit and nothing more may be dropped.
 pub fn fit(
     entries: Vec<PromptItem>,
     window: Option<i64>,
@@ -109,7 +110,7 @@ pub fn fit(
     let mut fits = n_tokens <= window || !truncates;
     let mut kept = Vec::with_capacity(entries.len());
     for (cost, it) in entries {
-        // Looked at between two turns only: what was said in one goes or stays together.
+        // Checked at user messages only, so that an exchange is dropped or kept as a whole.
         fits |= n_tokens <= window && it.is_droppable && begins_a_turn(&it.message);
         match it.is_droppable && !fits {
             true => n_tokens -= cost,
@@ -122,7 +123,7 @@ pub fn fit(
     }
 }
 
-/// What a message takes of a window, in tokens.
+/// Returns the tokens of a message.
 fn cost(message: &Message, count: &dyn Fn(&str) -> i64) -> i64 {
     let calls = message.calls.iter();
     let calls = calls.map(|it| count(&it.name) + count(&it.arguments) + FRAME_TOKENS);
@@ -130,7 +131,7 @@ fn cost(message: &Message, count: &dyn Fn(&str) -> i64) -> i64 {
     count(&message.content) + FRAME_TOKENS + n_attached * ATTACHMENT_TOKENS + calls.sum::<i64>()
 }
 
-/// What came of a call belongs to the turn in which it was called.
+/// Returns whether a message begins an exchange; a tool result belongs to the current one.
 fn begins_a_turn(message: &Message) -> bool {
     message.role == PromptRole::User && message.answers.is_none()
 }
@@ -177,7 +178,7 @@ mod tests {
     #[test]
     fn the_oldest_turn_is_dropped_as_a_whole() {
         let all = assemble(None, &three_turns(), &[message_item("user", "three")]);
-        // Each costs 1 and its frame.
+        // Each costs 1 token plus its frame.
         let fits = |window, truncates| fit(all.clone(), Some(window), 0, truncates, &|_| 1);
 
         assert_eq!(texts(&fits(30, false).unwrap()).len(), 6);

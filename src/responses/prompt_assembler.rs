@@ -1,9 +1,8 @@
-//! Calls and what came of them, in the form in which a model is told: adjacent calls are one message
-//! of the model's, with the text of the same round, and their outputs follow in the calls' order.
-//! Pure.
+//! Converts tool calls and their outputs to prompt messages: adjacent calls form one assistant
+//! message with the text of the same iteration, followed by the outputs in call order. Pure.
 //!
-//! **Invariant:** a call is told with its output or not at all, so every prompt is one that an API
-//! takes.
+//! **Invariant:** a call is in the prompt only together with its output, so that provider APIs
+//! accept every prompt.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -19,20 +18,20 @@ use crate::responses::prompt::{PromptItem, text};
 use crate::tools::mcp::tool_names::model_facing_name;
 use crate::tools::tool_messages::{assistant_message, error_text, tool_message, truncate_output};
 
-/// The name under which a model knows the client's shell.
+/// The name of the client's shell for the model.
 pub const SHELL_TOOL_NAME: &str = "local_shell";
 
-/// The name under which a model knows a tool of ours.
+/// Returns the name of a server-side tool for the model.
 pub fn builtin_tool_alias(kind: &str) -> String {
     format!("troupe_{}", kind.trim_start_matches(SERVER_TOOL_PREFIX))
 }
 
-/// What of such a name is a tool's own.
+/// Returns the registry name of a tool from its name for the model.
 pub fn builtin_tool_name(server_name: &str) -> &str {
     server_name.trim_start_matches("troupe_")
 }
 
-/// The entries of these items, each with whether it is old; `message` reads one that is no call.
+/// Converts items, each with whether it is old; `message` converts those that are not calls.
 pub fn assemble(
     items: &[(&Value, bool)],
     message: impl Fn(&Value) -> Option<Message>,
@@ -44,7 +43,7 @@ pub fn assemble(
     let mut assembler = PromptAssembler::default();
     for (at, (item, is_old)) in items.iter().enumerate() {
         if is_output(item) || item["type"] == "reasoning" {
-            // Whatever is called after it is called in another round.
+            // Calls after this item belong to another iteration.
             assembler.finish_group();
         } else if is_incomplete(item) && (is_call(item) || is_server_tool_item(item)) {
             continue;
@@ -74,15 +73,15 @@ pub fn assemble(
     assembler.items
 }
 
-/// The prompt while it is put together.
+/// The prompt while it is built.
 #[derive(Default)]
 struct PromptAssembler {
     items: Vec<PromptItem>,
-    /// Calls and their outputs, of the round that is being read.
+    /// The calls of the current iteration with their outputs.
     group: Vec<(ToolCall, Message)>,
-    /// Whether all of the group is old.
+    /// Whether the whole group is old.
     is_old: bool,
-    /// The last entry is what the model said in the round that is being read.
+    /// The last prompt item is the model's text of the current iteration.
     has_text: bool,
 }
 
@@ -102,7 +101,7 @@ impl PromptAssembler {
         self.group.push((call, answer));
     }
 
-    /// The round is over.
+    /// Ends the current iteration.
     fn finish_group(&mut self) {
         let has_text = std::mem::take(&mut self.has_text);
         if self.group.is_empty() {
@@ -165,7 +164,7 @@ fn output_text(item: &Value) -> String {
 
 fn server_tool_call(item: &Value) -> ToolCall {
     if !item["server_label"].is_null() {
-        // What a server elsewhere runs has no id of its provider's.
+        // MCP calls have no `call_id` of a provider.
         return ToolCall {
             id: text_field(item, "id"),
             name: model_facing_name(&text_field(item, "server_label"), &text_field(item, "name")),

@@ -1,4 +1,4 @@
-//! Calls in a prompt: one message for what was called at once, outputs in order, nothing halved.
+//! Tests of tool calls in prompts: grouping, order of outputs, and calls without outputs.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn output(id: &str, output: Value) -> Value {
     json!({ "type": "function_call_output", "call_id": id, "output": output })
 }
 
-/// Each message as a line: what it says, what it calls, what it answers.
+/// Returns each message as a line with its text, its calls and the call it answers.
 fn lines(messages: impl IntoIterator<Item = Message>) -> Vec<String> {
     let line = |it: Message| {
         let calls: Vec<&str> = it.calls.iter().map(|it| it.id.as_str()).collect();

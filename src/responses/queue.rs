@@ -1,7 +1,8 @@
-//! Moves a response from one state to the next: the only file that writes `responses.status`.
+//! State transitions of responses: the only file that writes `responses.status`.
 //!
-//! **Invariant:** every move names the state it expects to find, and who ends a response that runs
-//! names the lease. Who is told `false` has lost the response: stop, and tell nobody.
+//! **Invariant:** every transition names the state it expects, and ending a running response also
+//! names its lease. A caller that gets `false` has lost the response: it must stop and publish
+//! nothing.
 
 use std::time::Duration;
 
@@ -19,18 +20,18 @@ use crate::responses::response;
 use crate::responses::response::{Column, Entity, ResponseStatus};
 use crate::responses::response_document::ResponseState;
 
-/// How often a background response is begun, before and after its node is lost.
+/// How often a background response is started, including retries after its node was lost.
 pub const MAX_ATTEMPTS: i64 = 2;
 
-/// Writes a new response down, queued or in progress.
+/// Inserts a new response.
 ///
 /// # Errors
-/// A broken unique rule: its conversation has another one that is not over.
+/// Returns a unique violation when another response of its conversation has not ended.
 pub async fn insert(tx: &impl ConnectionTrait, row: response::Model) -> Result<(), DbErr> {
     row.into_active_model().insert(tx).await.map(|_| ())
 }
 
-/// Takes a queued response for this node. `None`: somebody else was faster.
+/// Claims a queued response for this node. Returns `None` if another node was faster.
 pub async fn claim(
     tx: &impl ConnectionTrait,
     id: &str,
@@ -50,7 +51,7 @@ pub async fn claim(
     Ok(rows.pop())
 }
 
-/// What a heartbeat tells of a response.
+/// The state of a response after its heartbeat was renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeartbeatRow {
     pub id: String,
@@ -58,8 +59,8 @@ pub struct HeartbeatRow {
     pub is_cancel_requested: bool,
 }
 
-/// Renews the heartbeats of what a node works on, and tells what became of it. A response that is
-/// not in the answer is no longer ours. The rest of the rows, long as they may be, is not read.
+/// Renews the heartbeats of a node's responses. A response that is missing in the result is no
+/// longer owned by this node. Reads only the needed columns, because the rows may be large.
 pub async fn heartbeat(
     db: &impl ConnectionTrait,
     worker: &str,
@@ -91,18 +92,18 @@ pub async fn heartbeat(
     rows.iter().map(read).collect()
 }
 
-/// Whether a response is still ours; held until the end of the transaction.
+/// Locks the row until the end of the transaction, if the lease is still valid.
 pub async fn lock_lease(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
     lock_in_state(tx, id, (ResponseStatus::InProgress, lease)).await
 }
 
-/// Whether a response still stands where it was seen; held until the end of the transaction.
+/// Locks the row until the end of the transaction, if its state and lease are unchanged.
 pub async fn lock_in_state(
     tx: &impl ConnectionTrait,
     id: &str,
     (from, lease): (ResponseStatus, i64),
 ) -> Result<bool, DbErr> {
-    // An update that changes nothing: it takes the row on both databases.
+    // An update without a change locks the row on both databases.
     let res = update_in_status(id, from)
         .col_expr(Column::Lease, Expr::value(lease))
         .filter(Column::Lease.eq(lease))
@@ -111,7 +112,7 @@ pub async fn lock_in_state(
     Ok(res.rows_affected == 1)
 }
 
-/// Ends a response that is still ours. `false`: a cancel, the sweep or a newer claim was faster.
+/// Ends a response. Returns `false` if a cancellation, the recovery or a newer claim was faster.
 pub async fn finish(
     tx: &impl ConnectionTrait,
     id: &str,
@@ -128,7 +129,7 @@ pub async fn finish(
         .col_expr(Column::Usage, Expr::value(state.usage.as_ref().map(json)))
         .col_expr(Column::CompletedAt, Expr::value(state.ended_at))
         .col_expr(Column::SealedSecrets, Expr::value(Option::<String>::None))
-        .filter(Column::Lease.eq(lease)) // the fence: a revived worker holds an older one
+        .filter(Column::Lease.eq(lease)) // fencing: a revived worker holds an older lease
         .exec(tx)
         .await?;
     Ok(res.rows_affected == 1)
@@ -138,7 +139,7 @@ fn json(value: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(value).expect("a document of ours is plain data and always encodes")
 }
 
-/// Gives a background response back that put nothing out yet.
+/// Returns a background response without output to the queue.
 pub async fn requeue(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<bool, DbErr> {
     let nothing: Option<i64> = None;
     let res = update_in_status(id, ResponseStatus::InProgress)
@@ -152,7 +153,7 @@ pub async fn requeue(tx: &impl ConnectionTrait, id: &str, lease: i64) -> Result<
     Ok(res.rows_affected == 1)
 }
 
-/// Asks whoever works on a response to end it.
+/// Requests the cancellation of a running response.
 pub async fn request_cancel(
     tx: &impl ConnectionTrait,
     id: &str,
@@ -165,7 +166,7 @@ pub async fn request_cancel(
     Ok(res.rows_affected == 1)
 }
 
-/// Nobody is shown a response from now on. `false`: nobody was any more.
+/// Hides a response from its owner. Returns `false` if it was already hidden.
 pub async fn soft_delete(
     tx: &impl ConnectionTrait,
     id: &str,
@@ -180,7 +181,7 @@ pub async fn soft_delete(
     Ok(res.rows_affected == 1)
 }
 
-/// The owners of queued responses.
+/// Returns the users with queued responses, longest waiting first, at most 500.
 pub async fn queued_user_ids(db: &impl ConnectionTrait) -> Result<Vec<UserId>, DbErr> {
     Entity::find()
         .select_only()
@@ -194,7 +195,7 @@ pub async fn queued_user_ids(db: &impl ConnectionTrait) -> Result<Vec<UserId>, D
         .await
 }
 
-/// The oldest queued response of an owner.
+/// Returns the oldest queued response of a user.
 pub async fn next_for_user(
     db: &impl ConnectionTrait,
     user: UserId,
@@ -211,7 +212,7 @@ pub async fn next_for_user(
         .await
 }
 
-/// Queued responses that were made before this instant.
+/// Returns queued responses that were created at or before this instant, at most 500.
 pub async fn queued_before(
     db: &impl ConnectionTrait,
     before: Timestamp,
@@ -224,7 +225,8 @@ pub async fn queued_before(
         .await
 }
 
-/// Responses whose node has not been heard of for so long; `None`: however short.
+/// Returns running responses without a heartbeat for at least `after`, at most 500; `None` returns
+/// all running ones.
 pub async fn expired_leases(
     db: &impl ConnectionTrait,
     now: Timestamp,

@@ -1,5 +1,4 @@
-//! The verb for connections that remember: looks up what a response goes on from before it begins, so
-//! that whoever asks knows it, too.
+//! Loads the history of a response in advance, for WebSocket sessions that must remember it.
 
 use std::sync::Arc;
 
@@ -13,11 +12,11 @@ use crate::responses::history;
 use crate::responses::request::CreateResponse;
 
 impl ResponseEngine {
-    /// Gives a request that is not stored all that it goes on from: what is `known` of its previous
-    /// response, or else what is stored of it; and each item that it only names.
+    /// Completes a request that is not stored: sets its history, from `known` or else from the
+    /// database, and resolves its item references.
     ///
     /// # Errors
-    /// Something of it is not there to be seen.
+    /// As [`history::resolve_references`], [`history::check_previous`] and [`history::list_items`].
     pub async fn load_prior_items(
         &self,
         user: UserId,

@@ -1,8 +1,9 @@
-//! Writes down what a turn does; a response that is not stored has none, and touches no table.
+//! Stores what a response task produces. A response that is not stored has no recorder and touches
+//! no table.
 //!
-//! **Invariant:** an item is committed before anybody is told that it is done, the end before
-//! anybody is told of it, and an event of a background response before anybody is shown it. All of
-//! it is fenced by the lease.
+//! **Invariant:** an item is committed before a client sees that it is done, the end before a
+//! client sees it, and each event of a background response before it is sent. All writes are fenced
+//! by the lease.
 
 use std::time::Duration;
 
@@ -16,26 +17,26 @@ use crate::responses::response::ResponseStatus;
 use crate::responses::response_document::ResponseState;
 use crate::responses::{api_conversation, event, item, queue, response};
 
-/// How often an end is tried while the database does not answer: with the waits between them,
-/// longer than a restart of the database takes.
+/// How often writing the end is tried while the database fails; with the delays in between, longer
+/// than a restart of the database takes.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// The row of a turn.
+/// Writes to the row of one running response.
 #[derive(Clone)]
 pub struct Recorder {
     db: Db,
     id: String,
     lease: i64,
-    /// Whether the stream is stored, too.
+    /// Whether the event log is stored, too.
     stores_events: bool,
     conversation: Option<String>,
     n_items: usize,
 }
 
-/// Why something was not written.
+/// Why a write failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// Somebody else has ended it, or goes on with it.
+    /// The response was ended or claimed by another node.
     #[error("the response is no longer ours")]
     LeaseLost,
     #[error(transparent)]
@@ -43,7 +44,7 @@ pub enum RecordError {
 }
 
 impl Recorder {
-    /// For a response that is in progress here.
+    /// Creates a recorder for a response that this node has claimed.
     pub fn new(db: Db, row: &response::Model) -> Self {
         Self {
             db,
@@ -55,10 +56,11 @@ impl Recorder {
         }
     }
 
-    /// Writes the items that are new among `items`, and these events.
+    /// Stores the new ones among `items`, and these events.
     ///
     /// # Errors
-    /// It is no longer ours, or the database does not answer.
+    /// Returns `LeaseLost` when this node no longer owns the response, and `Database` when the
+    /// write fails.
     pub async fn record(
         &mut self,
         items: &[Value],
@@ -86,10 +88,11 @@ impl Recorder {
         written
     }
 
-    /// Writes the end, with what belongs to it. Tried again while the database does not answer.
+    /// Stores the end with the remaining items and events. Retries while the database fails.
     ///
     /// # Errors
-    /// It is no longer ours, or the database does not come back.
+    /// Returns `LeaseLost` when this node no longer owns the response, and `Database` when all
+    /// attempts fail.
     pub async fn finish(
         &self,
         items: &[Value],
@@ -112,7 +115,7 @@ impl Recorder {
         }
     }
 
-    /// Whether an earlier try was committed after all, and only its answer was lost.
+    /// Returns whether an earlier attempt was committed and only its acknowledgment was lost.
     async fn is_recorded(&self, state: &ResponseState) -> bool {
         let found = response::Entity::find_by_id(&self.id).one(self.db.reader());
         let is_same = |it: response::Model| it.lease == self.lease && it.state() == *state;
@@ -157,7 +160,7 @@ impl Recorder {
         }
     }
 
-    /// What was said in a conversation becomes part of it with the end that says so.
+    /// Appends input and output to the API conversation, in the transaction that stores the end.
     async fn append_to_conversation(
         &self,
         tx: &impl ConnectionTrait,
@@ -174,7 +177,7 @@ impl Recorder {
         let input = item::list_for_response(tx, &self.id, ItemDirection::Input).await?;
         let input = input.into_iter().map(|it| it.payload);
         let items: Vec<Value> = input.chain(output.iter().cloned()).collect();
-        // Deleted meanwhile: there is nothing to add to.
+        // Does nothing if the conversation was deleted in the meantime.
         api_conversation::append(tx, conversation, items).await?;
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! Heals what a dead node left behind, ends what has waited too long, and takes away what is old.
-//! Runs on every node; two at once do no harm, since every move names the lease it saw.
+//! Recovers responses of lost nodes, ends those that waited too long in the queue, and deletes old
+//! ones. Runs on every node; concurrent runs are safe because each transition names the lease it
+//! saw.
 
 use std::time::Duration;
 
@@ -12,21 +13,23 @@ use crate::responses::engine_event::ResponseOutcome;
 use crate::responses::services::ResponseServices;
 use crate::responses::{finalize, queue, response, response_task, retention, worker};
 
-/// Who has waited so long for a place gets none.
+/// A queued response expires after this time, in milliseconds.
 const MAX_QUEUE_WAIT_MS: i64 = 60 * 60 * 1_000;
 
-/// How often the old is looked for, and, where no other node can die, anything at all.
+/// How often old rows are cleaned up; on SQLite, where no other node can fail, also the interval of
+/// the recovery.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
 
 impl ResponseEngine {
-    /// Heals what the last process left, then works, beats and sweeps until the node closes.
+    /// Recovers what the previous process left, then starts the worker, the heartbeats and the
+    /// recovery task, which run until the node shuts down.
     ///
     /// # Errors
-    /// When the database does not answer.
+    /// Returns the error of the database.
     pub async fn start(&self) -> Result<(), DbErr> {
         let services = &self.services;
         let after = match services.db.backend() {
-            // One process owns it: whatever runs there has nobody who writes it.
+            // A single process owns the database, so no other process can still be running them.
             Backend::Sqlite => None,
             Backend::Postgres => Some(services.settings.stale_after),
         };
@@ -40,11 +43,11 @@ impl ResponseEngine {
         Ok(())
     }
 
-    /// Lets turns end by themselves for `grace`, then ends them. Returns when all have ended.
+    /// Waits up to `grace` for tasks to end, cancels the rest and waits up to 5 s for them.
     pub async fn drain(&self, grace: Duration) {
         let tasks = &self.services.active_tasks;
         let _ = tokio::time::timeout(grace, tasks.wait_until_empty()).await;
-        // One may be on its way still: claimed, and not held yet.
+        // A task may be claimed but not registered yet; `close` covers that.
         tasks.close();
         if tokio::time::timeout(Duration::from_secs(5), tasks.wait_until_empty())
             .await
@@ -55,7 +58,7 @@ impl ResponseEngine {
     }
 }
 
-/// Sweeps until the node has put everything down.
+/// Recovers and cleans up until the node stops.
 async fn run_recovery(services: ResponseServices) {
     let settings = services.settings;
     let every = match services.db.backend() {
@@ -71,7 +74,7 @@ async fn run_recovery(services: ResponseServices) {
             () = services.shutdown.stopping.cancelled() => return,
             _ = tick.tick() => {}
         }
-        // Who stood still does not judge others until the living have beaten again.
+        // After a pause of this process, wait until live nodes have renewed their heartbeats.
         if last.elapsed() > every + settings.heartbeat {
             recovers_after = Instant::now() + settings.stale_after;
         }
@@ -80,9 +83,9 @@ async fn run_recovery(services: ResponseServices) {
             && let Err(error) = recover(&services, Some(settings.stale_after)).await
         {
             tracing::warn!(%error, "responses could not be healed: {error}");
-            recovers_after = Instant::now() + settings.stale_after; // nor could anybody beat
+            recovers_after = Instant::now() + settings.stale_after; // heartbeats failed, too
         }
-        // The dead are healed also where the old cannot be taken away.
+        // Runs separately, so that a failing cleanup does not block the recovery.
         if cleaned_up_at.elapsed() >= CLEANUP_INTERVAL.min(every) {
             cleaned_up_at = Instant::now();
             if let Err(error) = clean_up(&services).await {
@@ -92,14 +95,14 @@ async fn run_recovery(services: ResponseServices) {
     }
 }
 
-/// Ends or queues again what nobody has beaten for since so long; `None`: however short.
+/// Ends or requeues responses without a heartbeat for at least `after`; `None` means all of them.
 ///
 /// # Errors
-/// When the database does not answer.
+/// Returns the error of the database.
 pub async fn recover(services: &ResponseServices, after: Option<Duration>) -> Result<(), DbErr> {
     let (now, dialect) = (services.clock.now(), services.db.backend());
     for row in queue::expired_leases(services.db.reader(), now, after, dialect).await? {
-        // What this node itself works on lives.
+        // Responses that this node runs are alive.
         if !services.active_tasks.contains(&row.id, row.lease) {
             tracing::warn!(response.id = %row.id, "response {} was abandoned by its node", row.id);
             recover_one(services, row).await?;
@@ -134,10 +137,10 @@ async fn recover_one(services: &ResponseServices, row: response::Model) -> Resul
     Ok(())
 }
 
-/// Ends what has waited too long, and takes away what is old.
+/// Ends responses that were queued too long, and deletes old rows.
 ///
 /// # Errors
-/// When the database does not answer.
+/// Returns the error of the database.
 pub async fn clean_up(services: &ResponseServices) -> Result<(), DbErr> {
     let now = services.clock.now();
     let long_ago = now.plus_ms(-MAX_QUEUE_WAIT_MS);

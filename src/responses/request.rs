@@ -1,4 +1,4 @@
-//! What a program asks for, after every rule that needs no database was held to it.
+//! A request to create a response, after all validation that needs no database.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::llm::request::{Request, Samplers};
 use crate::llm::tool::OutputFormat;
 use crate::responses::tool_config::ToolConfig;
 
-/// A request that can be granted, as far as its own text tells.
+/// A validated request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateResponse {
-    /// The model as it was named.
+    /// The model name as requested.
     pub model: String,
     /// New items, each with its id.
     pub input: Vec<Value>,
     pub previous_response_id: Option<String>,
-    /// All that it goes on from, where that was looked up before.
+    /// The whole history, if it was loaded in advance.
     pub prior_items: Option<Arc<Vec<Value>>>,
     pub conversation_id: Option<String>,
     pub store: bool,
@@ -27,24 +27,24 @@ pub struct CreateResponse {
     pub stored: StoredRequest,
 }
 
-/// What of a request is stored with its response.
+/// The part of a request that is stored with its response.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
 pub struct StoredRequest {
-    /// The fields of the response object that tell what was asked for.
+    /// The request fields that the response object repeats.
     pub echo: Map<String, Value>,
     pub instructions: Option<String>,
     pub sampling: Sampling,
-    /// Oldest turns may go when it is too long.
+    /// The oldest messages may be dropped if the prompt is too long.
     pub truncates: bool,
-    /// How the answer must look.
+    /// The required format of the answer.
     #[serde(default)]
     pub format: OutputFormat,
-    /// What may be called; nothing in rows from before there were tools.
+    /// The available tools; empty in rows from before tools were supported.
     #[serde(default)]
     pub tools: ToolConfig,
 }
 
-/// What goes to the model beside the words; only what was given.
+/// The sampling parameters; unset ones are not sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
     pub temperature: Option<f64>,
@@ -52,12 +52,12 @@ pub struct Sampling {
     pub presence_penalty: Option<f64>,
     pub frequency_penalty: Option<f64>,
     pub max_output_tokens: Option<u32>,
-    /// How likely each token was is told, beside so many others.
+    /// Returns logprobs, with this many alternatives for each token.
     pub top_logprobs: Option<u8>,
 }
 
 impl Sampling {
-    /// A request without words yet.
+    /// Returns a model request without messages.
     pub fn request(&self, model: &str) -> Request {
         Request {
             model: model.to_owned(),

@@ -1,5 +1,5 @@
-//! Table `responses`: one request of a program and what became of it. Words, finders and the
-//! document; the moves are in `queue.rs`, and only there.
+//! Table `responses`: requests to the Responses API and their results. Only `queue.rs` changes
+//! their state.
 
 use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
@@ -30,22 +30,22 @@ pub struct Model {
     pub error: Option<ResponseError>,
     pub incomplete_reason: Option<String>,
     pub usage: Option<ResponseUsage>,
-    /// The node that works on it.
+    /// The node that runs it.
     pub worker_id: Option<String>,
-    /// The fence: rises with each claim, and who ends the response must name it.
+    /// The fencing number: incremented by each claim and required to end the response.
     pub lease: i64,
     /// How often it was claimed.
     pub attempt: i64,
-    /// On PostgreSQL by the database's clock.
+    /// Set from the database's clock on PostgreSQL.
     pub heartbeat_at: Option<Timestamp>,
     pub cancel_requested_at: Option<Timestamp>,
-    /// What opens the servers that a background response calls, until its end.
+    /// The encrypted credentials of MCP servers of a background response, removed when it ends.
     pub sealed_secrets: Option<String>,
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
-    /// When it ended, however.
+    /// When it ended, with any status.
     pub completed_at: Option<Timestamp>,
-    /// Nobody is shown it from then on; who goes on from it still has it as context.
+    /// Hidden from then on, but still part of the history of later responses.
     pub deleted_at: Option<Timestamp>,
 }
 
@@ -54,7 +54,7 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Where a response stands, in the words of the API. The last four are final.
+/// The status of a response, spelled as in the API. The last four are final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize)]
 #[sea_orm(
     rs_type = "String",
@@ -72,14 +72,14 @@ pub enum ResponseStatus {
 }
 
 impl ResponseStatus {
-    /// Whether nothing can follow.
+    /// Returns whether no other status can follow.
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::InProgress)
     }
 }
 
 impl Model {
-    /// What of it never changes.
+    /// Returns the part of the response object that never changes.
     pub fn header(&self) -> ResponseHeader {
         ResponseHeader {
             id: self.id.clone(),
@@ -88,7 +88,7 @@ impl Model {
         }
     }
 
-    /// Where it stands.
+    /// Returns the state of the response.
     pub fn state(&self) -> ResponseState {
         ResponseState {
             status: self.status,
@@ -99,14 +99,14 @@ impl Model {
         }
     }
 
-    /// The object, with these items of its output.
+    /// Returns the response object with these output items.
     pub fn document(&self, output: &[item::Model]) -> Value {
         let output: Vec<Value> = output.iter().map(|it| it.payload.clone()).collect();
         document(&self.header(), &self.state(), &output)
     }
 }
 
-/// Where a response stands; `None`: it is gone.
+/// Returns the status of a response, or `None` if it no longer exists.
 pub async fn find_status(
     db: &impl ConnectionTrait,
     id: &str,
@@ -119,14 +119,14 @@ pub async fn find_status(
         .await
 }
 
-/// A response that this user may see. Foreign, unknown and deleted are the same.
+/// Finds a response of this user. Returns `None` for foreign, unknown and deleted ones alike.
 pub async fn find_for_user(
     db: &impl ConnectionTrait,
     user: UserId,
     id: &str,
 ) -> Result<Option<Model>, DbErr> {
     if id.contains('\0') {
-        return Ok(None); // PostgreSQL takes it in no text
+        return Ok(None); // PostgreSQL rejects NUL in text
     }
     Entity::find_by_id(id)
         .filter(Column::UserId.eq(user))

@@ -1,4 +1,4 @@
-//! The response object, as everybody gets it: blocking answers, GET, and the events of a stream.
+//! The response object of the API, as used in blocking results, GET and stream events.
 
 use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
@@ -8,46 +8,46 @@ use crate::clock::Timestamp;
 use crate::llm::delta::TokenUsage;
 use crate::responses::response::ResponseStatus;
 
-/// What of a response never changes.
+/// The part of a response that never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponseHeader {
     pub id: String,
     pub created_at: Timestamp,
-    /// The fields that tell what was asked for, by their names.
+    /// The request fields that the object repeats, by name.
     pub echo: Map<String, Value>,
 }
 
-/// Where a response stands, beside its items.
+/// The part of a response that changes, without its items.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponseState {
     pub status: ResponseStatus,
     pub error: Option<ResponseError>,
     pub incomplete_reason: Option<String>,
     pub usage: Option<ResponseUsage>,
-    /// When it ended, however.
+    /// When it ended, with any status.
     pub ended_at: Option<Timestamp>,
 }
 
-/// Why a response failed: a word for programs, a sentence for people.
+/// Why a response failed: a code for programs and a message for users.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult)]
 pub struct ResponseError {
     pub code: String,
     pub message: String,
 }
 
-/// What a response cost, in tokens.
+/// The token usage of a response.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult,
 )]
 pub struct ResponseUsage {
     pub input_tokens: i64,
     pub output_tokens: i64,
-    /// Of the output.
+    /// Included in `output_tokens`.
     pub reasoning_tokens: i64,
 }
 
 impl ResponseUsage {
-    /// What a provider counted, and what of it was thought.
+    /// Returns the usage as a provider counted it, with the reasoning part counted separately.
     pub fn from_provider(usage: TokenUsage, reasoning_tokens: i64) -> Self {
         Self {
             input_tokens: usage.prompt_tokens,
@@ -56,7 +56,7 @@ impl ResponseUsage {
         }
     }
 
-    /// All of them together; `None`: there is none.
+    /// Returns the sum of the known values, or `None` if there are none.
     pub fn sum(usages: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
         usages.into_iter().flatten().reduce(|one, other| Self {
             input_tokens: one.input_tokens.saturating_add(other.input_tokens),
@@ -65,7 +65,7 @@ impl ResponseUsage {
         })
     }
 
-    /// As everybody is told.
+    /// Returns the usage object of the API.
     pub fn json(self) -> Value {
         json!({
             "input_tokens": self.input_tokens,
@@ -78,7 +78,7 @@ impl ResponseUsage {
 }
 
 impl ResponseState {
-    /// At the beginning: nothing is known but the state.
+    /// Returns a state that only has a status.
     pub fn new(status: ResponseStatus) -> Self {
         Self {
             status,
@@ -90,7 +90,7 @@ impl ResponseState {
     }
 }
 
-/// The object, with every field that clients require.
+/// Returns the response object with every field that clients require.
 pub fn document(header: &ResponseHeader, state: &ResponseState, output: &[Value]) -> Value {
     let is_completed = state.status == ResponseStatus::Completed;
     let completed_at = state.ended_at.filter(|_| is_completed).map(seconds);
@@ -120,7 +120,7 @@ pub fn document(header: &ResponseHeader, state: &ResponseState, output: &[Value]
     Value::Object(all)
 }
 
-/// Whole seconds, as this API tells time.
+/// Returns a time in whole seconds, the unit of this API.
 pub fn seconds(at: Timestamp) -> i64 {
     at.0.div_euclid(1_000)
 }

@@ -1,7 +1,7 @@
-//! What a model says in a round, put where the turn shows it from.
+//! Forwards model output to the response's event queue, within a memory budget.
 //!
-//! **Invariant:** what stands beside the text is bounded for the whole turn; the text has a limit of
-//! its own.
+//! **Invariant:** reasoning, logprobs and citations are bounded for the whole response; the text
+//! has a limit of its own.
 
 use std::slice;
 
@@ -11,25 +11,25 @@ use crate::generation::sink::Sink;
 use crate::responses::engine_event::EngineEvent;
 use crate::responses::event_queue::EventQueue;
 
-/// What is told beside the text of one turn, in bytes of memory, of which a fold and its events take
-/// several times as many. It holds how likely some 8 000 tokens were alone, or 400 with twenty others
-/// each.
+/// The budget for logprobs and citations of one response, in bytes of memory; the fold and its
+/// events use a multiple of it. It holds the logprobs of about 8 000 tokens, or of 400 tokens with
+/// twenty alternatives each.
 const MAX_ANNOTATION_BYTES: usize = 8 * 1024 * 1024;
 
-/// What an entry of an object, and a text, take beside what they hold.
+/// The memory overhead of a string or an object entry, in bytes.
 const ENTRY_BYTES: usize = 48;
 
-/// What a turn may still tell beside its text, in bytes. What is beyond is dropped.
+/// The bytes that a response may still add to its text; output beyond them is dropped.
 pub struct AnnotationBudget {
     n_reasoning_bytes: usize,
     n_annotation_bytes: usize,
-    /// How likely some tokens were was dropped. Those behind them are not told either: whoever counts
-    /// tokens must not find a gap.
+    /// Some logprobs were dropped. No later ones are sent either, because clients that match them
+    /// with tokens must not find a gap.
     lacks_logprobs: bool,
 }
 
 impl AnnotationBudget {
-    /// Of a turn that begins.
+    /// Creates the budget of a new response.
     pub fn new(max_text_bytes: usize) -> Self {
         Self {
             n_reasoning_bytes: max_text_bytes,
@@ -46,7 +46,8 @@ impl AnnotationBudget {
     }
 }
 
-/// About what a value takes in memory: a list of small numbers takes twenty times its letters.
+/// Returns the approximate memory of a value; a list of small numbers needs twenty times its JSON
+/// text.
 fn size(value: &Value) -> usize {
     let inside = match value {
         Value::String(text) => ENTRY_BYTES + text.len(),
@@ -60,7 +61,7 @@ fn size(value: &Value) -> usize {
     size_of::<Value>() + inside
 }
 
-/// Takes what the model says.
+/// Receives the model's output.
 pub struct ResponseSink<'a> {
     pub queue: &'a EventQueue,
     pub budget: &'a mut AnnotationBudget,
@@ -89,7 +90,7 @@ impl Sink for ResponseSink<'_> {
     }
 
     fn on_reasoning(&mut self, text: &str) -> bool {
-        let mut text = text.replace('\0', ""); // no database takes it
+        let mut text = text.replace('\0', ""); // PostgreSQL cannot store it
         text.truncate(text.floor_char_boundary(self.budget.n_reasoning_bytes));
         self.budget.n_reasoning_bytes -= text.len();
         if !text.is_empty() {
@@ -137,7 +138,7 @@ mod tests {
         assert_eq!(
             events.len(),
             2 + 3 + 2,
-            "a half, what follows it, and no more"
+            "2 logprobs, 3 citations, 2 reasoning deltas"
         );
     }
 }

@@ -1,8 +1,8 @@
-//! One turn: a value that one task owns, from the first event to the last. It is passed, never
-//! found; two turns share pools and nothing else.
+//! Runs one response: a task that owns everything it needs, from the first event to the last. Tasks
+//! share permits and connection pools only.
 //!
-//! The model's words go into an inbox, which only takes memory; whoever empties it folds them, writes
-//! what must be written, and hands the events on.
+//! The model's output is pushed to an event queue, which only takes memory. A second future folds
+//! the events, stores what must be stored, and sends them to the reader.
 
 use std::time::Duration;
 
@@ -29,17 +29,17 @@ use crate::responses::speakers::SpeakerCall;
 use crate::responses::tool_config::ToolConfig;
 use crate::tools::tool_runtime::ToolRuntime;
 
-/// Events of a background response are written down together, so often at most.
+/// The events of a background response are stored in batches, at most once per interval.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Everything that a turn needs.
+/// Everything that a response needs to run.
 pub struct ResponseTask {
     pub call: SpeakerCall,
-    /// Those who speak after it.
+    /// The speakers after the first call.
     pub speakers: Option<SpeakerQueue>,
     pub tools: ToolConfig,
     pub tool_runtime: ToolRuntime,
-    /// What is to be done with servers elsewhere.
+    /// MCP work before the first model call.
     pub mcp_plan: McpPlan,
     pub limits: CallLimits,
     pub cancel: CancelHandle,
@@ -47,30 +47,30 @@ pub struct ResponseTask {
     pub output: ResponseOutput,
 }
 
-/// Where a turn is shown and written down.
+/// Where the events of a response are stored and sent.
 pub struct ResponseOutput {
     pub fold: Fold,
-    /// `None`: nothing is stored.
+    /// `None` if nothing is stored.
     pub recorder: Option<Recorder>,
-    /// `None`: nobody reads along.
+    /// `None` if no client reads the stream.
     pub sender: Option<EventSender>,
-    /// Whoever read along was too slow.
+    /// The reader was too slow and was dropped.
     pub is_reader_dropped: bool,
     pub is_background: bool,
-    /// Whether the log has its first events.
+    /// Whether the event log already has its first events.
     pub has_log: bool,
 }
 
-/// How a turn was left.
+/// How a task ended.
 #[derive(Debug)]
 pub enum TaskOutcome {
-    /// With its end; this is the whole response.
+    /// The response ended; contains the response object.
     Finished(Value),
-    /// With nothing put out, for another node to take.
+    /// The response has no output yet, so another node can run it.
     NotStarted,
 }
 
-/// Takes the turn.
+/// Runs a response to its end.
 pub async fn run(task: ResponseTask) -> TaskOutcome {
     let ResponseTask {
         call,
@@ -127,14 +127,14 @@ impl ResponseOutput {
         if !self.has_log {
             events.extend(self.fold.apply(EngineEvent::Created));
         }
-        // A second attempt goes on where the first one stopped.
+        // A second attempt continues after the events of the first one.
         if !self.is_background || self.fold.state().status == ResponseStatus::Queued {
             events.extend(self.fold.apply(EngineEvent::Started));
         }
         self.record_and_send(events).await
     }
 
-    /// Shows what comes into the inbox, until it is closed.
+    /// Forwards events from the queue until it is closed.
     async fn forward_events(&mut self, queue: &EventQueue, cancel: &CancelHandle) {
         while let Some(batch) = queue.next_batch().await {
             let started_at = Instant::now();
@@ -144,7 +144,7 @@ impl ResponseOutput {
             }
             match self.record_and_send(events).await {
                 Ok(()) => cancel.log_written.send_replace(()),
-                // What follows would leave a gap in the log.
+                // Continuing would leave a gap in the log.
                 Err(RecordError::LeaseLost) => {
                     return cancel.cancel(ResponseCancelReason::LeaseLost);
                 }
@@ -153,13 +153,13 @@ impl ResponseOutput {
                     return cancel.cancel(ResponseCancelReason::LeaseLost);
                 }
             }
-            // What nobody reads and nobody keeps need not be said.
+            // Without a reader and without storage, the rest would be lost.
             if self.is_reader_dropped && self.recorder.is_none() {
                 cancel.cancel(ResponseCancelReason::ClientDisconnected);
             }
             queue.mark_flushed();
             if self.is_background {
-                // The first words go out at once, the next together.
+                // The first events are sent immediately, later ones in batches.
                 let _ = timeout_at(started_at + LOG_INTERVAL, queue.wait_for_flush_request()).await;
             }
         }
@@ -182,7 +182,7 @@ impl ResponseOutput {
         }
     }
 
-    /// Writes the end and tells of it. Who has lost the response tells that it was lost.
+    /// Stores and sends the end. If the lease was lost, sends a failure instead.
     async fn finish(mut self, end: ResponseEnd, cancel: &CancelHandle) -> TaskOutcome {
         let before = self.recorder.as_ref().map(|_| self.fold.clone());
         let at = end.at;
@@ -209,7 +209,7 @@ impl ResponseOutput {
     }
 }
 
-/// How a turn ended. `None`: it did not, another node may take it.
+/// Returns how the response ended, or `None` if another node can run it again.
 fn outcome_of(
     output: &ModelOutput,
     cancel: &CancelHandle,
@@ -240,7 +240,7 @@ fn outcome_of(
     })
 }
 
-/// What is told of a response whose node could not end it.
+/// Returns the error of a response whose node could not finish it.
 pub fn lease_lost_error() -> ResponseError {
     ResponseError {
         code: "instance_lost".to_owned(),
@@ -248,7 +248,7 @@ pub fn lease_lost_error() -> ResponseError {
     }
 }
 
-/// What was right when a response was queued is so no more.
+/// Returns the error of a queued response that can no longer be started.
 pub fn start_error(error: &ResponseEngineError) -> ResponseError {
     let (code, message) = match error {
         ResponseEngineError::PromptTooLong { .. } => (
@@ -273,7 +273,7 @@ pub fn start_error(error: &ResponseEngineError) -> ResponseError {
     }
 }
 
-/// A failure in the words of this API.
+/// Translates a model failure into an error of this API.
 pub fn failure_error(failure: &GenerationFailure) -> ResponseError {
     let code = match failure.code {
         FailureCode::UpstreamTimeout => "upstream_timeout",

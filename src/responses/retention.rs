@@ -1,5 +1,5 @@
-//! Takes away what nobody can see any more: deleted responses that nobody goes on from, streams that
-//! are over for long, and, after the time that the house keeps them, all the others.
+//! Deletes rows that are no longer needed: deleted responses without successors, old event logs,
+//! and responses older than the retention time.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::db::connect::Db;
 use crate::responses::response::Column;
 use crate::responses::{api_conversation, event, response};
 
-/// How long the stream of an ended response can be had again.
+/// How long the event log of an ended response is kept, in milliseconds.
 const LOG_RETENTION_MS: i64 = 60 * 60 * 1_000;
 
-/// So many at once: a sweep must not hold up those who write.
+/// Rows per read, so that a cleanup does not block other writers for long.
 const BATCH: u64 = 100;
 
-/// So many batches in one sweep; the rest has time.
+/// Batches per cleanup; the next one continues with the rest.
 const MAX_BATCHES: u32 = 100;
 
-/// Takes a deleted response away if nobody goes on from it, and then those before it that were only
-/// kept for it.
+/// Removes a deleted response that has no successor, and then its predecessors that were only kept
+/// for it.
 pub async fn purge_deleted(tx: &impl ConnectionTrait, id: &str) -> Result<(), DbErr> {
     let mut next = Some(id.to_owned());
     while let Some(id) = next {
@@ -41,8 +41,8 @@ pub async fn purge_deleted(tx: &impl ConnectionTrait, id: &str) -> Result<(), Db
     Ok(())
 }
 
-/// Holds the row until the end of the transaction: of two who take away the last that go on from it,
-/// the second one sees that the first is gone.
+/// Locks the row until the end of the transaction: if two successors are deleted concurrently, the
+/// second transaction sees that the first one is gone.
 async fn lock(tx: &impl ConnectionTrait, id: &str) -> Result<(), DbErr> {
     response::Entity::update_many()
         .col_expr(Column::Lease, Expr::col(Column::Lease))
@@ -52,10 +52,10 @@ async fn lock(tx: &impl ConnectionTrait, id: &str) -> Result<(), DbErr> {
         .map(|_| ())
 }
 
-/// Takes the streams away whose time is over.
+/// Deletes expired event logs.
 ///
 /// # Errors
-/// When the database does not answer.
+/// Returns the error of the database.
 pub async fn purge_event_logs(db: &Db, now: Timestamp) -> Result<(), DbErr> {
     for _ in 0..MAX_BATCHES {
         let over = Query::select()
@@ -87,11 +87,11 @@ fn own_events() -> SelectStatement {
         .to_owned()
 }
 
-/// Takes the responses away that ended so long ago, youngest first: what somebody goes on from is
-/// kept for as long as they are.
+/// Deletes responses that ended before the retention time, newest of a chain first: a response is
+/// kept as long as it has a successor.
 ///
 /// # Errors
-/// When the database does not answer.
+/// Returns the error of the database.
 pub async fn purge_expired(db: &Db, now: Timestamp, retention: Duration) -> Result<(), DbErr> {
     let kept_ms = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
     let old = Column::CompletedAt.lt(now.plus_ms(-kept_ms));
@@ -128,13 +128,13 @@ fn successors() -> SelectStatement {
         .to_owned()
 }
 
-/// Takes the end of a chain away; the one before it is the end for the next look.
+/// Deletes the last response of a chain; the next batch finds its predecessor.
 async fn delete_chain_end(db: &Db, id: String) -> Result<(), DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
             lock(tx, &id).await?;
             let followers = response::Entity::find().filter(Column::PreviousResponseId.eq(&id));
-            // Somebody may have gone on from it meanwhile.
+            // A new response may have continued from it in the meantime.
             if followers.count(tx).await? == 0 {
                 response::Entity::delete_by_id(&id).exec(tx).await?;
             }
@@ -144,10 +144,10 @@ async fn delete_chain_end(db: &Db, id: String) -> Result<(), DbErr> {
     .await
 }
 
-/// Takes the deleted conversations away whose responses are gone, too.
+/// Removes deleted conversations that no response refers to.
 ///
 /// # Errors
-/// When the database does not answer.
+/// Returns the error of the database.
 pub async fn purge_orphaned_conversations(db: &Db) -> Result<(), DbErr> {
     let own = (response::Entity, Column::ApiConversationId);
     let responses = Query::select()
@@ -170,7 +170,7 @@ pub async fn purge_orphaned_conversations(db: &Db) -> Result<(), DbErr> {
     if ids.is_empty() {
         return Ok(());
     }
-    // Nobody can begin a response in them any more.
+    // No new response can refer to a deleted conversation.
     db.write(move |tx| {
         Box::pin(async move {
             api_conversation::Entity::delete_many()

@@ -1,4 +1,4 @@
-//! The verbs for responses that are there already: look, follow, cancel, delete.
+//! Operations on existing responses: show, follow, cancel, delete.
 
 use std::time::Duration;
 
@@ -19,32 +19,32 @@ use crate::responses::item::ItemDirection;
 use crate::responses::response::ResponseStatus;
 use crate::responses::{event, event_stream, finalize, item, queue, response, retention};
 
-/// How long whoever cancels waits for the one who works on it.
+/// How long a cancellation waits for the task that runs the response.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether a response is over.
+/// How often the status of a response is read, and the log while events arrive.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often it is looked whether another node has written more, while nothing comes.
+/// How often the log is read for events of another node while none arrive.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How often a cancel is tried against a response that keeps moving.
+/// How often a cancellation is retried against a response whose state keeps changing.
 const MAX_CANCEL_ATTEMPTS: u32 = 10;
 
 impl ResponseEngine {
-    /// A response as it stands.
+    /// Returns the response object.
     ///
     /// # Errors
-    /// It is not there to be seen.
+    /// Returns `NotFound` when the user cannot see it.
     pub async fn show(&self, user: UserId, id: &str) -> Result<Value, ResponseEngineError> {
         let row = self.find_row(user, id).await?;
         self.load_document(&row).await
     }
 
-    /// The row of a response that this user may see.
+    /// Returns the row of a response.
     ///
     /// # Errors
-    /// It is not there to be seen.
+    /// Returns `NotFound` when the user cannot see it.
     pub async fn find_row(
         &self,
         user: UserId,
@@ -60,10 +60,10 @@ impl ResponseEngine {
         Ok(row.document(&output))
     }
 
-    /// What a response was given, in order.
+    /// Returns the input items in order.
     ///
     /// # Errors
-    /// It is not there to be seen.
+    /// Returns `NotFound` when the user cannot see it.
     pub async fn list_input_items(
         &self,
         user: UserId,
@@ -76,11 +76,12 @@ impl ResponseEngine {
         Ok(items.into_iter().map(|it| it.payload).collect())
     }
 
-    /// The stream of a background response after this number, and on until its end.
+    /// Streams the events of a background response after a sequence number, until its end.
     ///
     /// # Errors
-    /// It is not there to be seen, was no background one, its stream is no longer kept, or too many
-    /// read along already.
+    /// Returns `NotFound` when the user cannot see it, `StreamNotAvailable` when it was not a
+    /// background response or its log was deleted, and `ServerBusy` or `UserLimitReached` when too
+    /// many logs are followed.
     pub async fn follow_log(
         &self,
         user: UserId,
@@ -96,7 +97,7 @@ impl ResponseEngine {
         }
     }
 
-    /// Reads the log of a response along. Who stops reading stops nothing.
+    /// Streams the log of a response. A reader that disconnects does not cancel the response.
     pub(super) fn start_log_reader(
         &self,
         id: &str,
@@ -131,8 +132,8 @@ impl ResponseEngine {
         let db = self.services.db.reader();
         let mut pause = MIN_POLL_INTERVAL;
         loop {
-            // Both before the log: what is written from here on rings, and what is over has all of
-            // its events in it.
+            // Both before the log is read: later writes then notify us, and if the response is
+            // over, its log is complete.
             let written = self.services.active_tasks.subscribe_to_log(id);
             let status = response::find_status(db, id).await?;
             let is_over = status.is_none_or(ResponseStatus::is_final);
@@ -146,7 +147,7 @@ impl ResponseEngine {
             }
             match (is_all, is_over) {
                 (false, _) => pause = MIN_POLL_INTERVAL,
-                // Whoever asks for what comes after the end has it.
+                // The client has requested events after the last one, so the stream is complete.
                 (true, true) => {
                     sender.finish();
                     return Ok(());
@@ -159,10 +160,11 @@ impl ResponseEngine {
         }
     }
 
-    /// Cancels a background response; one that has ended stays as it is.
+    /// Cancels a background response; one that has ended is not changed.
     ///
     /// # Errors
-    /// It is not there to be seen, or is no background one.
+    /// Returns `NotFound` when the user cannot see it, and `NotCancellable` when it is not a
+    /// background response.
     pub async fn cancel(&self, user: UserId, id: &str) -> Result<Value, ResponseEngineError> {
         let row = self.find_row(user, id).await?;
         if !row.background {
@@ -172,10 +174,10 @@ impl ResponseEngine {
         self.load_document(&row).await
     }
 
-    /// Deletes a response; one that runs is cancelled first. Those that go on from it have it still.
+    /// Deletes a response and cancels it if it still runs. Later responses keep it as history.
     ///
     /// # Errors
-    /// It is not there to be seen.
+    /// Returns `NotFound` when the user cannot see it.
     pub async fn delete(&self, user: UserId, id: &str) -> Result<(), ResponseEngineError> {
         let row = self.find_row(user, id).await?;
         self.cancel_and_wait(row).await?;
@@ -197,7 +199,7 @@ impl ResponseEngine {
         }
     }
 
-    /// Sees to it that a response is over: by whoever works on it, or else without them.
+    /// Ends a response: through the task that runs it, or directly if that takes too long.
     async fn cancel_and_wait(
         &self,
         mut row: response::Model,
@@ -264,11 +266,11 @@ impl ResponseEngine {
     }
 }
 
-/// Returns when the node that writes it is this one and has written more, or else after `pause`.
+/// Returns when this node runs the response and has written more, or after `pause`.
 async fn wait_for_write(written: Option<watch::Receiver<()>>, pause: Duration) {
     let changed = async {
         match written {
-            // An error: its turn is over, and so is the wait.
+            // An error means that the task has ended, so there is nothing to wait for.
             Some(mut written) => drop(written.changed().await),
             None => std::future::pending().await,
         }

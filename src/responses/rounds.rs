@@ -1,8 +1,9 @@
-//! The rounds of a turn: the model is asked, what it called is run, and it is asked again with what
-//! came of that.
+//! The loop of one speaker: calls the model, runs the tools it calls, and calls it again with the
+//! results.
 //!
-//! **Invariant:** everything of a round is shown and written before the next one begins. The calls of
-//! one round are put out when it is over: first those that ran here, then those that a client runs.
+//! **Invariant:** all events of an iteration are processed and stored before the next one begins.
+//! The tool calls of an iteration are emitted at its end: first those that ran here, then those for
+//! the client.
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -33,14 +34,14 @@ use crate::tools::tool::ToolResult;
 use crate::tools::tool_messages;
 use crate::tools::tool_runtime::ToolRuntime;
 
-/// Calls that run here, of one turn.
+/// The most server-side tool calls of one response.
 const MAX_SERVER_CALLS: u32 = 32;
 
 impl ToolRuntime {
-    /// Whether all that these declare to run here is here.
+    /// Checks that all declared server-side tools exist.
     ///
     /// # Errors
-    /// The first that is not.
+    /// Returns `UnknownTool` with the first one that does not.
     pub fn must_have(&self, toolbox: &ToolConfig) -> Result<(), ResponseEngineError> {
         let is_missing = |it: &DeclaredTool| {
             let name = prompt_assembler::builtin_tool_name(&it.tool.name);
@@ -55,9 +56,9 @@ impl ToolRuntime {
     }
 }
 
-/// The rounds of one speaker.
+/// The loop of one speaker.
 pub struct ResponseLoop<'a> {
-    /// Its request grows with each round.
+    /// Its request grows with each iteration.
     pub call: ModelCall,
     pub tools: &'a ToolConfig,
     pub tool_runtime: &'a ToolRuntime,
@@ -68,19 +69,19 @@ pub struct ResponseLoop<'a> {
     pub loop_state: &'a mut ResponseLoopState,
 }
 
-/// How the rounds ended.
+/// How the loop ended.
 pub struct ResponseLoopOutcome {
-    /// The last words.
+    /// The output of the last model call.
     pub output: ModelOutput,
-    /// Why there are no more, where that is not how they ended.
+    /// Why the loop was stopped early, unless the output itself states it.
     pub stop_reason: Option<&'static str>,
-    /// Nothing is open, and nothing was cut off: somebody else may speak.
+    /// No call is pending and nothing was cut off, so the next speaker can begin.
     pub is_complete: bool,
 }
 
-/// What is remembered from one round of a turn to the next.
+/// State that all iterations and speakers of one response share.
 pub struct ResponseLoopState {
-    /// Of all calls.
+    /// The usage of all model calls.
     pub usage: Option<ResponseUsage>,
     known_call_ids: HashSet<String>,
     call_budget: CallBudget,
@@ -89,7 +90,7 @@ pub struct ResponseLoopState {
 }
 
 impl ResponseLoopState {
-    /// Of a turn that begins.
+    /// Creates the state of a new response.
     pub fn new(tools: &ToolConfig, limits: &CallLimits) -> Self {
         Self {
             usage: None,
@@ -104,18 +105,18 @@ impl ResponseLoopState {
     }
 }
 
-/// The round that was last.
+/// The current iteration.
 struct ResponseIteration {
     output: ModelOutput,
     calls: Vec<DispatchedCall>,
-    /// What came of those that ran, by their places.
+    /// The results of the calls that ran, with their positions.
     outcomes: Vec<(usize, ToolResult)>,
     exceeds_budget: bool,
     has_run_tools: bool,
 }
 
 impl ResponseLoop<'_> {
-    /// Takes all rounds.
+    /// Runs all iterations.
     pub async fn run_to_end(mut self) -> ResponseLoopOutcome {
         let before = self.call.request.messages.iter().flat_map(|it| &it.calls);
         self.loop_state
@@ -169,7 +170,7 @@ impl ResponseLoop<'_> {
         }
     }
 
-    /// Asks the model, shows what it says, and sorts what it calls.
+    /// Calls the model, emits its output, and dispatches its tool calls.
     async fn call_model(&mut self) -> ResponseIteration {
         let mut output = self.stream_model().await;
         self.loop_state.n_iterations += 1;
@@ -211,7 +212,7 @@ impl ResponseLoop<'_> {
 
     async fn stream_model(&mut self) -> ModelOutput {
         let (token, deadline) = (&self.stop.token, self.deadline);
-        // Held while the model speaks, and not while tools run.
+        // The permit is held while the model runs, but not while tools run.
         let permit = tokio::select! {
             () = token.cancelled() => None,
             permit = timeout_at(deadline, self.call.permits.acquire()) => permit.ok().and_then(Result::ok),
@@ -239,7 +240,7 @@ impl ResponseLoop<'_> {
         output.unwrap_or_else(|_| output_after_panic())
     }
 
-    /// Runs what is ours of a round, and shows it.
+    /// Runs the server-side calls of an iteration and emits them.
     async fn run_tools(&self, iteration: &mut ResponseIteration) {
         let (mut jobs, mut items, mut positions) = (Vec::new(), Vec::<CallItem>::new(), Vec::new());
         for (at, call) in iteration.calls.iter().enumerate() {
@@ -271,7 +272,7 @@ impl ResponseLoop<'_> {
             () = self.stop.token.cancelled() => return,
             outcomes = timeout_at(self.deadline, running) => outcomes,
         };
-        // Late: what was not told of stays untold, and the turn ends.
+        // On a timeout nothing more is emitted, and the response ends.
         if let Ok(outcomes) = outcomes {
             iteration.has_run_tools = true;
             iteration
@@ -281,7 +282,7 @@ impl ResponseLoop<'_> {
         }
     }
 
-    /// Shows the calls for the client.
+    /// Emits the calls for the client.
     fn emit_client_calls(&self, iteration: &ResponseIteration) {
         for dispatched in &iteration.calls {
             if let Disposition::Client(call) = &dispatched.disposition {
@@ -293,7 +294,7 @@ impl ResponseLoop<'_> {
         }
     }
 
-    /// Tells the model what it said and what came of it, once all of it is written.
+    /// Appends the output and the tool results to the request, once all events are processed.
     async fn append_results(&mut self, iteration: ResponseIteration) {
         self.queue.push(EngineEvent::NextIteration);
         tokio::select! {
@@ -311,7 +312,7 @@ impl ResponseLoop<'_> {
     }
 }
 
-/// What came of each call, in order.
+/// Returns the result message of each call, in order.
 fn result_messages(
     calls: &[DispatchedCall],
     mut outcomes: Vec<(usize, ToolResult)>,
@@ -329,7 +330,7 @@ fn result_messages(
     calls.iter().enumerate().map(answer).collect()
 }
 
-/// Whether the model could not say all that it wanted.
+/// Returns whether the model's output was cut off.
 fn is_truncated(output: &ModelOutput) -> bool {
     let is_whole = match &output.end {
         CallEnd::Answered(FinishReason::Length | FinishReason::ContentFilter) => false,
@@ -339,7 +340,7 @@ fn is_truncated(output: &ModelOutput) -> bool {
     !is_whole
 }
 
-/// What is heard of a model whose adapter broke down.
+/// Returns the output of a model whose provider code panicked.
 fn output_after_panic() -> ModelOutput {
     ModelOutput {
         end: CallEnd::Failed(GenerationFailure {

@@ -1,4 +1,4 @@
-//! Rounds with tools of a test's own: what is slow, fails or breaks down never spoils the others.
+//! Tests of the response loop with slow, failing and panicking tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ use crate::tools::registry::ToolRegistry;
 use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 use crate::tools::tool_runtime::ToolRuntime;
 
-/// Calls these tools in the first round, and speaks in the second.
+/// Calls these tools in the first iteration and answers with a text in the second.
 struct ScriptedModel {
     calls: Vec<&'static str>,
     asked: Mutex<Vec<Request>>,
@@ -69,7 +69,7 @@ impl Provider for ScriptedModel {
     }
 }
 
-/// Waits so many milliseconds, and ends as its name says.
+/// Waits the given number of milliseconds and ends as its name says.
 struct TestTool(&'static str, u64);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What the room shares: built once, cloned freely.
+//! The services and limits that all responses of a node share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,62 +18,62 @@ use crate::shutdown::Shutdown;
 use crate::tools::mcp::tool_cache::McpToolCache;
 use crate::tools::tool_runtime::ToolRuntime;
 
-/// The longest answer, in bytes; it waits in memory until it is read.
+/// The longest answer in bytes; it is buffered in memory until it is read.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Responses that are looked up and written down at the same time.
+/// The most responses that are prepared and inserted at the same time.
 const MAX_CONCURRENT_CREATIONS: usize = 8;
 
-/// Long bodies that are received at the same time: with 32 MiB each, half a GiB.
+/// The most long bodies that are received at the same time: 32 MiB each, 512 MiB in total.
 const MAX_BODIES: usize = 16;
 
-/// Calls that one provider gets from this room at once; the others wait.
+/// The most concurrent `/v1` calls of one provider; further calls wait.
 const MAX_CALLS_PER_PROVIDER: usize = 64;
 
-/// Cloning gives another handle on the same parts.
+/// The shared services. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct ResponseServices {
     pub db: Db,
     pub clock: Clock,
     pub shutdown: Shutdown,
     pub models: ProviderFactory,
-    /// This process, among all that ever ran on this database.
+    /// Identifies this process among all that ever used this database.
     pub node: Arc<str>,
     pub settings: ResponseSettings,
     pub foreground_permits: ConcurrencyLimit,
     pub background_permits: ConcurrencyLimit,
-    /// Who read along background responses; each asks the database now and then.
+    /// Limits clients that follow background responses; each polls the database.
     pub follower_permits: ConcurrencyLimit,
-    /// Long bodies that are on their way.
+    /// Limits long bodies that are being received.
     pub body_permits: ConcurrencyLimit,
     pub active_tasks: ActiveTasks,
-    /// Rung when a response is queued, or a place is free again.
+    /// Notifies the worker that a response was queued or a permit was released.
     pub queue_signal: Arc<Notify>,
-    /// Begun at once: who comes in a crowd waits here, and not for the database's connections, of
-    /// which the rooms want some, too.
+    /// Limits concurrent creations, so that a burst of requests does not take all database
+    /// connections from the spaces.
     pub creation_permits: Arc<Semaphore>,
-    /// What servers of tools elsewhere have.
+    /// The tool lists of MCP servers.
     pub mcp_tools: McpToolCache,
-    /// The tools that run here.
+    /// The server-side tools.
     pub tool_runtime: ToolRuntime,
     provider_permits: Arc<DashMap<ProviderId, Arc<Semaphore>>>,
 }
 
-/// How the room is run.
+/// The settings of this module.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseSettings {
-    /// Whether this node takes background responses.
+    /// Whether this node runs background responses.
     pub has_worker: bool,
     pub call_limits: CallLimits,
     pub heartbeat: Duration,
     pub stale_after: Duration,
     pub recovery_interval: Duration,
-    /// For how long an ended response is kept; `None`: for ever.
+    /// How long an ended response is kept; `None` keeps it forever.
     pub retention: Option<Duration>,
 }
 
 impl ResponseSettings {
-    /// From what the environment says.
+    /// Reads the settings from the configuration.
     pub fn new(config: &Config) -> Self {
         let days = config.responses_retention_days;
         Self {
@@ -94,7 +94,7 @@ impl ResponseSettings {
 }
 
 impl ResponseServices {
-    /// Puts the parts together.
+    /// Creates the services.
     pub fn new(
         (db, clock, shutdown): (Db, Clock, Shutdown),
         models: ProviderFactory,
@@ -122,7 +122,7 @@ impl ResponseServices {
         }
     }
 
-    /// The calls that a provider may be asked for at once.
+    /// Returns the semaphore that limits concurrent calls of a provider.
     pub fn provider_permits(&self, provider: ProviderId) -> Arc<Semaphore> {
         let fresh = || Arc::new(Semaphore::new(MAX_CALLS_PER_PROVIDER));
         self.provider_permits

@@ -1,8 +1,8 @@
-//! What a connection remembers of its newest responses that are stored nowhere, so that the next one
-//! may go on from them with new input alone.
+//! The history of a WebSocket session: its newest responses that are not stored, so that the next
+//! request can continue from them with new input alone.
 //!
-//! **Invariant:** it never holds more than [`MOST`] of them, nor more than [`MOST_BYTES`]; the oldest
-//! go first. It ends with its connection, and nobody else ever sees it.
+//! **Invariant:** it holds at most [`MAX_RESPONSES`] responses and [`MAX_BYTES`] bytes; the oldest
+//! are removed first. It ends with its session and is never visible to others.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Responses.
+/// The most responses in a history.
 const MAX_RESPONSES: usize = 32;
 
-/// Of all of them together, as JSON.
+/// The most bytes of all responses together, as JSON.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// The newest responses, oldest first.
@@ -26,19 +26,19 @@ pub struct SessionHistory {
 
 struct SessionResponse {
     id: String,
-    /// All that was said up to its end: what it went on from, its input, its output.
+    /// The complete exchange up to its end: history, input and output.
     items: Arc<Vec<Value>>,
     n_bytes: usize,
 }
 
 impl SessionHistory {
-    /// All that was said up to the end of this response.
+    /// Returns the complete exchange up to the end of this response.
     pub fn items_of(&self, id: &str) -> Option<Arc<Vec<Value>>> {
         let found = self.responses.iter().find(|it| it.id == id);
         found.map(|it| it.items.clone())
     }
 
-    /// Remembers a response.
+    /// Adds a response.
     pub fn insert(&mut self, id: &str, items: Vec<Value>) {
         let n_bytes = json_size(&items);
         self.n_bytes += n_bytes;
@@ -55,7 +55,7 @@ impl SessionHistory {
         }
     }
 
-    /// Forgets a response.
+    /// Removes a response.
     pub fn remove(&mut self, id: &str) {
         self.responses.retain(|it| it.id != id);
         self.n_bytes = self.responses.iter().map(|it| it.n_bytes).sum();
@@ -64,12 +64,12 @@ impl SessionHistory {
 
 fn json_size(items: &[Value]) -> usize {
     let mut counter = ByteCounter(0);
-    // Nothing that is only counted can fail to be written.
+    // Serializing into a counter cannot fail.
     let _ = serde_json::to_writer(&mut counter, items);
     counter.0
 }
 
-/// Counts what is written to it.
+/// Counts the bytes written to it.
 struct ByteCounter(usize);
 
 impl Write for ByteCounter {

@@ -1,4 +1,5 @@
-//! What a model called, sorted by who must do something about it. Pure but for new ids.
+//! Decides for each tool call of a model who runs it: the client, this server, or no one. Pure
+//! except for new ids.
 
 use std::collections::HashSet;
 
@@ -12,18 +13,18 @@ use crate::responses::prompt_assembler::builtin_tool_name;
 use crate::responses::tool_config::{ToolConfig, ToolKind};
 use crate::tools::parse_arguments;
 
-/// The longest id that a call may have from its provider.
+/// The longest call id that is accepted from a provider.
 const MAX_ID_CHARS: usize = 64;
 
-/// The calls of one round, in order.
+/// The tool calls of one iteration, in order.
 #[derive(Debug, Default)]
 pub struct DispatchedCalls {
     pub calls: Vec<DispatchedCall>,
-    /// There were more than may be made.
+    /// At least one call was dropped because the budget was used up.
     pub exceeds_budget: bool,
 }
 
-/// A call, as the model will be told that it made it, and what becomes of it.
+/// A call as it is repeated to the model, and who runs it.
 #[derive(Debug)]
 pub struct DispatchedCall {
     pub call: ToolCall,
@@ -34,22 +35,22 @@ pub struct DispatchedCall {
 pub enum Disposition {
     /// The client runs it.
     Client(CallItem),
-    /// We do: its receipt, the tool's name, the arguments.
+    /// This server runs it: its item, the tool's name, the arguments.
     Server(CallItem, String, Map<String, Value>),
-    /// Nobody does, for this reason, and nobody is shown it but the model.
+    /// The call is invalid for this reason, which only the model sees.
     Rejected(String),
 }
 
 /// How many calls may still be made.
 #[derive(Clone, Copy, Debug)]
 pub struct CallBudget {
-    /// By anybody.
+    /// By the client or this server.
     pub n_total: u32,
-    /// By us.
+    /// By this server.
     pub n_server: u32,
 }
 
-/// Sorts. `known`: the ids of all calls before, to which those of these are added.
+/// Dispatches calls. `known` contains the ids of all earlier calls; the new ids are added.
 pub fn dispatch(
     calls: Vec<ToolCall>,
     tools: &ToolConfig,
@@ -72,7 +73,7 @@ pub fn dispatch(
         }
         budget.n_total -= counts.0;
         budget.n_server -= counts.1;
-        // Servers that look into it must not stumble over what is no JSON.
+        // Provider servers that parse the arguments must not fail on invalid JSON.
         if !parse_arguments::is_object(&call.arguments) {
             call.arguments = "{}".to_owned();
         }
@@ -81,7 +82,7 @@ pub fn dispatch(
     dispatched
 }
 
-/// The provider's id, or ours where it has none, or the same twice.
+/// Returns the provider's id, or a new one if that is missing, too long or already used.
 fn unique_call_id(id: String, known: &mut HashSet<String>) -> String {
     let is_short = (1..=MAX_ID_CHARS).contains(&id.chars().count());
     let is_new = is_short && !id.contains('\0') && !known.contains(&id);
@@ -133,7 +134,7 @@ fn disposition_of(call: &ToolCall, tools: &ToolConfig) -> Disposition {
     }
 }
 
-/// A call of a tool elsewhere: asked for, where somebody must agree.
+/// Returns the disposition of an MCP call: an approval request if the user must approve it.
 fn mcp_disposition(
     call: &ToolCall,
     tools: &ToolConfig,
@@ -156,7 +157,7 @@ fn mcp_disposition(
     Disposition::Server(receipt, call.name.clone(), arguments)
 }
 
-/// What a client's shell is asked to do.
+/// Returns the action for the client's shell, or `None` if the arguments are invalid.
 fn shell_action(arguments: &Map<String, Value>) -> Option<Value> {
     let command = arguments.get("command")?.as_array()?;
     if command.is_empty() || !command.iter().all(Value::is_string) {
@@ -175,8 +176,8 @@ fn shell_action(arguments: &Map<String, Value>) -> Option<Value> {
     Some(action)
 }
 
-/// What is shown of calls of an answer that was cut off: functions that a client would have run. None
-/// of them waits for an output.
+/// Returns the items for the calls of a truncated answer: only client functions, and none of them
+/// waits for an output.
 pub fn truncated_calls(calls: Vec<ToolCall>, tools: &ToolConfig) -> Vec<CallItem> {
     let function = |it: &ToolCall| {
         let found = tools.find(&it.name);

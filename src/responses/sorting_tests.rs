@@ -1,4 +1,4 @@
-//! Who does what about a call.
+//! Tests of which tool calls run where, and which are rejected.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! What a character is told: the items of a chain as lines of a conversation, its card around them.
+//! Builds the prompt of a character that answers under `/v1`: response items as lines of a
+//! conversation, combined with its card.
 
 use sea_orm::DbErr;
 
@@ -21,13 +22,15 @@ use crate::responses::request::{Sampling, StoredRequest};
 use crate::responses::services::ResponseServices;
 use crate::runs::executor;
 
-/// Of lines that nobody with a seat said.
+/// The author of lines that no member wrote.
 const NO_MEMBER: MembershipId = MembershipId(0);
 
-/// The call that asks for the words of `speaker`, and what becomes of them. `said`: what came before.
+/// Builds the request for the next text of `speaker`, and the trimmer for it. `prior_items` are all
+/// earlier messages, including those of this response.
 ///
 /// # Errors
-/// It does not fit into the window, or the database fails.
+/// Returns `PromptTooLong` when it does not fit the context window, and `Database` when a query
+/// fails.
 pub async fn build_request(
     services: &ResponseServices,
     persona: &PersonaModel,
@@ -54,7 +57,7 @@ pub async fn build_request(
     };
     apply_sampling(&mut context.preset, stored.sampling);
     let (limits, trim) = (context.limits(), reply_trimmer(&context));
-    // Counting is work for a processor, and the lines may be many.
+    // Tokenizing is CPU-bound, and there may be many lines.
     let building = services
         .shutdown
         .main()
@@ -76,7 +79,7 @@ pub async fn build_request(
     Ok((request, trim))
 }
 
-/// What a program asks for wins over what the preset says.
+/// Overrides the sampling of the preset by that of the request.
 fn apply_sampling(preset: &mut Preset, sampling: Sampling) {
     preset.temperature = sampling.temperature.or(preset.temperature);
     preset.top_p = sampling.top_p.or(preset.top_p);
@@ -85,7 +88,7 @@ fn apply_sampling(preset: &mut Preset, sampling: Sampling) {
     samplers.frequency_penalty = sampling.frequency_penalty.or(samplers.frequency_penalty);
 }
 
-/// As in a room: the own name goes, and another's ends the text.
+/// Returns a trimmer as in a space: it removes the own name and cuts at another member's name.
 fn reply_trimmer(context: &PromptContext) -> ReplyTrimmer {
     let is_own = |it: &&PromptMember| it.id == context.speaker;
     let others = context.members.iter().filter(|it| !is_own(it));
@@ -133,7 +136,7 @@ fn lines(
     prior_items.iter().zip(1..).map(line).collect()
 }
 
-/// Who said a message: everything on the user's side is whoever asks.
+/// Returns the author of a message: everything with the user role belongs to the requester.
 fn author(persona: &PersonaModel, message: &Message) -> (MembershipId, String) {
     let (user, name) = match persona {
         PersonaModel::Character { user, .. } => (external_history::USER_MEMBERSHIP, user),

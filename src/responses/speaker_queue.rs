@@ -1,5 +1,5 @@
-//! Those who speak in one turn that a character or a space answers, one after the other: each is told
-//! what those before it have said.
+//! The speakers of one response that a character or a space answers. They speak in order, and each
+//! prompt contains the texts of the earlier ones.
 
 use std::collections::VecDeque;
 
@@ -25,21 +25,21 @@ use crate::speakers::from_memberships;
 use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selection::{Candidate, SpeakerChoice};
 
-/// Whoever speaks in a turn.
+/// The speakers of one response.
 pub struct SpeakerQueue {
     services: ResponseServices,
     persona_model: PersonaModel,
     request: StoredRequest,
-    /// What has been said, also in this turn.
+    /// All messages so far, including those of this response.
     prompt_items: Vec<PromptItem>,
     remaining: VecDeque<SpeakerChoice>,
 }
 
 impl SpeakerQueue {
-    /// Chooses who speaks after these items.
+    /// Chooses the speakers that answer these items.
     ///
     /// # Errors
-    /// Nobody can, or the database fails.
+    /// Returns `NoSpeaker` when no character can speak, and `Database` when a query fails.
     pub async fn load(
         services: &ResponseServices,
         persona_model: PersonaModel,
@@ -77,10 +77,11 @@ impl SpeakerQueue {
         }
     }
 
-    /// The next one; `None`: all have spoken.
+    /// Returns the call of the next speaker, or `None` if all have spoken.
     ///
     /// # Errors
-    /// It cannot be asked.
+    /// Returns `ModelUnavailable` when it has no usable provider, and the errors of
+    /// [`speaker_prompt::build_request`].
     pub async fn next(&mut self) -> Result<Option<SpeakerCall>, ResponseEngineError> {
         let Some(choice) = self.remaining.pop_front() else {
             return Ok(None);
@@ -110,7 +111,7 @@ impl SpeakerQueue {
         }))
     }
 
-    /// One has spoken: those who follow are told.
+    /// Records the text of a speaker for the prompts of the next ones.
     pub fn record_text(&mut self, speaker: &str, text: &str) {
         if !text.trim().is_empty() {
             self.prompt_items.push(PromptItem {
@@ -120,8 +121,8 @@ impl SpeakerQueue {
         }
     }
 
-    /// A space pays for what is said in its name. That the words are out is not taken back when the
-    /// price cannot be written down.
+    /// Charges the tokens to the space. A failure is only logged, because the text was already
+    /// sent.
     pub async fn charge_tokens(&self, usage: ResponseUsage) {
         let PersonaModel::Space { space, .. } = &self.persona_model else {
             return;

@@ -1,7 +1,7 @@
-//! Who speaks for a space: the items of a chain as a scene for `speakers/`. Pure.
+//! Chooses the speakers of a space that is requested as a model, from response items. Pure.
 //!
-//! An item tells in its `metadata` who said it. That comes back with whatever a program hands in, so
-//! it counts only where it names a seat that is there.
+//! The `metadata` of an item names its speaker. Clients send items back, possibly changed, so it
+//! counts only if it refers to an existing membership.
 
 use serde_json::{Value, json};
 
@@ -14,21 +14,21 @@ use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
 use crate::speakers::selector;
 use crate::speakers::selector::SelectionTrigger;
 
-/// A name in an item is not read any further than this.
+/// Longer speaker names in items are truncated.
 const MAX_NAME_CHARS: usize = 100;
 
-/// A space that is asked: everything that a choice of its speakers needs.
+/// A requested space, with everything that the choice of its speakers needs.
 #[derive(Clone, Debug)]
 pub struct SpaceRequest<'a> {
     pub space: &'a space::Model,
-    /// Every one, removed ones too.
+    /// The active memberships, in roster order.
     pub memberships: &'a [membership::Model],
     pub candidates: Vec<Candidate>,
-    /// The seat of whoever asks.
+    /// The membership of the requester.
     pub requester_id: MembershipId,
 }
 
-/// What an item tells of who says it.
+/// Returns the metadata for the items of a speaker.
 pub fn speaker_metadata(membership: &membership::Model, because: &str) -> Value {
     json!({
         "speaker": membership.cached_display_name,
@@ -38,14 +38,14 @@ pub fn speaker_metadata(membership: &membership::Model, because: &str) -> Value 
     })
 }
 
-/// The name of whoever said an item, where it tells one.
+/// Returns the speaker's name of an item, if it has one.
 pub fn speaker_name(item: &Value) -> Option<String> {
     let name = item["metadata"]["speaker"].as_str()?.trim();
     let name: String = name.chars().take(MAX_NAME_CHARS).collect();
     (!name.is_empty()).then_some(name)
 }
 
-/// Who speaks after these items, one after the other; nobody, where nobody can.
+/// Chooses the speakers that answer these items, in order; empty if no character can speak.
 pub fn choose(
     request: &SpaceRequest<'_>,
     items: &[&Value],
@@ -75,7 +75,7 @@ pub fn choose(
     chosen
 }
 
-/// Whoever has called a tool goes on when its output is there, without another choice.
+/// Returns the speaker that called a tool if the newest item is its output: that speaker continues.
 fn continuing_speaker(request: &SpaceRequest<'_>, items: &[&Value]) -> Option<SpeakerChoice> {
     let newest = items.iter().rposition(|it| !is_silent(it))?;
     if !is_output(items[newest]) {
@@ -115,7 +115,7 @@ fn scene(request: &SpaceRequest<'_>, items: &[&Value]) -> SelectionInput {
     }
 }
 
-/// The seat of whoever said an item on the model's side: by its number, else by its character.
+/// Returns the membership that wrote a model-side item: by its id, else by its character.
 fn membership_of(request: &SpaceRequest<'_>, item: &Value) -> Option<MembershipId> {
     if is_by_user(item) {
         return None;
@@ -135,7 +135,7 @@ fn membership_of(request: &SpaceRequest<'_>, item: &Value) -> Option<MembershipI
     by_number.or_else(by_character).map(|it| it.id)
 }
 
-/// What the house says and what was thought is nobody's turn.
+/// Returns whether an item belongs to no speaker: system messages and reasoning.
 fn is_silent(item: &Value) -> bool {
     item["type"] == "reasoning" || item["role"] == "system" || item["role"] == "developer"
 }

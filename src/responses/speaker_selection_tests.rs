@@ -1,4 +1,4 @@
-//! Tests of [`super`].
+//! Tests of speaker selection for spaces that are requested as models.
 
 use std::collections::HashMap;
 
@@ -83,7 +83,7 @@ fn message_by(membership: &membership::Model) -> Value {
     json!({ "type": "message", "role": "assistant", "content": [], "metadata": speaker_metadata(membership, "x") })
 }
 
-/// Who speaks after these items, and why.
+/// Returns the chosen speakers and the reasons.
 fn chosen(
     space: &space::Model,
     memberships: &[membership::Model],

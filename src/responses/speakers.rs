@@ -1,4 +1,4 @@
-//! What is said in a turn: the call of its model, and those of everybody who speaks after it.
+//! Runs every speaker of a response in order.
 
 use std::sync::Arc;
 
@@ -24,32 +24,32 @@ use crate::responses::speaker_queue::SpeakerQueue;
 use crate::responses::tool_config::ToolConfig;
 use crate::tools::tool_runtime::ToolRuntime;
 
-/// A call of a model, the first of its rounds.
+/// The first model call of one speaker.
 pub struct SpeakerCall {
     pub provider: Arc<dyn Provider>,
     pub request: Request,
-    /// The calls that its provider may be asked for at once.
+    /// Limits concurrent calls of its provider.
     pub permits: Arc<Semaphore>,
-    /// Cleans what is said.
+    /// Cleans the text.
     pub trim: ReplyTrimmer,
-    /// What its items tell of who speaks; `None`: nobody but the model.
+    /// The metadata of its items; `None` for a plain model.
     pub speaker_metadata: Option<Value>,
 }
 
-/// What came of the calls of a turn.
+/// How the last speaker ended, and the usage of all.
 pub struct SpeakersOutcome {
-    /// The last words.
+    /// The output of the last model call.
     pub output: ModelOutput,
-    /// Why there are no more, where that is not how they ended.
+    /// Why the response was stopped early, unless the output itself states it.
     pub stop_reason: Option<&'static str>,
-    /// Of all calls.
+    /// The usage of all model calls.
     pub usage: Option<ResponseUsage>,
-    /// Why nobody spoke after it who should have.
+    /// Why the next speaker could not begin.
     pub speaker_error: Option<ResponseEngineError>,
 }
 
-/// Makes the call with its rounds, and those of all who speak after it. All of it together may take
-/// `watches.total`.
+/// Runs the first call and its tool calls, then every further speaker. The limit `limits.total`
+/// covers all of them together.
 pub async fn run_speakers(
     mut call: SpeakerCall,
     mut speakers: Option<&mut SpeakerQueue>,

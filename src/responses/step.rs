@@ -1,43 +1,43 @@
-//! What a turn does next. Pure, and asked between any two things that it does.
+//! Decides what a response does next after a model call or tool run. Pure.
 
-/// The most times that one turn asks its model.
+/// The most model calls of one speaker.
 pub const MAX_ITERATIONS: u32 = 10;
 
-/// Where a turn is.
+/// The state that the decision depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecisionState {
     pub is_cancelled: bool,
-    /// The model could not say what it wanted.
+    /// The model call failed or was cut off.
     pub has_failed: bool,
-    /// It has said all, and called nothing.
+    /// The answer is complete and contains no tool calls.
     pub is_answered: bool,
-    /// It called more than it may.
+    /// The model made more tool calls than allowed.
     pub exceeds_budget: bool,
-    /// A client must run what it called.
+    /// At least one tool call is for the client.
     pub waits_for_client: bool,
     pub is_late: bool,
-    /// How often it was asked.
+    /// The number of model calls so far.
     pub n_iterations: u32,
-    /// Calls that are ours to run, and have not run.
+    /// Server-side calls that have not run yet.
     pub n_pending: usize,
 }
 
-/// What comes next.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextAction {
-    /// Nothing: somebody asked to stop.
+    /// End: the response was canceled.
     Cancel,
-    /// Nothing: it ends as the model's last words ended.
+    /// End with the result of the last model call.
     Finish,
-    /// Nothing: it is cut off, for this reason.
+    /// End early, for this reason.
     Truncate(&'static str),
-    /// The tools.
+    /// Run the server-side tools.
     RunTools,
-    /// The model.
+    /// Call the model again.
     CallModel,
 }
 
-/// Decides.
+/// Returns the next action.
 pub fn next(state: &DecisionState) -> NextAction {
     let is_client_needed = state.waits_for_client && state.n_pending == 0;
     match state {

@@ -1,4 +1,4 @@
-//! The tools of one response: what its model may call, whether it must, and who runs it.
+//! The tools of one response: what its model may call, whether it must, and who runs each tool.
 
 use std::collections::BTreeMap;
 
@@ -9,59 +9,59 @@ use crate::llm::tool::{Tool, ToolChoice};
 use crate::responses::mcp;
 use crate::responses::mcp::{ServerCredentials, ServerToolRef};
 
-/// What a request declares.
+/// The tools that a request declares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolConfig {
     pub tools: Vec<DeclaredTool>,
-    /// Of the first round only: a model that was forced once is free afterwards.
+    /// Applies to the first iteration only; afterwards the model is free to answer.
     pub choice: ToolChoice,
-    /// By the names that the model sees; `None`: all.
+    /// Allowed tools, by the names that the model sees; `None` allows all.
     pub allowed: Option<Vec<String>>,
-    /// Labels of servers of whose tools all are allowed, too.
+    /// Labels of MCP servers whose tools are all allowed as well.
     pub allowed_servers: Vec<String>,
-    /// In the first round, one of the tools of this server must be called.
+    /// In the first iteration, a tool of this server must be called.
     pub must_use: Option<String>,
-    /// Only the first call of a round counts.
+    /// Only the first call of an iteration counts.
     pub is_serial: bool,
-    /// Servers elsewhere, whose tools a turn learns of before its first round.
+    /// MCP servers, whose tools are loaded before the first model call.
     pub servers: Vec<mcp::DeclaredServer>,
-    /// What opens them; never stored with the others.
+    /// Their credentials, which are stored separately and encrypted.
     #[serde(skip)]
     pub credentials: ServerCredentials,
-    /// Their tools, by the names that the model sees; of one turn.
+    /// Their tools, by the names that the model sees; loaded for each response.
     #[serde(skip)]
     pub server_tools: BTreeMap<String, ServerToolRef>,
-    /// Over all rounds; `None`: as many as a turn has.
+    /// The limit over all iterations; `None` means no limit by the request.
     pub max_calls: Option<u32>,
 }
 
-/// A tool, and how it is run.
+/// A tool and who runs it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeclaredTool {
     pub kind: ToolKind,
-    /// As the model is told of it.
+    /// The definition that the model sees.
     pub tool: Tool,
 }
 
-/// What a tool is to the one who declared it.
+/// The kind of a declared tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
-    /// Run by the client, with arguments.
+    /// Run by the client, with JSON arguments.
     Function,
-    /// Run by the client, with one text.
+    /// Run by the client, with one text argument.
     Custom,
-    /// A command for the client's shell; never run here.
+    /// A command for the client's shell; never run on this server.
     Shell,
-    /// Run by us.
+    /// Run by this server.
     Server,
-    /// Run by a server elsewhere, which we ask.
+    /// Run by an MCP server that we call.
     Remote,
 }
 
 impl ToolConfig {
-    /// The tool of this name, if it may be called at all.
+    /// Returns the tool of this name, if it may be called.
     pub fn find(&self, name: &str) -> Option<&DeclaredTool> {
         let is_disabled = self.choice == ToolChoice::None;
         let found = self.tools.iter().find(|it| it.tool.name == name);
@@ -80,7 +80,7 @@ impl ToolConfig {
         tool.is_some_and(|it| it.label == label)
     }
 
-    /// Tells a model of what it may call, and what it must.
+    /// Sets the tools and the tool choice of a model request.
     pub fn apply_to_request(&self, request: &mut Request) {
         self.clear_tool_choice(request);
         request.tool_choice = self.choice.clone();
@@ -93,14 +93,15 @@ impl ToolConfig {
             ToolChoice::Named(name) => request.tools.iter().any(|it| it.name == *name),
             _ => !request.tools.is_empty(),
         };
-        // Nobody can be made to take what is not there; what is there is known at the door, but for
-        // servers elsewhere.
+        // A model cannot be required to call a missing tool. Validation rejects such requests, but
+        // the tools of MCP servers are only known here.
         if !is_declared {
             self.clear_tool_choice(request);
         }
     }
 
-    /// Tells a model of what it may call, and that it need not; or may not, where it may nothing.
+    /// Sets the allowed tools of a model request and makes calling them optional, unless the
+    /// request forbids tools.
     pub fn clear_tool_choice(&self, request: &mut Request) {
         let allowed = self.tools.iter().filter(|it| self.allows(&it.tool.name));
         request.tools = allowed.map(|it| it.tool.clone()).collect();

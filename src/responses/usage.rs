@@ -1,4 +1,4 @@
-//! What a turn cost: as its provider counted, or, where that is silent, as we do.
+//! The token usage of a model call: as reported by the provider, else counted by our tokenizer.
 
 use crate::generation::outcome::ModelOutput;
 use crate::generation::usage::{call_tokens, prompt_tokens};
@@ -6,8 +6,8 @@ use crate::llm::request::Request;
 use crate::llm::tokens;
 use crate::responses::response_document::ResponseUsage;
 
-/// The bill of one call of a model; `None`: nobody counted, and nothing came of it. `is_answer`: the
-/// model has come to an end.
+/// Returns the usage of one model call, or `None` if it was not reported and nothing was received.
+/// `is_answer` states that the answer reached its end.
 pub async fn count(
     output: &ModelOutput,
     request: &Request,
@@ -26,7 +26,7 @@ pub async fn count(
     let (usage, text, calls) = (output.usage, output.text.clone(), output.calls.clone());
     let request = usage.is_none().then(|| request.clone());
     let thought = thought.unwrap_or_default();
-    // Counting is work for a processor: it must not hold up other turns.
+    // Tokenizing is CPU-bound: it must not block other tasks of this runtime.
     let counted = tokio::task::spawn_blocking(move || {
         let reasoning_tokens = tokens::count(&thought);
         let reported = usage.map(|it| ResponseUsage::from_provider(it, reasoning_tokens));

@@ -1,5 +1,4 @@
-//! Works on background responses: claims those that wait, fair among their owners, and takes their
-//! turns.
+//! Runs background responses: claims queued ones, fairly among users, and executes them.
 
 use std::time::Duration;
 
@@ -20,18 +19,18 @@ use crate::responses::{
     compaction, finalize, history, item, mcp, preparation, queue, response, response_task,
 };
 
-/// The net under the bell: what another node queued, or a ring that was lost.
+/// How often the queue is polled, for responses of other nodes and lost wake-up signals.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// After a look that failed.
+/// The delay after a failed query.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Works until the node drains.
+/// Claims and runs responses until the node drains.
 pub async fn run_worker(services: ResponseServices) {
     let draining = services.shutdown.draining.clone();
     loop {
         let mut wait = match services.db.backend() {
-            // Nobody else queues anything there.
+            // A single process uses the database, so every insert notifies this worker.
             Backend::Sqlite => None,
             Backend::Postgres => Some(POLL_INTERVAL),
         };
@@ -53,7 +52,7 @@ pub async fn run_worker(services: ResponseServices) {
     }
 }
 
-/// Claims what waits and fits. Who has the fewest places is asked first.
+/// Claims queued responses while permits are free. Users with the fewest running ones come first.
 async fn claim_due(services: &ResponseServices) -> Result<(), DbErr> {
     loop {
         let mut owners = queue::queued_user_ids(services.db.reader()).await?;
@@ -71,7 +70,7 @@ async fn claim_due(services: &ResponseServices) -> Result<(), DbErr> {
             let Some(next) = queue::next_for_user(services.db.reader(), owner).await? else {
                 continue;
             };
-            // Lost to another node: the next look sees what is left.
+            // If another node claimed it first, the next pass sees what is left.
             has_claimed = true;
             if let Some(row) = claim(services, next).await? {
                 services
@@ -102,7 +101,7 @@ async fn execute(services: ResponseServices, row: response::Model, permit: Concu
     let guard = services.active_tasks.register(&row.id, &cancel, row.lease);
     let done = run_claimed(&services, &row, &cancel).await;
     if let Err(error) = done {
-        // Its heartbeat ends here; the sweep heals the row.
+        // Its heartbeats end here; recovery ends or requeues the row.
         tracing::error!(response.id = %row.id, %error, "response {} is left to the sweep: {error}", row.id);
     }
     drop((permit, guard));
@@ -161,7 +160,7 @@ async fn prepare(
     Ok(prepared)
 }
 
-/// What was right when it was queued is so no more.
+/// Fails a queued response that can no longer be started.
 async fn fail(
     services: &ResponseServices,
     mut output: ResponseOutput,
@@ -170,7 +169,7 @@ async fn fail(
     let outcome = ResponseOutcome::Failed(response_task::start_error(error));
     let (usage, at) = (None, services.clock.now());
     let mut events = Vec::new();
-    // A second attempt has told that it began.
+    // A second attempt has already emitted `Started`.
     if output.fold.state().status == ResponseStatus::Queued {
         events.extend(output.fold.apply(EngineEvent::Started));
     }
@@ -180,7 +179,7 @@ async fn fail(
             .apply(EngineEvent::Finished(ResponseEnd { outcome, usage, at })),
     );
     if let Some(recorder) = output.recorder {
-        // Lost: somebody else has ended it.
+        // On an error, another node has ended it or recovery will.
         let standing = output.fold.state();
         let _ = recorder
             .finish(output.fold.items(), &events, standing)
@@ -188,7 +187,7 @@ async fn fail(
     }
 }
 
-/// Lets another node take it, unless it was tried often enough.
+/// Returns the response to the queue, or fails it after the last attempt.
 async fn requeue(services: &ResponseServices, row: &response::Model) -> Result<(), DbErr> {
     if row.attempt >= queue::MAX_ATTEMPTS {
         let (outcome, now) = (
@@ -206,7 +205,7 @@ async fn requeue(services: &ResponseServices, row: &response::Model) -> Result<(
     requeued.map(drop)
 }
 
-/// Beats for every turn with a row until the node has put everything down.
+/// Renews the heartbeats of all stored responses of this node until it stops.
 pub async fn run_heartbeats(services: ResponseServices) {
     let mut tick = tokio::time::interval(services.settings.heartbeat);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
