@@ -59,7 +59,7 @@ impl ResponseEngine {
         let _cancel_on_drop = stop.token.clone().drop_guard();
         let work = async move { engine.compact_in_task(user, request, &stop).await };
         let done = self.services.shutdown.spawn(work).await;
-        done.unwrap_or_else(|_| Err(DbErr::Custom("its task ended".to_owned()).into()))
+        done.unwrap_or_else(|_| Err(DbErr::Custom("the task did not finish".to_owned()).into()))
     }
 
     async fn compact_in_task(
@@ -143,7 +143,7 @@ fn require_summary(output: &ModelOutput) -> Result<(), ResponseEngineError> {
     match &output.end {
         CallEnd::Answered(_) if !output.text.trim().is_empty() => Ok(()),
         CallEnd::Answered(_) => {
-            let message = "The model wrote no summary.";
+            let message = "The model returned an empty summary.";
             Err(ResponseEngineError::Upstream(message.to_owned()))
         }
         CallEnd::Failed(failure) if failure.code == FailureCode::ContextOverflow => {

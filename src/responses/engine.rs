@@ -85,7 +85,7 @@ impl ResponseEngine {
         let engine = self.clone();
         let creating = async move { engine.create_in_task(user, request).await };
         let created = self.services.shutdown.spawn(creating).await;
-        created.unwrap_or_else(|_| Err(DbErr::Custom("its task ended".to_owned()).into()))
+        created.unwrap_or_else(|_| Err(DbErr::Custom("the task did not finish".to_owned()).into()))
     }
 
     async fn create_in_task(
@@ -130,7 +130,7 @@ impl ResponseEngine {
         let request = prepared.request().clone();
         let count = move || usage::prompt_tokens(&request);
         let counted = self.services.shutdown.main().spawn_blocking(count).await;
-        Ok(counted.map_err(|_| DbErr::Custom("tokens could not be counted".to_owned()))?)
+        Ok(counted.map_err(|_| DbErr::Custom("failed to count tokens".to_owned()))?)
     }
 
     /// Acquires a permit to receive a long body.
@@ -299,7 +299,7 @@ impl ResponseEngine {
                 })
             })
             .await;
-        let begun = claimed?.ok_or_else(|| DbErr::Custom("a new row is not there".to_owned()))?;
+        let begun = claimed?.ok_or_else(|| DbErr::Custom("a new row is missing".to_owned()))?;
         Ok(Recorder::new(self.services.db.clone(), &begun))
     }
 

@@ -8,64 +8,64 @@ use crate::responses::pending_tool_calls::ToolOutputError;
 /// An error of the response engine; nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum ResponseEngineError {
-    #[error("there is no response with this id")]
+    #[error("the response does not exist")]
     NotFound,
-    #[error("the model {0} is not there")]
+    #[error("the model {0} does not exist")]
     ModelNotFound(String),
-    #[error("the previous response {0} is not there")]
+    #[error("the previous response {0} does not exist")]
     PreviousNotFound(String),
-    #[error("the previous response is not over")]
+    #[error("the previous response has not ended")]
     PreviousInProgress,
     #[error("the previous response has failed")]
     PreviousNotUsable,
-    #[error("there is no conversation with this id")]
+    #[error("the conversation does not exist")]
     ConversationNotFound,
-    #[error("another response of this conversation is not over")]
+    #[error("another response of this conversation has not ended")]
     ConversationLocked,
     /// The field that refers to it.
-    #[error("{0} names an item that is not there")]
+    #[error("{0} refers to an item that does not exist")]
     UnknownItem(String),
-    #[error("calls and outputs do not fit together: {0:?}")]
+    #[error("tool calls and outputs do not match: {0:?}")]
     InvalidToolOutputs(ToolOutputError),
     /// The field that names it.
-    #[error("{0} names a tool that is not here")]
+    #[error("{0} refers to a tool that does not exist")]
     UnknownTool(String),
-    #[error("{n_tokens} tokens do not fit into {window}")]
+    #[error("{n_tokens} tokens exceed the context window of {window}")]
     PromptTooLong { n_tokens: i64, window: i64 },
     /// The limit in bytes, for all items together.
-    #[error("what it goes on from is larger than {0} bytes")]
+    #[error("the history is larger than {0} bytes")]
     HistoryTooLarge(i64),
     /// The field that requests it.
-    #[error("the model's API has no words for {0}")]
+    #[error("the model does not support {0}")]
     UnsupportedParameter(&'static str),
-    #[error("every place is taken")]
+    #[error("the limit of concurrent responses is reached")]
     ServerBusy,
-    #[error("this person's places are taken")]
+    #[error("the user's limit of concurrent responses is reached")]
     UserLimitReached,
-    #[error("only background responses can be cancelled")]
+    #[error("only background responses can be canceled")]
     NotCancellable,
-    #[error("this response has no stream to show")]
+    #[error("this response has no event log")]
     StreamNotAvailable,
     #[error("the space is archived")]
     SpaceArchived,
     #[error("the space has used up its tokens")]
     TokenLimitReached,
-    #[error("nobody in the space can speak")]
+    #[error("no character of the space can speak")]
     NoSpeaker,
     /// The field that contains it.
-    #[error("{0} was not sealed here, or not for this person")]
+    #[error("{0} was not encrypted by this server for this user")]
     UndecryptableItem(String),
-    #[error("the model says that it is too long")]
+    #[error("the model rejected the prompt as too long")]
     TooLongForModel,
     /// The message is shown to users.
     #[error("the model failed: {0}")]
     Upstream(String),
-    #[error("approvals do not fit: {0:?}")]
+    #[error("approval requests and responses do not match: {0:?}")]
     InvalidApprovals(ApprovalError),
     /// The label of the server.
-    #[error("the address of the server {0} may not be called")]
+    #[error("the address of the server {0} is not allowed")]
     ForbiddenServerAddress(String),
-    #[error("the model cannot be asked")]
+    #[error("the model is not available")]
     ModelUnavailable,
     #[error(transparent)]
     Database(#[from] DbErr),

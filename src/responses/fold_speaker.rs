@@ -83,7 +83,7 @@ mod tests {
 
     fn apply(fold: &mut Fold, happenings: &[EngineEvent]) -> Vec<Value> {
         let events = happenings.iter().flat_map(|it| fold.apply(it.clone()));
-        let read = |it: StreamEvent| serde_json::from_str(&it.json).expect("an event is JSON");
+        let read = |it: StreamEvent| serde_json::from_str(&it.json).expect("events are JSON");
         events.map(read).collect()
     }
 

@@ -125,7 +125,7 @@ async fn prepare_for_provider(
     });
     let fitted = fitting
         .await
-        .map_err(|_| DbErr::Custom("the prompt could not be built".to_owned()))?;
+        .map_err(|_| DbErr::Custom("failed to build the prompt".to_owned()))?;
     request.messages = fitted.map_err(|too_long| ResponseEngineError::PromptTooLong {
         n_tokens: too_long.n_tokens,
         window: window.unwrap_or_default(),
@@ -158,7 +158,7 @@ pub fn load_provider(
     stored: &StoredRequest,
 ) -> Result<Arc<dyn Provider>, ResponseEngineError> {
     let provider = services.models.create(row).map_err(|error| {
-        tracing::warn!(%error, "provider {} cannot be asked: {error}", row.id);
+        tracing::warn!(%error, "provider {} is not usable: {error}", row.id);
         ResponseEngineError::ModelUnavailable
     })?;
     require_supported(provider.as_ref(), stored)?;

@@ -136,7 +136,7 @@ pub async fn finish(
 }
 
 fn json(value: &impl serde::Serialize) -> serde_json::Value {
-    serde_json::to_value(value).expect("a document of ours is plain data and always encodes")
+    serde_json::to_value(value).expect("errors and usage are plain data and always serialize")
 }
 
 /// Returns a background response without output to the queue.

@@ -40,6 +40,6 @@ impl ResponseEngine {
             Ok(request)
         };
         let loaded = self.services.shutdown.spawn(loading).await;
-        loaded.unwrap_or_else(|_| Err(DbErr::Custom("its task ended".to_owned()).into()))
+        loaded.unwrap_or_else(|_| Err(DbErr::Custom("the task did not finish".to_owned()).into()))
     }
 }

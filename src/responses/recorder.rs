@@ -37,7 +37,7 @@ pub struct Recorder {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The response was ended or claimed by another node.
-    #[error("the response is no longer ours")]
+    #[error("the lease of the response was lost")]
     LeaseLost,
     #[error(transparent)]
     Database(#[from] DbErr),
@@ -107,7 +107,7 @@ impl Recorder {
                 let was_ours = attempt > 1 && self.is_recorded(state).await;
                 return if was_ours { Ok(()) } else { written };
             };
-            tracing::warn!(response.id = %self.id, attempt, %error, "the end of response {} could not be written: {error}", self.id);
+            tracing::warn!(response.id = %self.id, attempt, %error, "failed to store the end of response {}: {error}", self.id);
             if attempt == MAX_ATTEMPTS {
                 return written;
             }

@@ -53,7 +53,7 @@ impl ResponseEngine {
             .await
             .is_err()
         {
-            tracing::warn!("the database takes long to take the ends of responses");
+            tracing::warn!("responses did not end within 5 s of cancellation");
         }
     }
 }
@@ -82,14 +82,14 @@ async fn run_recovery(services: ResponseServices) {
         if Instant::now() >= recovers_after
             && let Err(error) = recover(&services, Some(settings.stale_after)).await
         {
-            tracing::warn!(%error, "responses could not be healed: {error}");
+            tracing::warn!(%error, "failed to recover responses: {error}");
             recovers_after = Instant::now() + settings.stale_after; // heartbeats failed, too
         }
         // Runs separately, so that a failing cleanup does not block the recovery.
         if cleaned_up_at.elapsed() >= CLEANUP_INTERVAL.min(every) {
             cleaned_up_at = Instant::now();
             if let Err(error) = clean_up(&services).await {
-                tracing::warn!(%error, "old responses could not be taken away: {error}");
+                tracing::warn!(%error, "failed to clean up old responses: {error}");
             }
         }
     }

@@ -149,7 +149,7 @@ impl ResponseOutput {
                     return cancel.cancel(ResponseCancelReason::LeaseLost);
                 }
                 Err(RecordError::Database(error)) => {
-                    tracing::error!(%error, "a response could not be written: {error}");
+                    tracing::error!(%error, "failed to store response events: {error}");
                     return cancel.cancel(ResponseCancelReason::LeaseLost);
                 }
             }
@@ -244,7 +244,7 @@ fn outcome_of(
 pub fn lease_lost_error() -> ResponseError {
     ResponseError {
         code: "instance_lost".to_owned(),
-        message: "The server that worked on this response could not finish it.".to_owned(),
+        message: "The server that ran this response could not finish it.".to_owned(),
     }
 }
 
@@ -256,7 +256,7 @@ pub fn start_error(error: &ResponseEngineError) -> ResponseError {
             "The input is longer than the model's window.",
         ),
         ResponseEngineError::ModelNotFound(_) => {
-            ("upstream_error", "The model is not there any more.")
+            ("upstream_error", "The model does not exist any more.")
         }
         ResponseEngineError::SpaceArchived => ("upstream_error", "The space is archived."),
         ResponseEngineError::TokenLimitReached => {
@@ -265,7 +265,7 @@ pub fn start_error(error: &ResponseEngineError) -> ResponseError {
         ResponseEngineError::NoSpeaker => {
             ("upstream_error", "No character of the space can speak.")
         }
-        _ => ("upstream_error", "The model cannot be asked."),
+        _ => ("upstream_error", "The model is not available."),
     };
     ResponseError {
         code: code.to_owned(),

@@ -114,7 +114,7 @@ impl ResponseEngine {
                 () = stopping.cancelled() => {}
                 res = engine.forward_log(&id, after, &sender) => {
                     if let Err(error) = res {
-                        tracing::warn!(response.id = %id, %error, "the log of response {id} could not be read: {error}");
+                        tracing::warn!(response.id = %id, %error, "failed to read the event log of response {id}: {error}");
                     }
                 }
             }

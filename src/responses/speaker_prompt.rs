@@ -64,7 +64,7 @@ pub async fn build_request(
         .spawn_blocking(move || builder::build(&context, &tokens::count));
     let built = building
         .await
-        .map_err(|_| DbErr::Custom("the prompt could not be built".to_owned()))?;
+        .map_err(|_| DbErr::Custom("failed to build the prompt".to_owned()))?;
     let window = limits.context_tokens;
     let built = built.map_err(|overflow| ResponseEngineError::PromptTooLong {
         n_tokens: window + overflow.over_by,

@@ -136,7 +136,7 @@ impl SpeakerQueue {
         });
         let charged: Result<(), DbErr> = charging.await;
         if let Err(error) = charged {
-            tracing::warn!(space.id = %id, %error, "space {id} did not pay {n_tokens} tokens: {error}");
+            tracing::warn!(space.id = %id, %error, "failed to charge {n_tokens} tokens to space {id}: {error}");
         }
     }
 

@@ -35,7 +35,7 @@ pub async fn run_worker(services: ResponseServices) {
             Backend::Postgres => Some(POLL_INTERVAL),
         };
         if let Err(error) = claim_due(&services).await {
-            tracing::warn!(%error, "queued responses could not be looked up, trying again: {error}");
+            tracing::warn!(%error, "failed to query queued responses; retrying: {error}");
             wait = Some(RETRY_DELAY);
         }
         let pause = async {
@@ -102,7 +102,7 @@ async fn execute(services: ResponseServices, row: response::Model, permit: Concu
     let done = run_claimed(&services, &row, &cancel).await;
     if let Err(error) = done {
         // Its heartbeats end here; recovery ends or requeues the row.
-        tracing::error!(response.id = %row.id, %error, "response {} is left to the sweep: {error}", row.id);
+        tracing::error!(response.id = %row.id, %error, "failed to run response {}; recovery will end or requeue it: {error}", row.id);
     }
     drop((permit, guard));
     services.queue_signal.notify_one();
@@ -215,7 +215,7 @@ pub async fn run_heartbeats(services: ResponseServices) {
             _ = tick.tick() => {}
         }
         if let Err(error) = send_heartbeats(&services).await {
-            tracing::warn!(%error, "the heartbeat of responses failed, it is tried again: {error}");
+            tracing::warn!(%error, "failed to renew response heartbeats; retrying: {error}");
         }
     }
 }
