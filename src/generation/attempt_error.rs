@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_start_is_tried_once_more_and_silence_later_never() {
+    fn only_a_timeout_before_the_first_chunk_is_retried_once() {
         assert_eq!(wait_ms(&AttemptError::FirstChunkTimeout, 1, 0.5), Some(0));
         assert_eq!(wait_ms(&AttemptError::FirstChunkTimeout, 2, 0.5), None);
         assert_eq!(wait_ms(&AttemptError::IdleTimeout, 1, 0.5), None);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_resembles_a_name_is_plain() {
+    fn a_line_that_only_resembles_a_name_is_no_match() {
         for line in [
             "Bobby:",
             "Bob said:",

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_reasoning() {
+    fn blank_reasoning_is_dropped() {
         assert_eq!(buffer_pieces([]), None);
         assert_eq!(buffer_pieces([" \n", "\0"]), None);
     }

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_reads_stays_as_it_is() {
+    fn verbatim_text_is_not_trimmed() {
         let text = " \t{\r\n  \"a\": 1\n}\u{85}\n";
 
         assert_eq!(clean(ReplyTrimmer::verbatim(), text), text);

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_estimated_from_its_beginning() {
+    fn a_long_answer_is_estimated_from_its_beginning() {
         let mut call = CallUsage::default();
         for _ in 0..10 {
             call.record(&text(&"hello world ".repeat(MAX_SAMPLE_BYTES / 12)));

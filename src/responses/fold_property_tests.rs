@@ -232,7 +232,7 @@ fn without_ids(document: &Value) -> String {
 
 proptest! {
     #[test]
-    fn whatever_happens_everybody_is_told_the_same(
+    fn the_stream_and_the_document_agree(
         middle in proptest::collection::vec(any_event(), 0..16),
         how in any_outcome(),
         is_queued in proptest::bool::ANY,
@@ -260,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn each_group_has_its_order_and_says_how_it_ended(
+    fn item_events_are_ordered_and_state_the_result(
         middle in proptest::collection::vec(any_event(), 0..16),
         how in any_outcome(),
     ) {
@@ -283,7 +283,7 @@ proptest! {
     }
 
     #[test]
-    fn who_takes_over_anywhere_goes_on_as_the_first_would_have(
+    fn a_replayed_fold_continues_like_the_original(
         middle in proptest::collection::vec(any_event(), 0..16),
         how in any_outcome(),
         is_queued in proptest::bool::ANY,

@@ -47,7 +47,7 @@ pub fn kinds(events: &[StreamEvent]) -> Vec<&str> {
 }
 
 #[test]
-fn text_comes_in_the_agreed_order() {
+fn text_events_are_in_the_documented_order() {
     let all = [
         EngineEvent::Created,
         EngineEvent::Started,
@@ -93,7 +93,7 @@ fn reasoning_is_an_item_before_the_text() {
 }
 
 #[test]
-fn a_model_that_stops_at_once_gives_an_empty_text() {
+fn a_model_that_stops_immediately_gives_an_empty_text() {
     for before in [vec![], vec![reasoning_delta("hm")]] {
         let all = [
             vec![EngineEvent::Created],
@@ -164,7 +164,7 @@ pub fn server_tool_call() -> Value {
 }
 
 #[test]
-fn each_kind_of_call_has_its_group() {
+fn each_kind_of_call_has_its_events() {
     let action = json!({ "type": "exec", "command": ["ls"], "env": {} });
     let shell = json!({ "type": "local_shell_call", "call_id": "call_1", "action": action });
     let all = [
