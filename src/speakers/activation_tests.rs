@@ -1,4 +1,5 @@
-//! The ordered lists of `replies_per_turn = activated`, row by row, and their chances.
+//! Tests of `select_round` (`replies_per_turn = activated`): fixed results, and probabilities of
+//! random ones.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +10,7 @@ use crate::speakers::selection::Candidate;
 
 const N: usize = 40_000;
 
-/// Ann 1, Bob 2, Cid 3, in this order at the table; as talkative as told.
+/// Returns Ann 1, Bob 2 and Cid 3, in this roster order, with the given talkativeness.
 fn input(talkativeness: [f64; 3]) -> SelectionInput {
     let seats = (1..).zip(["Ann", "Bob", "Cid"]).zip(talkativeness);
     let candidates = seats.map(|((id, name), talkativeness)| Candidate {
@@ -39,7 +40,7 @@ fn speakers(order: ReplyOrder, trigger: SelectionTrigger, scene: &SelectionInput
     chosen.iter().map(|it| it.id.0).collect()
 }
 
-/// The lists of many draws with one pair of dice.
+/// Returns the results of `N` draws from one seeded generator.
 fn draws(order: ReplyOrder, scene: &SelectionInput) -> Vec<Vec<i64>> {
     let mut dice = SeededRandom::from_seed(2026);
     let draw = |_| {
@@ -49,8 +50,8 @@ fn draws(order: ReplyOrder, scene: &SelectionInput) -> Vec<Vec<i64>> {
     (0..N).map(draw).collect()
 }
 
-/// Whether something that happens with chance `p` may have happened `n` times in all draws: five
-/// binomial deviations, which chance leaves once in two million tests.
+/// Returns whether `n` hits in all draws are consistent with probability `p`: within five standard
+/// deviations, which chance exceeds about once in two million tests.
 fn is_plausible(n: usize, p: f64) -> bool {
     let (n, draws) = (n as f64, N as f64);
     (n - draws * p).abs() <= 5.0 * (draws * p * (1.0 - p)).sqrt()
@@ -173,7 +174,7 @@ fn three_candidates_of_even_talkativeness_join_by_their_exact_chances() {
 
 #[test]
 fn each_candidate_joins_as_often_as_its_talkativeness() {
-    // Nobody is left over: the first always speaks, so nobody has to break the silence.
+    // The fallback never applies, because the first one always speaks.
     let lists = draws(ReplyOrder::Natural, &input([1.0, 0.3, 0.05]));
 
     for (id, p) in [(1, 1.0), (2, 0.3), (3, 0.05)] {
@@ -199,7 +200,8 @@ fn joining_candidates_come_in_every_order_equally_often() {
 
 #[test]
 fn the_fallback_draws_talkative_candidates_equally_often() {
-    // 0.9 × 0.8 of the draws wake nobody; half of those go to each. Ann never joins in.
+    // 0.9 × 0.8 of the draws select no one; each of the two then gets half of the fallbacks. Ann
+    // has talkativeness 0 and is never selected.
     let lists = draws(ReplyOrder::Natural, &input([0.0, 0.1, 0.2]));
 
     let alone = |id| count(&lists, |it| *it == [id]);

@@ -1,4 +1,4 @@
-//! The seats of a space as those who may be called.
+//! Converts the memberships of a space into candidates for speaker selection.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use crate::spaces::membership;
 use crate::spaces::membership::{MembershipKind, MembershipStatus};
 use crate::speakers::selection::Candidate;
 
-/// Of a character whose seat and card do not say.
+/// Used when neither the membership nor the card sets a talkativeness.
 const DEFAULT_TALKATIVENESS: f64 = 0.5;
 
-/// The characters that are still here, muted ones too, in the order of the seats. `talkativeness`:
-/// what the cards say.
+/// Returns a candidate for each active character membership, muted ones included, in the given
+/// order. `talkativeness` holds the values of the cards.
 pub fn candidates(
     memberships: &[membership::Model],
     talkativeness: &HashMap<CharacterId, f64>,

@@ -1,8 +1,8 @@
-//! `list`: one after the other, strictly by position.
+//! Reply order `list`: members speak strictly in roster order.
 
 use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice, next_in_rotation};
 
-/// Everybody, by position.
+/// Returns all eligible members in roster order.
 pub fn select_round(eligible: &[&Candidate]) -> Vec<SpeakerChoice> {
     let turns = eligible.iter();
     turns
@@ -10,7 +10,7 @@ pub fn select_round(eligible: &[&Candidate]) -> Vec<SpeakerChoice> {
         .collect()
 }
 
-/// The next after the last speaker, wrapping.
+/// Returns the member after the last speaker in roster order, wrapping around.
 pub fn select_one(input: &SelectionInput, eligible: &[&Candidate]) -> Option<SpeakerChoice> {
     let next = next_in_rotation(input, eligible)?;
     Some(SpeakerChoice::new(next.id, "next by position"))

@@ -1,10 +1,10 @@
-//! `manual`: nobody speaks until a human asks for it.
+//! Reply order `manual`: characters speak only when a user triggers a reply.
 
 use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selection::{Candidate, SpeakerChoice};
 use crate::speakers::selector::SelectionTrigger;
 
-/// A random one for a button that names nobody; else nobody.
+/// Returns a random member for [`SelectionTrigger::Generate`], otherwise `None`.
 pub fn select_one(
     trigger: SelectionTrigger,
     eligible: &[&Candidate],

@@ -1,9 +1,9 @@
-//! Who is called by name in a text.
+//! Finds the members that a text mentions by name.
 //!
-//! Names are compared folded and on word boundaries, in any script. Three readings claim their
-//! places in the text one after the other, and a place that is claimed is not read again: `@name`
-//! of those mentioned by id; full names and aliases, the longest first; single words of longer names.
-//! **Invariant:** the name of a muted one is claimed like any other but wakes nobody.
+//! Names are compared folded and at word boundaries, in any script. Three passes claim ranges of
+//! the text, and a claimed range is not matched again: first `@name` of explicit mentions (by id),
+//! then full names and aliases (longest first), then single words of longer names. **Invariant:**
+//! the name of a muted member claims its range like any other, but is not returned.
 
 use std::ops::Range;
 
@@ -15,18 +15,18 @@ use crate::ids::MembershipId;
 use crate::speakers::selection::Candidate;
 use crate::speakers::text_folding::{FoldedText, continues_word, fold_text};
 
-/// One candidate who was called.
+/// A candidate that the text mentions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// The seat that was called.
+    /// The mentioned membership.
     pub id: MembershipId,
-    /// The name, or the word of it, by which it was called.
+    /// The name, alias or single word that matched.
     pub name: String,
 }
 
-/// The schedulable candidates whom `text` names, in the order in which they first stand in it, each
-/// once. Those of `explicit` (mentioned by id beside the text) whose `@name` is not in the text come
-/// before all others.
+/// Returns the schedulable candidates that `text` mentions, each once, in the order of their first
+/// match. Members of `explicit` (mentioned by id, outside the text) whose `@name` is not in the
+/// text come first.
 pub fn find(text: &str, explicit: &[MembershipId], candidates: &[Candidate]) -> Vec<Mention> {
     let text = FoldedText::new(text);
     let mut found = explicit_mentions(&text, explicit, candidates);
@@ -40,21 +40,21 @@ pub fn find(text: &str, explicit: &[MembershipId], candidates: &[Candidate]) -> 
     to_mentions(found)
 }
 
-/// Something a candidate answers to.
+/// A name, alias or word by which a candidate can be mentioned.
 struct CandidateName<'a> {
     candidate: &'a Candidate,
     original: String,
     folded: String,
 }
 
-/// A name that was read, and where; no place for one that is mentioned by id alone.
+/// A matched name and its range in the text; no range for a mention by id alone.
 struct NameMatch<'a> {
     candidate: &'a Candidate,
     name: String,
     range: Option<Range<usize>>,
 }
 
-/// Those mentioned by id: each at its first free `@name`, else without a place.
+/// Returns the explicit mentions, each with its first unclaimed `@name`, otherwise without a range.
 fn explicit_mentions<'a>(
     text: &FoldedText,
     explicit: &[MembershipId],
@@ -86,7 +86,7 @@ fn explicit_mentions<'a>(
         .collect()
 }
 
-/// The first `@name` in the text that no other explicit mention has taken.
+/// Returns the first `@name` in the text that no other explicit mention has claimed.
 fn find_free_at_name(
     text: &FoldedText,
     folded: &str,
@@ -99,8 +99,8 @@ fn find_free_at_name(
         .find(|place| text.can_end_at(place.end) && taken.iter().all(|it| !overlap(&it.1, place)))
 }
 
-/// Reads the text from left to right and takes, at each free place, the first of `names` that
-/// stands there.
+/// Scans the text from left to right; at each unclaimed position the first matching one of `names`
+/// claims its range.
 fn scan<'a>(
     text: &FoldedText,
     names: &[CandidateName<'a>],
@@ -130,13 +130,13 @@ fn scan<'a>(
     found
 }
 
-/// Every full name and alias, in the order in which they win a place: the longest first; of equals
-/// one who can be woken, then by position.
+/// Returns all full names and aliases by precedence: longest first; among equals, schedulable
+/// candidates first, then by position.
 fn full_names(candidates: &[Candidate]) -> Vec<CandidateName<'_>> {
     sort_by_precedence(candidates.iter().flat_map(names_of).collect())
 }
 
-/// The single words by which the owners of longer names may be called.
+/// Returns the single words by which schedulable candidates with longer names can be mentioned.
 fn single_words(candidates: &[Candidate]) -> Vec<CandidateName<'_>> {
     let wakeable = candidates.iter().filter(|it| it.is_schedulable);
     let words = wakeable.flat_map(|candidate| {
@@ -168,7 +168,7 @@ fn sort_by_precedence(mut names: Vec<CandidateName>) -> Vec<CandidateName> {
     names
 }
 
-/// The names of one candidate that can be recognized: not blank, and more than punctuation.
+/// Returns the names of a candidate that can be matched: not blank, and not only punctuation.
 fn names_of(candidate: &Candidate) -> impl Iterator<Item = CandidateName<'_>> {
     let names = candidate.names.iter().map(move |name| CandidateName {
         candidate,
@@ -178,8 +178,8 @@ fn names_of(candidate: &Candidate) -> impl Iterator<Item = CandidateName<'_>> {
     names.filter(|it| !it.folded.chars().all(is_punctuation))
 }
 
-/// The words of a longer name that count alone: two letters or more, the first a capital or of a
-/// script that has none. "the" does not wake Flux the Cat, nor "I" Henry I.
+/// Returns the words of a longer name that count alone: at least two letters, the first a capital
+/// or of a script without case. "the" does not match Flux the Cat, nor "I" Henry I.
 fn callable_words(name: &str) -> Vec<String> {
     let name: String = name.nfkc().collect();
     let counts = |it: &&&str| it.chars().count() > 1 && it.starts_with(is_capital);
@@ -190,8 +190,8 @@ fn callable_words(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// The words of a name. Where letters run on without spaces, a word ends where something else
-/// begins: 孫 悟空 is two words, not three.
+/// Splits a name into words. In scripts without spaces between words, a word ends only where other
+/// characters begin: 孫 悟空 is two words, not three.
 fn words(name: &str) -> Vec<&str> {
     let mut words: Vec<Range<usize>> = Vec::new();
     for (at, word) in name.unicode_word_indices() {
@@ -207,8 +207,8 @@ fn words(name: &str) -> Vec<&str> {
     words.into_iter().map(|it| &name[it]).collect()
 }
 
-/// A capital, or a letter of a script that has none. Georgian has capitals in Unicode, but names
-/// are not written with them.
+/// Returns whether the letter is a capital or of a script without case. Georgian has capitals in
+/// Unicode, but names are not written with them.
 fn is_capital(letter: char) -> bool {
     let has_no_case = letter.is_alphabetic() && !letter.is_lowercase() && !letter.is_uppercase();
     letter.is_uppercase() || has_no_case || letter.script() == Script::Georgian
@@ -225,7 +225,7 @@ fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// Each one who can be woken, once, at its first place.
+/// Returns each schedulable candidate once, at its first match.
 fn to_mentions(found: Vec<NameMatch>) -> Vec<Mention> {
     let mut mentions: Vec<Mention> = Vec::new();
     for it in found {

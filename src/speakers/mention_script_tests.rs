@@ -1,8 +1,8 @@
-//! Which spellings of a name are read, in as many scripts as people write.
+//! Tests which spellings of a name match, in many scripts.
 
 use super::tests::mentioned_ids;
 
-/// Asserts for each `(text, name)` whether the name is read in the text.
+/// Asserts for each `(text, name)` whether the text mentions the name.
 fn assert_read(cases: &[(&str, &str)], expected: bool) {
     for (text, name) in cases {
         let read = !mentioned_ids(text, &[name]).is_empty();
@@ -202,7 +202,7 @@ fn southeast_asian_names_are_read_without_spaces() {
         ],
         true,
     );
-    // The tone mark makes it another word: a name ends where a letter ends.
+    // The tone mark makes it a different word: a match must end at a letter boundary.
     assert_read(&[("ที่บ้าน", "ที")], false);
 }
 

@@ -1,9 +1,9 @@
-//! Who wins a place in the text, and in which order the called ones stand.
+//! Tests which candidate claims a range of the text, and the order of the mentions.
 
 use super::{Candidate, MembershipId, Mention, find};
 
-/// Candidates with ids and positions 1, 2, 3 …, the names of one separated by `|`; a leading `-`
-/// mutes.
+/// Returns candidates with ids and positions 1, 2, 3 …; `|` separates the names of one candidate, a
+/// leading `-` mutes it.
 fn candidates(names: &[&str]) -> Vec<Candidate> {
     let numbered = (1..).zip(names);
     numbered

@@ -1,7 +1,8 @@
-//! Who speaks next (SpeakerSelector).
+//! Selects the next speakers of a conversation.
 //!
-//! Pure: the facts come in as a `candidates::Scene`, chance as `dice::Dice`, and a choice with its
-//! reason goes out. `selector::select` is the way in; each reply order has a file of its own.
+//! Pure: a `selection::SelectionInput` and a `seeded_random::SeededRandom` go in, choices with
+//! their reasons come out. The entry points are `selector::select_one` and
+//! `selector::select_round`; each reply order has its own file.
 
 pub mod from_memberships;
 pub mod list;

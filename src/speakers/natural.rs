@@ -1,11 +1,12 @@
-//! `natural`: whoever is named answers. If nobody is, the next in rotation; or, where several may
-//! speak, whoever feels like it.
+//! Reply order `natural`: mentioned members speak; otherwise the next in rotation or, where a
+//! trigger may select several, members chosen by talkativeness.
 
 use crate::speakers::mention;
 use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice, next_in_rotation};
 
-/// The first of `eligible` whom the newest message names, else the next after the last speaker.
+/// Returns the first of `eligible` that the newest message mentions, else the member after the last
+/// speaker.
 pub fn select_one(input: &SelectionInput, eligible: &[&Candidate]) -> Option<SpeakerChoice> {
     if let Some(named) = mentioned(input, eligible).next() {
         return Some(named);
@@ -14,9 +15,9 @@ pub fn select_one(input: &SelectionInput, eligible: &[&Candidate]) -> Option<Spe
     Some(SpeakerChoice::new(next.id, "next in rotation"))
 }
 
-/// Those whom the newest message names, in the order of its text; then each of the others, in an
-/// order that is drawn, as often as it is talkative. If that leaves nobody, one of those who ever
-/// join in unasked; if there is none, anybody.
+/// Returns the members that the newest message mentions, in text order, then each of the others, in
+/// random order, with a probability equal to its talkativeness. If none is selected, returns a
+/// random member with talkativeness above 0, or any member if there is none.
 pub fn select_round(
     input: &SelectionInput,
     eligible: &[&Candidate],
@@ -50,7 +51,8 @@ fn mentioned(
 
 fn roll_talkativeness(candidate: &Candidate, dice: &mut SeededRandom) -> Option<SpeakerChoice> {
     let drawn = dice.unit();
-    // Never equal to 1, and a draw of 0 must not wake who never joins in: so less, not equal.
+    // `drawn` is never 1, so talkativeness 1 always passes; a draw of 0 must not pass at
+    // talkativeness 0, therefore `<` and not `≤`.
     (drawn < candidate.talkativeness).then(|| {
         let because = format!("drew {drawn:.2} ≤ {:.2}", candidate.talkativeness);
         SpeakerChoice::new(candidate.id, because)

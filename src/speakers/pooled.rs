@@ -1,12 +1,13 @@
-//! `pooled`: each once for every human message, in an order nobody knows.
+//! Reply order `pooled`: each member speaks once per user message, in random order.
 //!
-//! The pool is read from the messages of the epoch; nothing is stored.
+//! The pool is derived from the messages since the last user message; nothing is stored.
 
 use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
 use crate::speakers::selector::SelectionTrigger;
 
-/// One of those who have not spoken in this epoch. When all have, only a button draws again.
+/// Returns a random member that has not spoken since the last user message. When all have spoken,
+/// only [`SelectionTrigger::Generate`] still selects one.
 pub fn select_one(
     trigger: SelectionTrigger,
     input: &SelectionInput,
@@ -19,7 +20,8 @@ pub fn select_one(
     }
 }
 
-/// One of those who have not spoken in this epoch; when all have, anybody.
+/// Returns a random member that has not spoken since the last user message, or any member when all
+/// have.
 pub fn select_round(
     input: &SelectionInput,
     eligible: &[&Candidate],

@@ -1,47 +1,47 @@
-//! The chance in a choice: dice that fall the same way whenever they are thrown from the same seed.
+//! Deterministic random numbers for speaker selection: the same seed gives the same sequence.
 //!
-//! A round keeps the seed of its dice, so every draw can be played again and explained.
-//! **Invariant:** the numbers depend on the seed alone. The generator is named (ChaCha8) and the
-//! arithmetic is ours, because a library may change how it maps bits to a range between versions.
+//! A round stores its seed, so that every draw can be reproduced and explained. **Invariant:** the
+//! numbers depend on the seed alone. The generator is fixed (ChaCha8) and the arithmetic is ours,
+//! because a library may change how it maps bits to a range between versions.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
-/// A seeded source of chance, passed in by whoever decides.
+/// A seeded random number generator, passed in by the caller.
 #[derive(Debug)]
 pub struct SeededRandom {
     source: ChaCha8Rng,
 }
 
 impl SeededRandom {
-    /// Dice that replay: the same seed gives the same throws in the same order.
+    /// Creates a generator; the same seed gives the same sequence.
     pub fn from_seed(seed: i64) -> Self {
         Self {
             source: ChaCha8Rng::seed_from_u64(seed.cast_unsigned()),
         }
     }
 
-    /// A number from 0 up to, not including, `n`; each as likely as any other. `n` of 0 gives 0.
+    /// Returns a uniformly distributed number below `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
-        // The high half of a 64 by 64 bit product: its bias is n / 2^64, far below what can be seen.
+        // The high half of a 64 by 64 bit product; its bias, n / 2^64, is negligible.
         let product = u128::from(self.source.next_u64()) * n as u128;
         (product >> 64) as usize
     }
 
-    /// A number from 0.0 up to, not including, 1.0.
+    /// Returns a uniformly distributed number in [0.0, 1.0).
     pub fn unit(&mut self) -> f64 {
         const STEP: f64 = 1.0 / (1u64 << 53) as f64;
         (self.source.next_u64() >> 11) as f64 * STEP
     }
 
-    /// Puts `items` into an order, each as likely as any other.
+    /// Shuffles `items`; all orders are equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
         }
     }
 
-    /// One of `items`; nothing if there are none.
+    /// Returns a random one of `items`, or `None` if there are none.
     pub fn choose<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         if items.is_empty() {
             return None;
@@ -121,7 +121,7 @@ mod tests {
             *fell.entry(items).or_insert(0_u32) += 1;
         }
 
-        // 24 orders, 1 000 of each expected, 31 the deviation.
+        // 24 orders, each expected 1,000 times with a standard deviation of 31.
         assert_eq!(fell.len(), 24);
         assert!(
             fell.values().all(|it| (845..1_155).contains(it)),

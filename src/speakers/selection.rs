@@ -1,58 +1,59 @@
-//! The facts a choice of speaker needs, and what a choice is.
+//! Input and result types of speaker selection.
 //!
-//! Whoever decides loads these once and hands them in; nothing here reads or writes.
+//! The caller loads the input; nothing in this module does I/O.
 
 use std::collections::HashSet;
 
 use crate::ids::MembershipId;
 
-/// A character that has a seat and may be called.
+/// A character that may be selected or mentioned.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Its seat. Everything is matched by this, never by name.
+    /// Its membership. Candidates are identified by this id, never by name.
     pub id: MembershipId,
-    /// Its place in the roster; equal places are ordered by id.
+    /// Position in the roster; equal positions are ordered by id.
     pub position: i64,
-    /// What it answers to: the display name first, then the aliases.
+    /// The display name first, then the aliases.
     pub names: Vec<String>,
-    /// How readily it joins in unasked, 0.0 to 1.0.
+    /// Probability of replying without being mentioned, 0.0 to 1.0.
     pub talkativeness: f64,
-    /// `false` for a muted one: never chosen, but known, so that its name is nobody else's.
+    /// `false` for a muted character: never selected, but its name still claims its matches in a
+    /// text.
     pub is_schedulable: bool,
 }
 
-/// One moment of a conversation, as far as it matters for who speaks next.
+/// The facts of a conversation on which the choice of the next speaker depends.
 #[derive(Clone, Debug, Default)]
 pub struct SelectionInput {
-    /// The characters of the space, muted ones too, in any order.
+    /// The active characters of the space, muted ones included, in any order.
     pub candidates: Vec<Candidate>,
     /// The author of the newest assistant message that is not hidden. A greeting counts.
     pub last_speaker: Option<MembershipId>,
-    /// The author of the newest message that is not hidden, whoever it is.
+    /// The author of the newest message that is not hidden, human or character.
     pub newest_author: Option<MembershipId>,
-    /// The text of that message; empty when there is none.
+    /// The text of that message; empty if there is none.
     pub newest_text: String,
-    /// Whom that message names by id beside its text, in the order given.
+    /// Members that this message mentions by id, in the given order.
     pub mentions: Vec<MembershipId>,
-    /// Who has spoken since the newest message of role user.
+    /// Members that have spoken since the newest message of role `user`.
     pub speakers_since_last_user_message: HashSet<MembershipId>,
-    /// May one AI speak twice in a row without a human between?
+    /// Whether a character may speak twice in a row without a user message in between.
     pub allow_self_responses: bool,
 }
 
-/// Who speaks, and why: the reason is shown to people.
+/// A selected speaker, and the reason that is shown to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpeakerChoice {
-    /// The seat that speaks.
+    /// The membership that speaks.
     pub id: MembershipId,
-    /// The reason, as a person reads it: `mentioned "Bob"`, `next by position`.
+    /// The reason as users read it: `mentioned "Bob"`, `next by position`.
     pub reason: String,
-    /// A person forced it: the member may speak although it is muted.
+    /// Whether a user forced the choice: the member then speaks even if it is muted.
     pub is_forced: bool,
 }
 
 impl SpeakerChoice {
-    /// A choice with its reason.
+    /// Creates a choice that is not forced.
     pub fn new(id: MembershipId, reason: impl Into<String>) -> Self {
         Self {
             id,
@@ -61,7 +62,7 @@ impl SpeakerChoice {
         }
     }
 
-    /// Somebody was made to speak by the person named `by`.
+    /// Creates a choice forced by the user named `by`.
     pub fn forced(id: MembershipId, by: &str) -> Self {
         Self {
             is_forced: true,
@@ -70,7 +71,7 @@ impl SpeakerChoice {
     }
 }
 
-/// The candidates that may be chosen, without the one who is `barred`, in the order of the roster.
+/// Returns the schedulable candidates without `excluded`, in roster order.
 pub fn eligible_candidates(
     candidates: &[Candidate],
     excluded: Option<MembershipId>,
@@ -83,10 +84,10 @@ pub fn eligible_candidates(
     eligible
 }
 
-/// The one of `eligible` (in roster order) who comes after the last speaker, wrapping.
+/// Returns the member of `eligible` (in roster order) after the last speaker, wrapping around.
 ///
-/// A muted last speaker keeps its place in the circle; one who has left has none, and the circle
-/// begins anew.
+/// A muted last speaker keeps its position in the rotation; if the last speaker has left, the
+/// rotation starts from the first.
 pub fn next_in_rotation<'a>(
     input: &SelectionInput,
     eligible: &[&'a Candidate],

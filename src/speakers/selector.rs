@@ -1,7 +1,7 @@
-//! The one match over the reply orders.
+//! Entry points of speaker selection: dispatches on the reply order of the space.
 //!
-//! `select` is `replies_per_turn = one`: a trigger wakes at most one speaker. `activate` is the
-//! ordered list that `activated` wakes: the same candidates, the same mentions and the same dice.
+//! `select_one` implements `replies_per_turn = one`: a trigger selects at most one speaker.
+//! `select_round` implements `activated`: an ordered list, from the same candidates and mentions.
 
 use crate::ids::MembershipId;
 use crate::spaces::space::ReplyOrder;
@@ -9,22 +9,22 @@ use crate::speakers::seeded_random::SeededRandom;
 use crate::speakers::selection::{SelectionInput, SpeakerChoice, eligible_candidates};
 use crate::speakers::{list, manual, natural, pooled};
 
-/// What asks for a speaker.
+/// What triggers the selection of a speaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectionTrigger {
-    /// A message written by, or for, a human.
+    /// A message written by or on behalf of a user.
     Human,
-    /// Auto mode: an AI has spoken, another may follow.
+    /// Auto mode: a character has spoken and another may follow.
     Auto,
-    /// A button that does not say who.
+    /// A user requested a reply without naming a speaker.
     Generate,
 }
 
-/// Who speaks next, if anybody.
+/// Returns the next speaker, if any.
 ///
-/// A human message bars nobody. Auto mode never chooses the author of the newest message, unless
-/// the space allows it, and rests if that leaves nobody. Generate always finds somebody as long as
-/// there is a candidate, and takes the last speaker only when nobody else can.
+/// `Human` excludes no one. `Auto` never selects the author of the newest message, unless the space
+/// allows self responses, and returns `None` if no other candidate is left. `Generate` excludes the
+/// last speaker unless it is the only candidate.
 pub fn select_one(
     order: ReplyOrder,
     trigger: SelectionTrigger,
@@ -40,8 +40,8 @@ pub fn select_one(
     }
 }
 
-/// Who speaks one after the other, for a space where a trigger may wake several. A button without a
-/// speaker always wakes one: that is [`select`].
+/// Returns the speakers of a round, in order, for a space where a trigger may select several. A
+/// user request without a speaker always selects one: use [`select_one`] for it.
 pub fn select_round(
     order: ReplyOrder,
     trigger: SelectionTrigger,
@@ -59,7 +59,7 @@ pub fn select_round(
     }
 }
 
-/// The one seat, if any, that this trigger must not wake.
+/// Returns the membership, if any, that this trigger must not select.
 fn excluded_speaker(trigger: SelectionTrigger, input: &SelectionInput) -> Option<MembershipId> {
     match trigger {
         SelectionTrigger::Human => None,

@@ -1,15 +1,14 @@
-//! Text made comparable: two spellings of one name become the same letters, and the places where a
-//! word may begin or end are known.
+//! Folds text so that spellings of one name compare equal, and finds where words begin and end.
 //!
 //! Folded means: NFKC, case-folded, one space for any white space, one apostrophe for all of them,
-//! without invisible marks. Turkish dotted and dotless i count as one letter, because the same
-//! person writes `Işık`, `ISIK` and `isik` depending on the keyboard at hand.
+//! without invisible marks. Turkish dotted and dotless i count as one letter, because people write
+//! `Işık`, `ISIK` or `isik` depending on their keyboard.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_script::{Script, UnicodeScript};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// `text` as it is compared.
+/// Returns the folded form of `text`.
 pub fn fold_text(text: &str) -> String {
     let composed: String = text.nfkc().filter(|it| !is_invisible(*it)).collect();
     let caseless: String = caseless::default_case_fold_str(&composed).nfkc().collect();
@@ -23,7 +22,7 @@ pub fn fold_text(text: &str) -> String {
             }
             '\u{2018}' | '\u{2019}' | '\u{02BC}' => folded.push('\''),
             'ı' => folded.push('i'),
-            '\u{0307}' if folded.ends_with('i') => {} // what is left of a capital dotted i
+            '\u{0307}' if folded.ends_with('i') => {} // remainder of a folded capital dotted İ
             _ => folded.push(letter),
         }
     }
@@ -31,37 +30,37 @@ pub fn fold_text(text: &str) -> String {
     folded
 }
 
-/// Folded text and the places in it where a name may begin or end.
+/// Folded text and the positions in it where a name may begin or end.
 pub struct FoldedText {
-    /// The text as it is compared.
+    /// The folded text.
     pub text: String,
-    /// For each byte: may a word begin or end before it?
+    /// For each byte offset: whether a word may begin or end before it.
     edges: Vec<bool>,
 }
 
 impl FoldedText {
-    /// Folds `text` and finds its edges.
+    /// Folds `text` and finds its word boundaries.
     pub fn new(text: &str) -> Self {
         let text = fold_text(text);
         let edges = edges(&text);
         Self { text, edges }
     }
 
-    /// May a name begin at this byte?
+    /// Returns whether a name may begin at this byte.
     pub fn can_begin_at(&self, at: usize) -> bool {
         self.edges[at]
     }
 
-    /// May a name end at this byte? A possessive ending does not hide it.
+    /// Returns whether a name may end at this byte. A possessive `'s` after it is accepted.
     pub fn can_end_at(&self, at: usize) -> bool {
         self.edges[at] || (self.text[at..].starts_with("'s") && self.edges[at + 2])
     }
 }
 
-/// Does this letter belong to a script whose words are not set apart by spaces, or take their
-/// particles without one?
+/// Returns whether this letter belongs to a script that does not separate words by spaces, or that
+/// attaches particles without one.
 pub fn continues_word(letter: char) -> bool {
-    const LONG_VOWEL: char = 'ー'; // shared by both kana, so its own script is "common"
+    const LONG_VOWEL: char = 'ー'; // shared by both kana, so its script is "common"
     letter == LONG_VOWEL
         || matches!(
             letter.script(),
@@ -76,8 +75,9 @@ pub fn continues_word(letter: char) -> bool {
         )
 }
 
-/// Unicode word boundaries, and three kinds of places where a reader sees one too: beside a letter
-/// that runs on (never inside a grapheme), and between a word and its Markdown underscores.
+/// Returns the Unicode word boundaries, and adds positions that readers also see as boundaries:
+/// next to a letter for which [`continues_word`] holds (never inside a grapheme), and between a
+/// word and its Markdown underscores.
 fn edges(text: &str) -> Vec<bool> {
     let mut edges = vec![false; text.len() + 1];
     edges[text.len()] = true;
@@ -96,7 +96,7 @@ fn edges(text: &str) -> Vec<bool> {
     edges
 }
 
-/// A run of underscores that opens or closes a word is emphasis, not a part of the word.
+/// Marks boundaries at underscores that open or close a word: they are emphasis, not part of it.
 fn mark_underscores(text: &str, edges: &mut [bool]) {
     let bytes = text.as_bytes();
     for at in 1..=bytes.len() {
@@ -111,8 +111,8 @@ fn mark_underscores(text: &str, edges: &mut [bool]) {
     }
 }
 
-/// Marks that change how text is laid out or drawn, but not what it says. Joiners stay: they make
-/// one emoji of several.
+/// Returns whether the character only affects layout or rendering. Joiners are kept because they
+/// combine several emoji into one.
 fn is_invisible(letter: char) -> bool {
     matches!(
         letter,
