@@ -1,8 +1,8 @@
-//! Whether those who listen on this node still may, found out by looking: for when nobody could
-//! tell this node that a session ended, or a seat was lost, on another one.
+//! Periodically re-checks in the database which sessions, API keys and memberships of this node's
+//! sockets are still valid, in case a revocation on another node did not reach this one.
 //!
-//! A few statements for all sockets together, every few seconds; sockets that are told to do so
-//! then look for themselves.
+//! A few statements for all sockets together, every few seconds; affected sockets are then notified
+//! and re-check their subscriptions.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -18,28 +18,29 @@ use crate::realtime::event::{Envelope, SocketControl};
 use crate::realtime::hub::Hub;
 use crate::spaces::membership;
 
-/// Between two looks; below the ten seconds that somebody may go on listening who may not.
+/// Time between two reviews; below the ten seconds after which a socket without access must receive
+/// nothing more.
 pub const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Ids in one statement.
+/// Maximum number of ids in one statement.
 const BATCH_SIZE: usize = 1000;
 
-/// What a person may hear, as far as the database tells: a role, and seats.
+/// The access of a user: the account's role, and space, role and status of each membership.
 type AccessSnapshot = (String, Vec<(SpaceId, String, String)>);
 
-/// Looks after the sockets of one node.
+/// Reviews the sockets of one node.
 pub struct AccessReviewer {
     pub db: Db,
     pub hub: Hub,
     pub clock: Clock,
-    /// What each person had at the last look.
+    /// The access of each user at the previous review.
     previous: HashMap<UserId, AccessSnapshot>,
-    /// How often something of other nodes had been missed by then.
+    /// The gap count of the cluster bus at the previous review.
     n_gaps: u64,
 }
 
 impl AccessReviewer {
-    /// Nothing is known yet.
+    /// Creates a reviewer without a previous review.
     pub fn new(db: Db, hub: Hub, clock: Clock) -> Self {
         Self {
             db,
@@ -50,10 +51,10 @@ impl AccessReviewer {
         }
     }
 
-    /// Looks once.
+    /// Runs one review.
     ///
     /// # Errors
-    /// When the database fails: then nobody is told anything.
+    /// Returns the database error if a query fails; the remaining checks are then skipped.
     pub async fn review_once(&mut self, sockets: &SocketLimit) -> Result<(), DbErr> {
         let credentials = sockets.credentials();
         let sessions = self.list_valid_sessions(&credentials).await?;
@@ -118,8 +119,9 @@ impl AccessReviewer {
         Ok(open)
     }
 
-    /// Whose rights are not those of the last look is to look again at what they hear. So is who
-    /// is new here while other nodes are not heard, or not all of it: nobody would have told of a change since.
+    /// Makes the sockets of a user re-check their subscriptions if the user's access differs from
+    /// the previous review. A user without a previous review is included if the cluster bus is
+    /// disconnected or missed messages, because a change since then may have been missed.
     async fn review_access(&mut self) -> Result<(), DbErr> {
         let user_ids = self.hub.subscribed_users();
         let mut found = HashMap::new();

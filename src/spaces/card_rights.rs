@@ -1,4 +1,4 @@
-//! Who may read the whole card of a character: its owner and admins, and with `parse_share_whole_card`
+//! Who may read the whole card of a character: its owner, admins, and, with `share_whole_card`,
 //! everyone who shares a space with it.
 
 use std::collections::HashSet;
@@ -9,11 +9,11 @@ use crate::characters::character;
 use crate::ids::{CharacterId, UserId};
 use crate::spaces::shared_spaces;
 
-/// Those of these characters of which a person without the rights of an admin may not read the whole
-/// card.
+/// Returns those of these characters whose whole card the user may not read unless they are an
+/// admin.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if a query fails.
 pub async fn list_hidden_cards(
     db: &impl ConnectionTrait,
     user: UserId,

@@ -1,4 +1,5 @@
-//! What listeners of a space hear: its document and the documents of its seats, as they are now.
+//! Events for subscribers of a space: the current documents of the space, its members and its
+//! conversations.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,46 +10,46 @@ use crate::realtime::topic::Topic;
 use crate::spaces::membership::CopilotMode;
 use crate::spaces::{membership, space, space_invitation};
 
-/// The rules of a space changed. `my_role` is null here: listeners have different ones.
+/// The settings of a space changed. `my_role` is null because it differs between subscribers.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SpaceUpdated {
     pub space: space::SpaceView,
 }
 
-/// A seat was taken, changed or left.
+/// A membership was created, changed or removed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MembershipUpdated {
     pub space_id: SpaceId,
     pub membership: membership::MembershipView,
 }
 
-/// A conversation of the space is new or changed; the document comes from whoever can make it.
+/// A conversation of the space was created or changed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ConversationUpdated<D> {
     pub space_id: SpaceId,
     pub conversation: D,
 }
 
-/// A conversation of the space is gone, with everything in it.
+/// A conversation of the space was deleted, with all its messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ConversationDeleted {
     pub space_id: SpaceId,
     pub conversation_id: ConversationId,
 }
 
-/// The space is gone, with everything in it.
+/// The space was deleted, with everything in it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SpaceDeleted {
     pub space_id: SpaceId,
 }
 
-/// The person is asked to join a space.
+/// The user was invited to join a space.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InvitationCreated {
     pub invitation: space_invitation::InvitationView,
 }
 
-/// One's copilot was turned on or off, or spent a step.
+/// The user's own copilot was turned on or off, or used a step.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CopilotUpdated {
     pub membership_id: MembershipId,
@@ -98,12 +99,12 @@ impl Event for CopilotUpdated {
     }
 }
 
-/// For everyone who listens to the space.
+/// Returns the event for subscribers of the space.
 pub fn space_updated(space: space::SpaceView) -> Envelope {
     Envelope::plain(Topic::Space(space.id), &SpaceUpdated { space })
 }
 
-/// For everyone who listens to the seat's space.
+/// Returns the event for subscribers of the membership's space.
 pub fn membership_updated(membership: &membership::Model) -> Envelope {
     let event = MembershipUpdated {
         space_id: membership.space_id,
@@ -112,7 +113,7 @@ pub fn membership_updated(membership: &membership::Model) -> Envelope {
     Envelope::plain(Topic::Space(membership.space_id), &event)
 }
 
-/// For everyone who listens to the space.
+/// Returns the event for subscribers of the space.
 pub fn conversation_updated(space: SpaceId, document: impl Serialize) -> Envelope {
     let event = ConversationUpdated {
         space_id: space,
@@ -121,7 +122,7 @@ pub fn conversation_updated(space: SpaceId, document: impl Serialize) -> Envelop
     Envelope::plain(Topic::Space(space), &event)
 }
 
-/// For everyone who listens to the space.
+/// Returns the event for subscribers of the space.
 pub fn conversation_deleted(space_id: SpaceId, conversation_id: ConversationId) -> Envelope {
     let event = ConversationDeleted {
         space_id,
@@ -130,18 +131,18 @@ pub fn conversation_deleted(space_id: SpaceId, conversation_id: ConversationId) 
     Envelope::plain(Topic::Space(space_id), &event)
 }
 
-/// For everyone who listens to the space.
+/// Returns the event for subscribers of the space.
 pub fn space_deleted(space_id: SpaceId) -> Envelope {
     Envelope::plain(Topic::Space(space_id), &SpaceDeleted { space_id })
 }
 
-/// For the invited person's own sockets.
+/// Returns the event for the invited user's own sockets.
 pub fn invitation_created(invitation: space_invitation::InvitationView) -> Envelope {
     let person = Topic::User(invitation.user_id);
     Envelope::plain(person, &InvitationCreated { invitation })
 }
 
-/// For the sockets of the person who sits there; `None`: nobody does.
+/// Returns the event for the sockets of the member; `None` if the membership has no user.
 pub fn copilot_updated(membership: &membership::Model) -> Option<Envelope> {
     let event = CopilotUpdated {
         membership_id: membership.id,

@@ -1,10 +1,10 @@
-//! Lets go of what nobody uses any more: cards that were taken off their shelf and have no seat
-//! left, and the bytes of pictures and assets that no card refers to.
+//! Deletes unused data: guests, characters that were deleted from their library and have no
+//! membership left, and avatars and assets that no card refers to.
 //!
-//! **Invariant:** nothing that is in use is deleted, whatever happens meanwhile. A card is locked
-//! before its seats are counted, so nobody can be seated with it in between. An asset is deleted
-//! only if it is old at that very moment, and whoever is about to use one makes it young first
-//! (`characters/asset.rs`). Several nodes may sweep at once.
+//! **Invariant:** nothing that is in use is deleted, even under concurrent changes. A character's
+//! row is locked before its memberships are checked, so none can be added in between. An asset is
+//! deleted only if it is old at that moment, and code that is about to refer to an asset resets its
+//! age first (`characters/asset.rs`). Several nodes may run this at the same time.
 
 use std::time::Duration;
 
@@ -23,23 +23,23 @@ use crate::ids::{AssetId, CharacterId};
 use crate::shutdown::Shutdown;
 use crate::spaces::{guest_cleanup, membership};
 
-/// How often a node looks.
+/// Time between two collections of one node.
 const INTERVAL: Duration = Duration::from_secs(10 * 60);
-/// How much goes in one transaction: others want to write too.
+/// Rows per transaction; small, so that other writers do not wait long.
 const BATCH_SIZE: u64 = 20;
 
-/// What a sweep let go of.
+/// What one collection deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GcReport {
     pub characters: u64,
     pub assets: u64,
-    /// Removed guests who never wrote.
+    /// Removed guests who never wrote a message.
     pub guests: u64,
     /// Guest accounts without a session and without a membership.
     pub accounts: u64,
 }
 
-/// Sweeps every ten minutes until the node has put everything down.
+/// Collects every ten minutes until the node drains.
 pub async fn run(db: Db, clock: Clock, shutdown: Shutdown) {
     let first = tokio::time::Instant::now() + INTERVAL;
     let mut tick = tokio::time::interval_at(first, INTERVAL);
@@ -63,10 +63,10 @@ pub async fn run(db: Db, clock: Clock, shutdown: Shutdown) {
     }
 }
 
-/// Looks once, and lets go of all that it finds.
+/// Runs one collection and returns what it deleted.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if a query fails; what earlier transactions deleted stays deleted.
 pub async fn collect_once(db: &Db, now: Timestamp) -> Result<GcReport, DbErr> {
     let (guests, accounts) = guest_cleanup::delete_unused_guests(db, now).await?;
     let mut report = GcReport {
@@ -129,7 +129,8 @@ async fn delete_unused_characters(
     tx: &impl ConnectionTrait,
     found: Vec<CharacterId>,
 ) -> Result<u64, DbErr> {
-    // Whoever is taking a seat with one of them holds its row; who comes after finds it gone.
+    // A transaction that adds one of them to a space holds its row lock; a later one finds it
+    // deleted.
     let locked: Vec<CharacterId> = character::Entity::find()
         .select_only()
         .column(character::Column::Id)

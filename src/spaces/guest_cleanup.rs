@@ -1,8 +1,8 @@
-//! Deletes guests who left without having written, and guest accounts that nobody can use any more.
+//! Deletes guests who left without having written, and guest accounts that are no longer usable.
 //!
-//! **Invariant:** a membership is deleted only under the lock of its space, while it is removed and no
-//! message, run or slot refers to it: history keeps every author. A guest account is deleted only
-//! without a session and without a membership.
+//! **Invariant:** a membership is deleted only under the lock of its space, while its status is
+//! removed and no message, run or slot refers to it: history keeps every author. A guest account is
+//! deleted only without a session and without a membership.
 
 use sea_orm::sea_query::{Expr, ExprTrait, LockType, Query, SimpleExpr};
 use sea_orm::{
@@ -17,18 +17,18 @@ use crate::ids::{MembershipId, SpaceId, UserId};
 use crate::spaces::membership::{Column, Entity, MembershipRole, MembershipStatus, Model};
 use crate::spaces::{lifecycle, membership};
 
-/// How many are deleted in one transaction.
+/// Maximum number of rows deleted in one transaction.
 const BATCH_SIZE: u64 = 50;
 
-/// What refers to the author of something, as table and column.
+/// Tables and columns that refer to a membership.
 const REFERENCES: [(&str, &str); 3] = [
     ("messages", "space_membership_id"),
     ("conversation_runs", "speaker_space_membership_id"),
     ("round_slots", "space_membership_id"),
 ];
 
-/// Deletes the membership of a guest who just left and never wrote, and the account if no session of
-/// it is left. The space is locked.
+/// Deletes the membership of a guest who just left and never wrote, and the account if it has no
+/// session left. The space is locked.
 pub async fn delete_if_unreferenced(
     tx: &impl ConnectionTrait,
     membership: &Model,
@@ -45,11 +45,11 @@ pub async fn delete_if_unreferenced(
     Ok(())
 }
 
-/// Deletes all removed guests who never wrote and all guest accounts that are over. Returns how many
-/// of each.
+/// Deletes all removed guests who never wrote and all unusable guest accounts. Returns the number
+/// of memberships and of accounts.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if a query fails.
 pub async fn delete_unused_guests(db: &Db, now: Timestamp) -> Result<(u64, u64), DbErr> {
     let (mut n_memberships, mut n_accounts) = (0, 0);
     loop {
@@ -57,7 +57,7 @@ pub async fn delete_unused_guests(db: &Db, now: Timestamp) -> Result<(u64, u64),
         let Some((_, space)) = found.first().copied() else {
             break;
         };
-        // One space at a time: its lock keeps a guest from coming back meanwhile.
+        // One space per transaction: its lock prevents a guest from rejoining in the meantime.
         let ids: Vec<MembershipId> = (found.iter())
             .filter(|(_, it)| *it == space)
             .map(|(id, _)| *id)
@@ -73,7 +73,7 @@ pub async fn delete_unused_guests(db: &Db, now: Timestamp) -> Result<(u64, u64),
         let deleted: u64 = deleted?;
         n_memberships += deleted;
         if deleted == 0 {
-            break; // another node deletes the same
+            break; // another node is deleting the same rows
         }
     }
     loop {
@@ -92,8 +92,8 @@ pub async fn delete_unused_guests(db: &Db, now: Timestamp) -> Result<(u64, u64),
     Ok((n_memberships, n_accounts))
 }
 
-/// The rows are locked before it is asked who wrote: a post that is under way commits first, and none
-/// can refer to them afterwards.
+/// Locks the rows before it checks for references: a concurrent post commits first, and no new
+/// reference can appear afterwards.
 async fn delete_unreferenced(
     tx: &impl ConnectionTrait,
     ids: Vec<MembershipId>,
@@ -117,7 +117,7 @@ async fn delete_unreferenced(
 /// Returns removed guests who never wrote, with their spaces.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if the query fails.
 pub async fn find_unreferenced(
     db: &impl ConnectionTrait,
     limit: u64,

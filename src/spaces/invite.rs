@@ -1,7 +1,7 @@
-//! Table `invites`: links that let people in. The token is only in the link; here is its SHA-256.
+//! Table `invites`: invite links. Only the link contains the token; the table stores its SHA-256.
 //!
-//! **Invariant:** a use is taken by one conditional statement, in the transaction that gives the
-//! seat. Two people cannot take the last one, and who gets no seat takes none.
+//! **Invariant:** a use is counted by one conditional statement, in the transaction that creates
+//! the membership. Two users cannot both get the last use, and a failed join counts no use.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
@@ -22,15 +22,15 @@ pub struct Model {
     pub id: InviteId,
     pub space_id: SpaceId,
     pub token_hash: String,
-    /// With which newcomers sit down; never the owner's.
+    /// The role of new members; never owner.
     pub role: MembershipRole,
-    /// `None`: as many as come.
+    /// `None`: unlimited.
     pub max_uses: Option<i64>,
     pub uses: i64,
-    /// `None`: it does not run out.
+    /// `None`: never expires.
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
-    /// `None`: that account is gone, and nobody stands behind this invite.
+    /// `None`: the creator's account was deleted, so the invite is invalid.
     pub created_by: Option<UserId>,
     pub created_at: Timestamp,
 }
@@ -53,7 +53,7 @@ impl Related<crate::spaces::space::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// What those who may invite read of an invite: everything but its token.
+/// An invite as members with the right to invite see it: everything but its token.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Invite)]
 pub struct InviteView {
@@ -67,7 +67,7 @@ pub struct InviteView {
 }
 
 impl Model {
-    /// What those who may invite read of this invite.
+    /// Returns the invite's document for members with the right to invite.
     pub fn view(&self) -> InviteView {
         InviteView {
             id: self.id,
@@ -80,14 +80,14 @@ impl Model {
         }
     }
 
-    /// Whether it has run out, or every use of it is taken.
+    /// Returns whether the invite has expired or has no uses left.
     pub fn is_used_up(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|it| it <= now)
             || self.max_uses.is_some_and(|most| self.uses >= most)
     }
 }
 
-/// An invite to be made; every part has been judged.
+/// A validated invite to be created.
 #[derive(Clone, Debug)]
 pub struct NewInvite {
     pub space: SpaceId,
@@ -97,7 +97,7 @@ pub struct NewInvite {
     pub created_by: UserId,
 }
 
-/// Makes an invite; its token is told here and never again.
+/// Creates an invite. Returns its token, which is not stored and cannot be read again.
 pub async fn create(db: &Db, new: NewInvite, now: Timestamp) -> Result<(Model, String), DbErr> {
     let token = secret_token::generate();
     let row = ActiveModel {
@@ -118,14 +118,14 @@ pub async fn create(db: &Db, new: NewInvite, now: Timestamp) -> Result<(Model, S
     Ok((model, token))
 }
 
-/// The invites of a space that nobody has taken back.
+/// Selects the invites of a space that were not revoked.
 pub fn list_for_space(space: SpaceId) -> Select<Entity> {
     Entity::find()
         .filter(Column::SpaceId.eq(space))
         .filter(Column::RevokedAt.is_null())
 }
 
-/// The invite with this token, whatever has become of it.
+/// Returns the invite with this token, even if it is revoked, expired or used up.
 pub async fn find_by_token(db: &impl ConnectionTrait, token: &str) -> Result<Option<Model>, DbErr> {
     Entity::find()
         .filter(Column::TokenHash.eq(secret_token::hash(token)))
@@ -133,7 +133,7 @@ pub async fn find_by_token(db: &impl ConnectionTrait, token: &str) -> Result<Opt
         .await
 }
 
-/// Takes an invite back; `false`: it was, or is gone.
+/// Revokes an invite. Returns `false` if it was already revoked or does not exist.
 pub async fn revoke(db: &Db, id: InviteId, now: Timestamp) -> Result<bool, DbErr> {
     let revoked = db
         .write(move |tx| {
@@ -150,8 +150,8 @@ pub async fn revoke(db: &Db, id: InviteId, now: Timestamp) -> Result<bool, DbErr
     Ok(revoked.rows_affected == 1)
 }
 
-/// Takes one use of an invite; `false`: there is none left, or it opens no more. A rollback gives
-/// the use back.
+/// Counts one use of an invite. Returns `false` if it is revoked, expired or has no uses left. A
+/// rollback undoes the use.
 pub async fn consume_use(
     tx: &impl ConnectionTrait,
     id: InviteId,

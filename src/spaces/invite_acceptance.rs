@@ -1,8 +1,8 @@
-//! Coming in by an invite: the use, the account if there is none yet, the seat and the session are
-//! one transaction.
+//! Joining a space by an invite link: the use of the invite, a new account if needed, the
+//! membership and the session are written in one transaction.
 //!
-//! **Invariant:** an invite is as good as whoever made it is now. If they have left, were removed,
-//! demoted or disabled, so that they may not let anybody in with its role, it opens nothing.
+//! **Invariant:** an invite is valid only while its creator still has the right to invite with its
+//! role. It is invalid if the creator has left or was removed, demoted or disabled.
 
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
 
@@ -17,7 +17,7 @@ use crate::spaces::membership_changes::{AddMemberError, NewMember, NewUserMember
 use crate::spaces::permissions::Access;
 use crate::spaces::{invite, lifecycle, membership, membership_changes, permissions, space};
 
-/// Why an invite let nobody in.
+/// Why joining by an invite failed.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     #[error("no invite has this token")]
@@ -36,41 +36,43 @@ pub enum JoinError {
     Db(#[from] DbErr),
 }
 
-/// What an invite opens; it may be spent.
+/// A valid invite and its space; it may be expired or used up.
 #[derive(Clone, Debug)]
 pub struct OpenInvite {
     pub invite: invite::Model,
     pub space: space::Model,
 }
 
-/// Who comes in.
+/// The user who joins.
 #[derive(Clone, Debug)]
 pub enum JoiningUser {
-    /// A person with an account, and the name for this space if it is not the account's.
+    /// A user with an account. `display_name` is the name for this space if it differs from the
+    /// account's.
     Existing {
         user: user::Model,
         display_name: Option<String>,
     },
-    /// A person for whom an account is made, with the name of that account.
+    /// A user whose account is created on joining, with the name of that account.
     New(NewUser),
 }
 
-/// Somebody inside.
+/// The result of joining.
 #[derive(Debug)]
 pub struct JoinResult {
     pub user: user::Model,
     pub membership: membership::Model,
-    /// Whether the seat was taken just now.
+    /// Whether the membership was created or reactivated by this call.
     pub is_new: bool,
-    /// Of an account that was made just now.
+    /// The session of an account that was created by this call.
     pub session: Option<NewSession>,
 }
 
 impl OpenInvite {
-    /// Whether anybody may still come in.
+    /// Requires that new members can still join.
     ///
     /// # Errors
-    /// [`JoinError::Archived`], [`JoinError::Spent`].
+    /// Returns `Archived` if the space is archived, `UsedUp` if the invite has expired or has no
+    /// uses left.
     pub fn require_open(&self, now: Timestamp) -> Result<(), JoinError> {
         if self.space.status == space::SpaceStatus::Archived {
             return Err(JoinError::Archived);
@@ -82,10 +84,11 @@ impl OpenInvite {
     }
 }
 
-/// Finds what a token opens.
+/// Finds the invite with this token and its space.
 ///
 /// # Errors
-/// [`JoinError::Unknown`], [`JoinError::Dead`].
+/// Returns `NotFound` if no invite has this token; `Invalid` if it was revoked, its space was
+/// deleted or its creator may no longer invite.
 pub async fn find_open_invite(
     db: &impl ConnectionTrait,
     token: &str,
@@ -100,7 +103,7 @@ pub async fn find_open_invite(
     }
 }
 
-/// Whether the one who made an invite may let people in with its role now.
+/// Returns whether the creator of an invite may currently invite with its role.
 async fn has_valid_inviter(
     db: &impl ConnectionTrait,
     invite: &invite::Model,
@@ -108,10 +111,11 @@ async fn has_valid_inviter(
     can_invite(db, invite.space_id, invite.created_by, invite.role).await
 }
 
-/// Whether this person may let people into a space with this role now; `None`: the account is gone.
+/// Returns whether this user may currently invite others to a space with this role; `false` if the
+/// account does not exist (`None`) or is disabled.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if a query fails.
 pub async fn can_invite(
     db: &impl ConnectionTrait,
     space: SpaceId,
@@ -133,10 +137,10 @@ pub async fn can_invite(
     Ok(access.is_some_and(|it| it.can(act)))
 }
 
-/// Lets somebody in. Who sits there already stays where they are, and takes no use.
+/// Adds the user to the space. An active member keeps their membership and counts no use.
 ///
 /// # Errors
-/// Why not; then nothing has changed, and no account was made.
+/// Returns the reason as a [`JoinError`]; nothing is changed then, and no account is created.
 pub async fn join(
     db: &Db,
     token: String,
@@ -144,7 +148,7 @@ pub async fn join(
     user_agent: String,
     now: Timestamp,
 ) -> Result<JoinResult, JoinError> {
-    // Looked at first: a guess costs no writing transaction.
+    // Checked first without a transaction, so that guessing tokens causes no writes.
     let space = find_open_invite(db.reader(), &token).await?.space.id;
     db.write(move |tx| {
         Box::pin(async move {
@@ -187,10 +191,10 @@ pub async fn join(
     .await
 }
 
-/// The seat that somebody has behind a door.
+/// Returns the user's active membership in the space of the invite.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if the query fails.
 pub async fn membership_of(
     db: &impl ConnectionTrait,
     open_invite: &OpenInvite,
@@ -212,7 +216,7 @@ fn existing_member(user: user::Model, membership: membership::Model) -> JoinResu
 impl From<AddMemberError> for JoinError {
     fn from(error: AddMemberError) -> Self {
         match error {
-            // Under the lock of the space neither can be: it was looked at a moment ago.
+            // Neither can happen: both were checked under the lock of the space.
             AddMemberError::AlreadyMember | AddMemberError::SpaceNotFound => Self::Invalid,
             AddMemberError::NameTaken => Self::NameTaken,
             AddMemberError::Db(error) => Self::Db(error),

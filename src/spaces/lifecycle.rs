@@ -1,4 +1,4 @@
-//! Spaces come and go: made with their owner's seat, changed under their lock, handed over, ended.
+//! Creates, locks, updates and deletes spaces.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, ExprTrait, LockType, Order, Query};
@@ -15,7 +15,7 @@ use crate::spaces::membership::MembershipRole;
 use crate::spaces::space::{ActiveModel, Column, Entity, Model};
 use crate::spaces::{membership, membership_changes, needs_step, space};
 
-/// What one sets of a space; `None` leaves it as it is, or as it is by default.
+/// Settings of a space to create or update; `None` leaves the value unchanged or at its default.
 #[derive(Clone, Debug, Default)]
 pub struct SpaceRules {
     pub name: Option<String>,
@@ -36,7 +36,7 @@ pub struct SpaceRules {
 }
 
 impl SpaceRules {
-    /// Whether they forbid, in this space, what may be planned in its conversations.
+    /// Returns whether the change affects what the scheduler may plan in the space's conversations.
     fn affects_scheduling(&self, present: &Model) -> bool {
         self.status.is_some_and(|it| it != present.status)
             || self.reply_order.is_some_and(|it| it != present.reply_order)
@@ -46,7 +46,7 @@ impl SpaceRules {
     }
 }
 
-/// Why a space or a seat was not changed.
+/// Why a space or a membership was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SpaceUpdateError<M: std::fmt::Debug> {
     #[error("it is gone")]
@@ -59,7 +59,7 @@ pub enum SpaceUpdateError<M: std::fmt::Debug> {
     Db(#[from] DbErr),
 }
 
-/// Makes a space, its owner in the first seat.
+/// Creates a space with its owner as first member.
 pub async fn create(
     db: &Db,
     owner: UserId,
@@ -87,7 +87,7 @@ pub async fn create(
     .await
 }
 
-/// A space of nobody's, in which something is put together before anybody sees it.
+/// Returns the row of a space without owner, which an import fills before it becomes visible.
 pub fn create_hidden(now: Timestamp) -> ActiveModel {
     let mut row = new_model(None, now).into_active_model();
     row.id = NotSet;
@@ -96,7 +96,7 @@ pub fn create_hidden(now: Timestamp) -> ActiveModel {
 
 fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
     Model {
-        id: SpaceId(0), // given by the database
+        id: SpaceId(0), // assigned by the database
         name: String::new(),
         description: String::new(),
         owner_id: owner,
@@ -120,7 +120,7 @@ fn new_model(owner: Option<UserId>, now: Timestamp) -> Model {
     }
 }
 
-/// Changes a space. With a `version`, only if its settings are still of that version.
+/// Changes a space. With a `version`, only if its settings still have that version.
 pub async fn update(
     db: &Db,
     id: SpaceId,
@@ -137,7 +137,7 @@ pub async fn update(
             }
             let present = lock(tx, id).await?.ok_or(SpaceUpdateError::NotFound)?;
             if !is_marked && rules.affects_scheduling(&present) {
-                needs_step::mark_all(tx, id).await?; // it was changed back in between
+                needs_step::mark_all(tx, id).await?; // it was changed back in the meantime
             }
             if version.is_some_and(|it| it != present.settings_version) {
                 return Err(SpaceUpdateError::Stale(Box::new(present)));
@@ -165,8 +165,7 @@ pub async fn lock(tx: &impl ConnectionTrait, id: SpaceId) -> Result<Option<Model
     Entity::find_by_id(id).lock(LockType::Update).one(tx).await
 }
 
-/// Locks several spaces for this transaction, always in one order: two that want some of the same
-/// never wait for each other in a circle.
+/// Locks several spaces for this transaction, always in the same order, to avoid deadlocks.
 pub async fn lock_all(tx: &impl ConnectionTrait, ids: &[SpaceId]) -> Result<(), DbErr> {
     Entity::find()
         .filter(Column::Id.is_in(ids.iter().copied()))
@@ -177,9 +176,9 @@ pub async fn lock_all(tx: &impl ConnectionTrait, ids: &[SpaceId]) -> Result<(), 
         .map(|_| ())
 }
 
-/// Deletes a space with everything in it; `false`: it was gone.
+/// Deletes a space with everything in it. Returns `false` if it does not exist.
 ///
-/// Its conversations are locked first: a step locks its conversation and writes to the space afterwards.
+/// Locks its conversations first: a step locks its conversation and writes to the space afterwards.
 pub async fn delete(db: &Db, id: SpaceId) -> Result<bool, DbErr> {
     let deleted = db.write(move |tx| {
         Box::pin(async move {
@@ -197,7 +196,7 @@ pub async fn delete(db: &Db, id: SpaceId) -> Result<bool, DbErr> {
     Ok(deleted.await?.rows_affected == 1)
 }
 
-/// The spaces in which a user sits.
+/// Selects the spaces in which the user is an active member.
 pub fn list_for_user(user: UserId) -> Select<Entity> {
     let seats = membership::Entity::find()
         .select_only()

@@ -1,4 +1,4 @@
-//! Table `space_memberships`: an identity in a space, human or character. Never destroyed.
+//! Table `space_memberships`: a user or a character in a space. A removed member keeps its row.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,19 +29,20 @@ pub struct Model {
     pub position: i64,
     pub status: MembershipStatus,
     pub participation: Participation,
-    /// Written when the seat is taken, so that history stays readable.
+    /// Stored with the membership, so that history stays readable without the account or card.
     pub cached_display_name: String,
-    /// The name that a person chose for this space, which `cached_display_name` repeats; `None`:
-    /// the account's name is shown.
+    /// The name that a user chose for this space, also copied to `cached_display_name`; `None`: the
+    /// account's name is shown.
     pub own_display_name: Option<String>,
-    /// The picture of a character, written when the seat is taken and when it changes.
+    /// The avatar of a character, stored when the membership is created and when the avatar
+    /// changes.
     pub avatar_hash: Option<String>,
-    /// A JSON list of other names by which this one is addressed.
+    /// A JSON list of other names by which the member can be mentioned.
     #[sea_orm(column_type = "JsonBinary")]
     pub aliases: Json,
-    /// Who this person plays.
+    /// The persona of this user.
     pub persona: Option<String>,
-    /// 0.0–1.0; `None`: what the card says, else 0.5.
+    /// 0.0–1.0; `None`: the value of the card, or 0.5 if it has none.
     pub talkativeness: Option<f64>,
     pub copilot_mode: CopilotMode,
     pub copilot_remaining_steps: Option<i64>,
@@ -85,23 +86,23 @@ impl Related<crate::characters::character::Entity> for Entity {
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// A person's seat, or a character's.
+    /// Whether the member is a user or a character.
     #[schema(as = MembershipKind)]
     MembershipKind { Human, Character }
-    /// What the seat may do.
+    /// The role that determines the member's rights.
     #[schema(as = MembershipRole)]
     MembershipRole { Owner, Moderator, Member, Guest }
-    /// A removed seat cannot enter; history keeps its name.
+    /// A removed member has no access; history keeps its name.
     #[schema(as = MembershipStatus)]
     MembershipStatus { Active, Removed }
-    /// Muted: never chosen by itself, but may be made to speak. Observer: never speaks.
+    /// Muted: never selected automatically, but a user can trigger it. Observer: never speaks.
     Participation { Active, Muted, Observer }
-    /// Full: the AI speaks as this human.
+    /// Full: the AI speaks as this user.
     CopilotMode { None, Full }
 }
 
 impl Model {
-    /// May this seat speak in `conversation` at all, by choice or by force?
+    /// Returns whether the member may speak in `conversation`, selected or triggered.
     pub fn can_speak(&self, conversation: ConversationId) -> bool {
         self.status == MembershipStatus::Active
             && self.participation != Participation::Observer
@@ -115,25 +116,26 @@ impl Model {
             }
     }
 
-    /// May the scheduler choose this seat by itself?
+    /// Returns whether the scheduler may select the member.
     pub fn can_be_scheduled(&self) -> bool {
         self.status == MembershipStatus::Active
             && self.kind == MembershipKind::Character
             && self.participation == Participation::Active
     }
 
-    /// Whether a run or a slot of this seat may exist: it is a character's, or its copilot is on.
+    /// Returns whether runs and slots of this member may exist: it is a character, or its copilot
+    /// is on.
     pub fn can_have_runs(&self) -> bool {
         self.kind == MembershipKind::Character || self.copilot_mode == CopilotMode::Full
     }
 
-    /// The model that this one speaks with, of those of its own provider.
+    /// The model override of this member, among the models of its provider.
     pub fn model_override(&self) -> Option<&str> {
         let model = self.settings["model"].as_str().map(str::trim);
         model.filter(|it| !it.is_empty())
     }
 
-    /// Other names by which this one is addressed.
+    /// Returns the other names by which the member can be mentioned.
     pub fn alias_list(&self) -> Vec<String> {
         self.aliases
             .as_array()
@@ -146,7 +148,7 @@ impl Model {
     }
 }
 
-/// Every seat of a space, removed ones too, in the order of the roster.
+/// Returns all memberships of a space, removed ones included, in roster order.
 pub async fn list_for_space(
     db: &impl ConnectionTrait,
     space: SpaceId,
@@ -159,12 +161,12 @@ pub async fn list_for_space(
         .await
 }
 
-/// Whether a membership is active: the literal, so that the partial index applies.
+/// Selects active memberships; a literal, so that the partial index applies.
 pub fn is_active() -> SimpleExpr {
     Expr::cust("space_memberships.status = 'active'")
 }
 
-/// The active memberships of a space, in the order of the roster. Reads no removed ones.
+/// Returns the active memberships of a space in roster order. Does not read removed ones.
 pub async fn list_active(db: &impl ConnectionTrait, space: SpaceId) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(Column::SpaceId.eq(space))
@@ -175,8 +177,8 @@ pub async fn list_active(db: &impl ConnectionTrait, space: SpaceId) -> Result<Ve
         .await
 }
 
-/// Loads those of a space that are named and not among `known`, removed ones too. Asks nothing if
-/// all are known.
+/// Loads the named memberships of a space that are not in `known`, removed ones included. Runs no
+/// query if all are known.
 pub async fn load_missing(
     db: &impl ConnectionTrait,
     space: SpaceId,
@@ -198,7 +200,7 @@ pub async fn load_missing(
         .await
 }
 
-/// The position behind all active memberships of a space.
+/// Returns the position after all active memberships of a space.
 pub async fn next_position(db: &impl ConnectionTrait, space: SpaceId) -> Result<i64, DbErr> {
     let last: Option<i64> = Entity::find()
         .select_only()
@@ -213,7 +215,7 @@ pub async fn next_position(db: &impl ConnectionTrait, space: SpaceId) -> Result<
     Ok(last.map_or(0, |it| it + 1))
 }
 
-/// The seat of a user in a space, removed or not.
+/// Returns the membership of a user in a space, removed or not.
 pub async fn find_for_user(
     db: &impl ConnectionTrait,
     space: SpaceId,
@@ -226,8 +228,8 @@ pub async fn find_for_user(
         .await
 }
 
-/// A copilot has said something: one step less, and off after the last one. `None`: it was turned
-/// off meanwhile.
+/// Uses one copilot step; the copilot is turned off after the last one. Returns `None` if it was
+/// turned off in the meantime.
 pub async fn spend_copilot_step(
     db: &impl ConnectionTrait,
     id: MembershipId,
@@ -252,7 +254,7 @@ pub async fn spend_copilot_step(
     Entity::find_by_id(id).one(db).await
 }
 
-/// Turns every copilot off that is bound to a conversation; answers their seats.
+/// Turns off all copilots bound to a conversation. Returns their memberships.
 pub async fn disable_copilots_in(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -280,7 +282,7 @@ fn disable_copilot(update: UpdateMany<Entity>) -> UpdateMany<Entity> {
         .col_expr(Column::CopilotConversationId, Expr::value(None::<i64>))
 }
 
-/// In how many spaces these people sit; who is missing in the answer sits in none.
+/// Returns the number of spaces of each of these users; users without a space are missing.
 pub async fn count_spaces_by_user(
     db: &impl ConnectionTrait,
     users: &[UserId],
@@ -298,7 +300,7 @@ pub async fn count_spaces_by_user(
     Ok(counted.into_iter().collect())
 }
 
-/// A seat in a space, as the API shows it.
+/// A user or a character as a member of a space.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Membership)]
 pub struct MembershipView {
@@ -327,7 +329,7 @@ pub struct MembershipView {
 }
 
 impl Model {
-    /// What people in this space may read of this seat.
+    /// Returns the document that members of the space may read.
     pub fn view(&self) -> MembershipView {
         MembershipView {
             id: self.id,

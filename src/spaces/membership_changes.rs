@@ -1,7 +1,7 @@
-//! Seats are taken, changed and left, each under the lock of its space.
+//! Adds, updates and removes members, each under the lock of the space.
 //!
-//! **Invariant:** a person or a character sits in a space once. Who comes back sits on the same
-//! seat as before, so that history keeps one author.
+//! **Invariant:** a user or a character has one membership per space. A member who comes back gets
+//! the earlier membership again, so that history keeps one author.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::sea_query::{Expr, LockType, SimpleExpr};
@@ -22,7 +22,7 @@ use crate::spaces::membership::{
 };
 use crate::spaces::{guest_cleanup, lifecycle, membership, needs_step};
 
-/// Why a seat was not taken.
+/// Why a member was not added.
 #[derive(Debug, thiserror::Error)]
 pub enum AddMemberError {
     #[error("They sit in this space already.")]
@@ -35,14 +35,14 @@ pub enum AddMemberError {
     Db(#[from] DbErr),
 }
 
-/// Who is to be seated.
+/// The user or character to add.
 #[derive(Clone, Debug)]
 pub enum NewMember {
     User(NewUserMember),
     Character(character::Model),
 }
 
-/// A person who is to be seated.
+/// A user to add.
 #[derive(Clone, Debug)]
 pub struct NewUserMember {
     pub user: user::Model,
@@ -52,7 +52,7 @@ pub struct NewUserMember {
 }
 
 impl NewUserMember {
-    /// The name that is shown in the space, and the part of it that was chosen for this space.
+    /// Returns the name shown in the space, and the name chosen for this space, if any.
     fn display_names(&self, earlier: Option<&Model>) -> (String, Option<String>) {
         let earlier = earlier.and_then(|it| it.own_display_name.clone());
         let own = self.display_name.clone().or(earlier);
@@ -65,7 +65,7 @@ impl NewUserMember {
     }
 }
 
-/// Gives a seat in a space; who sat there before gets the old one back.
+/// Adds a member to a space, or reactivates an earlier membership.
 pub async fn add_member(
     db: &Db,
     space: SpaceId,
@@ -78,10 +78,11 @@ pub async fn add_member(
     .await
 }
 
-/// The same inside of a transaction.
+/// Does the same as [`add_member`] inside of a transaction.
 ///
 /// # Errors
-/// [`SeatError::NameTaken`] if a person's name looks like that of another active member.
+/// Returns `SpaceNotFound` if the space does not exist, `AlreadyMember` if the membership is
+/// active, `NameTaken` if a user's name can be confused with that of another active member.
 pub async fn insert_or_reactivate(
     tx: &impl ConnectionTrait,
     space: SpaceId,
@@ -140,7 +141,7 @@ async fn reactivate(
     let mut row = membership.clone().into_active_model();
     row.status = Set(MembershipStatus::Active);
     match new_member {
-        // Who was made an observer stays one: to leave and come back is no way around it.
+        // `participation` is not reset: an observer cannot escape it by leaving and coming back.
         NewMember::User(person) => {
             let (name, own) = person.display_names(Some(&membership));
             row.role = Set(person.role);
@@ -156,7 +157,7 @@ async fn reactivate(
     row.update(tx).await
 }
 
-/// A person's seat as it is in the beginning.
+/// Returns the initial membership of a user.
 pub fn new_human_row(
     space: SpaceId,
     user: UserId,
@@ -185,7 +186,7 @@ fn new_character_row(
     }
 }
 
-/// A seat of somebody who is not here: history keeps the name, nobody speaks from it.
+/// Returns a removed membership for an author without account or card: history keeps the name.
 pub fn removed_member(
     space: SpaceId,
     kind: MembershipKind,
@@ -233,7 +234,7 @@ fn new_row(
     }
 }
 
-/// Why a seat was not left.
+/// Why a member was not removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveMemberError {
     #[error("The owner cannot leave: hand the space over first.")]
@@ -244,7 +245,7 @@ pub enum RemoveMemberError {
     Db(#[from] DbErr),
 }
 
-/// Empties a seat. A guest's is deleted if they never wrote.
+/// Removes a member. The membership of a guest who never wrote is deleted.
 pub async fn remove_member(
     db: &Db,
     id: MembershipId,
@@ -258,7 +259,7 @@ pub async fn remove_member(
             if seat.can_have_runs() {
                 needs_step::mark_all(tx, space).await?;
             }
-            // Looked at again under the lock: the space may have been handed to them just now.
+            // Checked again under the lock: the space may have been transferred to them just now.
             lifecycle::lock(tx, space)
                 .await?
                 .ok_or(RemoveMemberError::NotFound)?;
@@ -287,7 +288,7 @@ fn mark_removed(membership: Model) -> ActiveModel {
     row
 }
 
-/// Every seat that a person has now.
+/// Returns all active memberships of a user.
 pub async fn list_active_for_user(
     db: &impl ConnectionTrait,
     user: UserId,
@@ -300,7 +301,8 @@ pub async fn list_active_for_user(
         .await
 }
 
-/// Whether somebody else who sits in one of these spaces could be taken for a person of this name.
+/// Returns whether the name can be confused with that of another active member in one of these
+/// spaces.
 pub async fn has_confusable_name(
     tx: &impl ConnectionTrait,
     spaces: &[SpaceId],
@@ -320,9 +322,9 @@ pub async fn has_confusable_name(
         .any(|it| NameSkeleton::from_name(&it.cached_display_name).is_confusable_with(&skeleton)))
 }
 
-/// Writes an account's new name on the person's active memberships, and returns those. Memberships
-/// with a name of their own keep it, and so do those that were left. `None`: in one of the spaces the
-/// name looks like that of another active member.
+/// Writes an account's new name to the user's active memberships and returns those. Memberships
+/// with a name for the space keep it, and so do removed ones. Returns `None` if in one of the
+/// spaces the name can be confused with that of another active member.
 pub async fn rename_user(
     tx: &impl ConnectionTrait,
     user: UserId,
@@ -344,7 +346,7 @@ pub async fn rename_user(
         .map(Some)
 }
 
-/// Writes a character's name and picture on the seats it has now, and tells which they are.
+/// Writes a character's name and avatar to its active memberships, and returns those.
 pub async fn update_character_display(
     db: &Db,
     card: &character::Model,
@@ -364,7 +366,7 @@ async fn update_active(
     columns: Vec<(Column, SimpleExpr)>,
 ) -> Result<Vec<Model>, DbErr> {
     let seats = condition.and(Column::Status.eq(MembershipStatus::Active));
-    // In one order: two who lock many rows in different orders wait for each other.
+    // Locked in a fixed order: transactions that lock many rows in different orders deadlock.
     let in_order = Entity::find().filter(seats.clone());
     let in_order = in_order.order_by_asc(Column::Id).lock(LockType::Update);
     in_order.all(tx).await?;

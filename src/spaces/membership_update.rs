@@ -1,5 +1,5 @@
-//! What changes of a seat, and of the seats beside it: a move shifts others, and a new owner takes
-//! the place of the old one.
+//! Updates a membership, and other memberships as a consequence: moving one shifts others, and a
+//! new owner replaces the previous one.
 
 use sea_orm::ActiveValue::Set;
 use sea_orm::{
@@ -16,15 +16,15 @@ use crate::spaces::membership::{
 };
 use crate::spaces::{lifecycle, membership, membership_changes, needs_step, space};
 
-/// What one sets of a seat; `None` leaves it as it is.
+/// Changes of a membership; `None` leaves the value unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct MembershipUpdate {
-    /// [`Role::Owner`] hands the space over.
+    /// [`MembershipRole::Owner`] transfers the space.
     pub role: Option<MembershipRole>,
-    /// The place in the roster, counted from 0; those behind make room.
+    /// The position in the roster, counted from 0; later members shift.
     pub position: Option<i64>,
     pub participation: Option<Participation>,
-    /// A person's name for this space; `Some(None)`: back to the account's.
+    /// A user's name for this space; `Some(None)` resets it to the account's.
     pub own_display_name: Option<Option<String>>,
     pub persona: Option<Option<String>>,
     pub aliases: Option<Vec<String>>,
@@ -38,7 +38,7 @@ pub struct MembershipUpdate {
 }
 
 impl MembershipUpdate {
-    /// Whether it decides who speaks.
+    /// Returns whether the change affects the scheduler.
     pub fn affects_scheduling(&self) -> bool {
         self.participation.is_some()
             || self.copilot_mode.is_some()
@@ -47,17 +47,17 @@ impl MembershipUpdate {
     }
 }
 
-/// A seat after a change.
+/// A membership after an update.
 #[derive(Clone, Debug)]
 pub struct UpdatedMembership {
     pub membership: Model,
-    /// Other seats that changed with it.
+    /// Other memberships that changed as a consequence.
     pub others: Vec<Model>,
-    /// The space, when it has a new owner.
+    /// The space, if it has a new owner.
     pub space_with_new_owner: Option<space::Model>,
 }
 
-/// Changes a seat. With a `version`, only if its settings are still of that version.
+/// Updates a membership. With a `version`, only if its settings still have that version.
 pub async fn update(
     db: &Db,
     id: MembershipId,
@@ -119,7 +119,7 @@ pub async fn update(
     .await
 }
 
-/// The name that is shown once `own` is the person's name for this space.
+/// Returns the name to show if `own` is the user's name for this space.
 async fn resolve_display_name(
     tx: &impl ConnectionTrait,
     membership: &Model,
@@ -158,7 +158,7 @@ async fn transfer_ownership(
     row.update(tx).await
 }
 
-/// Moves a seat to its new place and numbers the roster anew; answers the others that moved.
+/// Moves a membership to its new position and renumbers the roster; returns the others that moved.
 async fn reorder(
     tx: &impl ConnectionTrait,
     memberships: &[Model],
@@ -180,7 +180,7 @@ async fn reorder(
     Ok(moved)
 }
 
-/// Every seat with its place after `id` has moved to `position`.
+/// Returns each membership with its position after `id` has moved to `position`.
 fn new_positions(memberships: &[Model], id: MembershipId, position: i64) -> Vec<(&Model, i64)> {
     let (mover, mut order): (Vec<_>, Vec<_>) = memberships.iter().partition(|it| it.id == id);
     let at = usize::try_from(position).unwrap_or(0).min(order.len());
@@ -210,7 +210,8 @@ fn apply_update(membership: Model, change: MembershipUpdate) -> ActiveModel {
     put(&mut row.settings, change.settings);
     put(&mut row.settings_version, Some(next_version));
     put(&mut row.copilot_mode, change.copilot_mode);
-    // Its last step may have been spent since the change was judged.
+    // When the copilot is off, its steps are cleared: the last one may have been used in the
+    // meantime.
     let steps = match is_on {
         true => change.copilot_remaining_steps,
         false => Some(None),

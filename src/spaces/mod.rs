@@ -1,4 +1,4 @@
-//! Spaces: who sits where, and by which rules they play.
+//! Spaces: settings, members, invitations and permissions.
 
 pub mod access_review;
 pub mod card_rights;

@@ -1,4 +1,4 @@
-//! Marks the conversations of a space to which a change of the schedule is still to be applied.
+//! Marks the conversations of a space whose scheduler must still apply a change of settings.
 //!
 //! **Invariant:** the marker is written in the transaction of the change, and before the row of the
 //! space is locked: a step locks its conversation first and writes to the space afterwards.
@@ -10,8 +10,8 @@ use crate::ids::SpaceId;
 
 /// Sets `conversations.needs_step` in every conversation of a space.
 ///
-/// The rows are locked in the order of their ids: two changes at once never wait for each other in a
-/// circle. A step that is under way commits first.
+/// Locks the rows in the order of their ids, so that two concurrent changes cannot deadlock. A step
+/// in progress commits first.
 pub async fn mark_all(tx: &impl ConnectionTrait, space: SpaceId) -> Result<(), DbErr> {
     let unmarked = Query::select()
         .column("id")

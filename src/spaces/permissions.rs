@@ -1,37 +1,38 @@
-//! Who may do what: the table of rights, as functions over a standing.
+//! Permissions in a space: the table of roles and actions, as functions of a user's access.
 
 use crate::spaces::membership;
 use crate::spaces::membership::{MembershipKind, MembershipRole, MembershipStatus, Participation};
 
-/// What somebody wants to do in a space.
+/// An action in a space that requires a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// See the space and all in it.
+    /// Read the space and everything in it.
     Read,
-    /// Post, and be seen typing.
+    /// Post messages and send typing indicators.
     Post,
-    /// Edit and delete one's own message, switch its swipes.
+    /// Edit and delete one's own messages and switch their swipes.
     ChangeOwnMessage,
-    /// Switch the swipes of the tail, whoever wrote it.
+    /// Switch the swipes of the tail, regardless of its author.
     SwitchSwipes,
     /// Generate, regenerate, stop, retry, skip, branch.
     Generate,
-    /// Pause, resume, edit the queue, cancel a run, make or rename a conversation, ask for copilot
-    /// candidates, import, export, preview the prompt.
+    /// Pause, resume, edit the queue, cancel a run, create or rename a conversation, request
+    /// copilot candidates, import, export, preview the prompt.
     ManageConversation,
-    /// Delete another's message, mute, reorder, invite and remove members.
+    /// Delete messages of others; mute, reorder, invite and remove members.
     Moderate,
-    /// Change the settings, roles, the roster of AI, links to lore.
+    /// Change settings, roles, the characters of the roster and lorebook links.
     Configure,
     /// Delete a conversation.
     DeleteConversation,
-    /// Edit what an AI wrote.
+    /// Edit text that an AI wrote.
     EditAiText,
-    /// Archive, hand over, delete the space.
+    /// Archive, transfer or delete the space.
     AdministerSpace,
 }
 
-/// What it takes to let somebody in with this role. `None`: nobody comes in as that.
+/// Returns the permission required to invite someone with this role; `None` if it cannot be given
+/// by an invitation.
 pub fn inviting_as(role: MembershipRole) -> Option<Action> {
     match role {
         MembershipRole::Guest | MembershipRole::Member => Some(Action::Moderate),
@@ -40,18 +41,18 @@ pub fn inviting_as(role: MembershipRole) -> Option<Action> {
     }
 }
 
-/// How somebody stands in a space they may see.
+/// A user's access to a space that they may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The role of their seat, when they have one.
+    /// The role of their membership, if they have one.
     role: Option<MembershipRole>,
     is_admin: bool,
     is_observer: bool,
 }
 
 impl Access {
-    /// The standing of a person with this seat, or none. `None`: an outsider, for whom the space
-    /// does not exist.
+    /// Returns the access of a user with this membership, if any. `None`: the user is not a member,
+    /// and the API treats the space as missing.
     pub fn for_member(membership: Option<&membership::Model>, is_admin: bool) -> Option<Self> {
         let seat = membership
             .filter(|it| it.status == MembershipStatus::Active && it.kind == MembershipKind::Human);
@@ -65,11 +66,11 @@ impl Access {
         })
     }
 
-    /// Whether somebody who stands so may do this.
+    /// Returns whether this access permits the action.
     pub fn can(self, action: Action) -> bool {
         match action {
             Action::Read => true,
-            // Words need a mouth: an admin without a seat has none here, an observer keeps silent.
+            // An admin without a membership has no author to post as; observers may not post.
             Action::Post | Action::ChangeOwnMessage => self.role.is_some() && !self.is_observer,
             Action::SwitchSwipes | Action::Generate | Action::ManageConversation => {
                 self.can_manage() || self.can_participate()
@@ -82,7 +83,7 @@ impl Access {
         }
     }
 
-    /// The word in `my_role`.
+    /// Returns the value of `my_role`.
     pub fn code(self) -> &'static str {
         match self.role {
             Some(MembershipRole::Owner) => "owner",

@@ -1,4 +1,4 @@
-//! Where presets are used: whoever sits there may read them.
+//! Whether a user may read a preset because a space of theirs uses it.
 
 use sea_orm::sea_query::{Expr, ExprTrait, SimpleExpr};
 use sea_orm::{
@@ -10,7 +10,7 @@ use crate::db::connect::Backend;
 use crate::ids::{PresetId, UserId};
 use crate::spaces::{lifecycle, membership, space};
 
-/// Does a space in which this user sits go by this preset, or one of its seats?
+/// Returns whether a space of this user, or one of its members, uses this preset.
 pub async fn is_visible_to(
     db: &impl ConnectionTrait,
     dialect: Backend,
@@ -29,7 +29,8 @@ pub async fn is_visible_to(
     Ok(met.is_some())
 }
 
-/// `settings.preset.preset_id` of a space, as text: in old settings anything may stand there.
+/// Extracts `settings.preset.preset_id` of a space as text, because old settings may contain any
+/// value.
 fn preset_id_in_settings(dialect: Backend) -> SimpleExpr {
     let column = Expr::col((space::Entity, space::Column::Settings));
     match dialect {

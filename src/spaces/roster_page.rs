@@ -1,4 +1,4 @@
-//! Pages of a roster, in its own order: position, then id. Reads one page, however many members left.
+//! Pages of a roster, ordered by position, then id. Reads only one page, even if many members left.
 
 use sea_orm::sea_query::{ExprTrait, Order};
 use sea_orm::{
@@ -8,10 +8,10 @@ use sea_orm::{
 use crate::ids::{MembershipId, SpaceId};
 use crate::spaces::membership::{Column, Entity, Model};
 
-/// A place in the order of a roster: position, then id.
+/// A position in the order of a roster: position, then id.
 pub type RosterPosition = (i64, MembershipId);
 
-/// Which part of a roster is wanted.
+/// Selects a part of a roster.
 #[derive(Clone, Copy, Debug)]
 pub struct RosterRange {
     pub after: Option<RosterPosition>,
@@ -21,7 +21,7 @@ pub struct RosterRange {
     pub limit: u64,
 }
 
-/// The place of a membership in a space, removed or not.
+/// Returns the roster position of a membership in a space, removed or not.
 pub async fn find_position(
     db: &impl ConnectionTrait,
     space: SpaceId,
@@ -39,7 +39,7 @@ pub async fn find_position(
         .await
 }
 
-/// A part of a roster, removed memberships included.
+/// Loads a part of a roster, removed memberships included.
 pub async fn load_page(
     db: &impl ConnectionTrait,
     space: SpaceId,

@@ -1,4 +1,4 @@
-//! Which people and characters meet: whether they are active members of one space.
+//! Whether users and characters share a space, which means that both are active members of it.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use sea_orm::{
 use crate::ids::{CharacterId, MembershipId, UserId};
 use crate::spaces::membership::{Column, Entity, MembershipStatus};
 
-/// Whether two people are active members of one space.
+/// Returns whether two users share a space.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if the query fails.
 pub async fn is_shared_by_users(
     db: &impl ConnectionTrait,
     one: UserId,
@@ -21,10 +21,10 @@ pub async fn is_shared_by_users(
     exists(db, co_members(one).filter(Column::UserId.eq(other))).await
 }
 
-/// Whether a person and a character are active members of one space.
+/// Returns whether a user and a character share a space.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if the query fails.
 pub async fn is_shared_with_character(
     db: &impl ConnectionTrait,
     user: UserId,
@@ -37,10 +37,10 @@ pub async fn is_shared_with_character(
     .await
 }
 
-/// Those of these characters with which a person shares a space.
+/// Returns those of these characters with which the user shares a space.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if the query fails.
 pub async fn list_shared_characters(
     db: &impl ConnectionTrait,
     user: UserId,
@@ -56,7 +56,7 @@ pub async fn list_shared_characters(
     Ok(shared.into_iter().collect())
 }
 
-/// The active memberships of all spaces of a person.
+/// Selects the active memberships of all spaces of a user.
 fn co_members(user: UserId) -> Select<Entity> {
     let spaces = Entity::find()
         .select_only()

@@ -1,4 +1,4 @@
-//! Table `spaces`: a room as configuration. No runtime state lives here, save what was spent.
+//! Table `spaces`: settings of a space. Contains no runtime state except the used tokens.
 
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
@@ -30,14 +30,14 @@ pub struct Model {
     pub group_regenerate_mode: GroupRegenerateMode,
     #[sea_orm(column_type = "JsonBinary")]
     pub settings: Json,
-    /// Rises when `settings` changes.
+    /// Increases when `settings` changes.
     pub settings_version: i64,
-    /// Counted with each run's commit.
+    /// Updated in the transaction that finishes a run.
     pub tokens_used: i64,
-    /// 0: none.
+    /// 0: unlimited.
     pub token_limit: i64,
     pub created_at: Timestamp,
-    /// A job is deleting it: no one sees it.
+    /// A job is deleting the space; it is invisible to everyone.
     pub is_hidden: bool,
 }
 
@@ -47,29 +47,29 @@ pub enum Relation {}
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// An archived space refuses every write; reads go on.
+    /// An archived space is read-only.
     #[schema(as = SpaceStatus)]
     SpaceStatus { Active, Archived }
-    /// Who speaks next.
+    /// How the next speaker is selected.
     ReplyOrder { Manual, Natural, List, Pooled }
-    /// Whether a trigger wakes one speaker or an ordered list.
+    /// Whether a trigger selects one speaker or an ordered list.
     RepliesPerTurn { One, Activated }
-    /// Whose cards enter the prompt.
+    /// Whose cards are included in the prompt.
     CardHandlingMode { Swap, Append, AppendDisabled }
-    /// What a human message does while a reply is queued or being written.
+    /// What a user message does while a reply is queued or being generated.
     InputPolicy { Reject, Queue, Restart }
-    /// What regenerating means in a group.
+    /// What regenerating replaces in a group: one message, or all replies of the last round.
     GroupRegenerateMode { SingleMessage, LastTurn }
 }
 
-/// Counts tokens that the space has used.
+/// Adds to the tokens that the space has used.
 pub async fn add_tokens_used(
     db: &impl ConnectionTrait,
     id: SpaceId,
     tokens: i64,
 ) -> Result<(), DbErr> {
     Entity::update_many()
-        // Added by the database: another conversation of the space may commit at the same time.
+        // Added in SQL, because another conversation of the space may commit at the same time.
         .col_expr(
             Column::TokensUsed,
             Expr::col(Column::TokensUsed).add(tokens),
@@ -80,7 +80,7 @@ pub async fn add_tokens_used(
     Ok(())
 }
 
-/// A room with its rules, as the API shows it.
+/// A space with its settings.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Space)]
 pub struct SpaceView {
@@ -105,20 +105,20 @@ pub struct SpaceView {
     pub token_limit: i64,
     pub tokens_used: i64,
     pub root_conversation_id: Option<ConversationId>,
-    /// How the reader stands here: the role of their seat, or `admin` without one. Null where
-    /// readers differ.
+    /// The role of the requesting user: that of their membership, or `admin` without one. Null in
+    /// events, because it differs between subscribers.
     pub my_role: Option<&'static str>,
     pub created_at: Timestamp,
 }
 
 impl Model {
-    /// Whether its calls have used up `token_limit`, with `more` tokens that are not counted yet.
+    /// Returns whether the space has used up `token_limit`, including `uncounted_tokens`.
     pub fn has_reached_token_limit(&self, uncounted_tokens: i64) -> bool {
         self.token_limit > 0
             && self.tokens_used.saturating_add(uncounted_tokens) >= self.token_limit
     }
 
-    /// What people in this space may read of it.
+    /// Returns the document that members of the space may read.
     pub fn view(&self, root: Option<ConversationId>, my_role: Option<&'static str>) -> SpaceView {
         SpaceView {
             id: self.id,

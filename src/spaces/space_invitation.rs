@@ -1,7 +1,7 @@
-//! Table `space_invitations`: one person is asked to join a space, and accepts or declines.
+//! Table `space_invitations`: an invitation of one user to a space, which they accept or decline.
 //!
-//! **Invariant:** there is at most one pending invitation per space and user, and the stored user id
-//! need not exist: the answer to the inviter is the same for every id.
+//! **Invariant:** there is at most one pending invitation per space and user. The stored user id
+//! need not exist, so that the inviter gets the same response for every id.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
@@ -26,9 +26,9 @@ pub struct Model {
     #[sea_orm(primary_key)]
     pub id: InvitationId,
     pub space_id: SpaceId,
-    /// The invited person; no foreign key.
+    /// The invited user; no foreign key.
     pub user_id: UserId,
-    /// The role that accepting gives; never the owner's.
+    /// The role that accepting gives; never owner.
     pub role: MembershipRole,
     pub invited_by: UserId,
     pub status: InvitationStatus,
@@ -60,7 +60,7 @@ string_enum! {
     InvitationStatus { Pending, Accepted, Declined, Revoked }
 }
 
-/// An invitation, as those who may invite read it.
+/// An invitation as members with the right to invite see it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Invitation)]
 pub struct InvitationView {
@@ -75,7 +75,7 @@ pub struct InvitationView {
 }
 
 impl Model {
-    /// The invitation as those who may invite read it.
+    /// Returns the invitation's document for members with the right to invite.
     pub fn view(&self) -> InvitationView {
         InvitationView {
             id: self.id,
@@ -94,7 +94,7 @@ impl Model {
     }
 }
 
-/// Why an invitation was not made, accepted or declined.
+/// Why an invitation was not created, accepted or declined.
 #[derive(Debug, thiserror::Error)]
 pub enum InvitationError {
     #[error("there is no such invitation for this person")]
@@ -109,7 +109,7 @@ pub enum InvitationError {
     Db(#[from] DbErr),
 }
 
-/// An invitation to be made; every part has been judged.
+/// A validated invitation to be created.
 #[derive(Clone, Copy, Debug)]
 pub struct NewInvitation {
     pub space: SpaceId,
@@ -118,10 +118,10 @@ pub struct NewInvitation {
     pub invited_by: UserId,
 }
 
-/// Makes an invitation, or returns the pending one unchanged. The flag says whether it is new.
+/// Creates an invitation, or returns the pending one unchanged. The flag is `true` if it is new.
 ///
 /// # Errors
-/// [`InvitationError::NotFound`] if the space is gone.
+/// Returns [`InvitationError::NotFound`] if the space does not exist.
 pub async fn create(
     db: &Db,
     new: NewInvitation,
@@ -160,12 +160,12 @@ pub async fn create(
     .await
 }
 
-/// The invitations of a space that can be accepted.
+/// Selects the pending invitations of a space.
 pub fn list_for_space(space: SpaceId, now: Timestamp) -> Select<Entity> {
     find_pending(now).filter(Column::SpaceId.eq(space))
 }
 
-/// The invitations of a person that can be accepted.
+/// Selects the pending invitations of a user.
 pub fn list_for_user(user: UserId, now: Timestamp) -> Select<Entity> {
     find_pending(now).filter(Column::UserId.eq(user))
 }
@@ -176,10 +176,10 @@ fn find_pending(now: Timestamp) -> Select<Entity> {
         .filter(Column::ExpiresAt.gt(now))
 }
 
-/// Revokes a pending invitation; `false`: it is not pending any more.
+/// Revokes a pending invitation. Returns `false` if it is no longer pending.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if a statement fails.
 pub async fn revoke(db: &Db, id: InvitationId) -> Result<bool, DbErr> {
     db.write(move |tx| {
         Box::pin(async move { end_pending(tx, id, InvitationStatus::Revoked).await })
@@ -187,10 +187,11 @@ pub async fn revoke(db: &Db, id: InvitationId) -> Result<bool, DbErr> {
     .await
 }
 
-/// Declines an invitation of a person.
+/// Declines an invitation of a user.
 ///
 /// # Errors
-/// [`InvitationError::NotFound`] if it is not theirs, [`InvitationError::Ended`].
+/// Returns [`InvitationError::NotFound`] if it is not theirs, [`InvitationError::Ended`] if it is
+/// no longer pending.
 pub async fn decline(
     db: &Db,
     id: InvitationId,
@@ -209,12 +210,13 @@ pub async fn decline(
     .await
 }
 
-/// Accepts an invitation: the person becomes an active member. A person who is one already keeps
-/// that membership.
+/// Accepts an invitation: the user becomes an active member. An active member keeps the membership
+/// they have.
 ///
 /// # Errors
-/// [`InvitationError::NotFound`] if it is not theirs, [`InvitationError::Ended`],
-/// [`InvitationError::Archived`], [`InvitationError::NameTaken`]; nothing has changed then.
+/// Returns [`InvitationError::NotFound`] if it is not theirs, [`InvitationError::Ended`] if it is
+/// no longer pending, [`InvitationError::Archived`] or [`InvitationError::NameTaken`]; nothing is
+/// changed then.
 pub async fn accept(
     db: &Db,
     id: InvitationId,
@@ -234,7 +236,7 @@ pub async fn accept(
             if space.status == space::SpaceStatus::Archived {
                 return Err(InvitationError::Archived);
             }
-            // An invitation is worth what its author may do now.
+            // An invitation is valid only while its author still has the right to invite.
             let author = Some(found.invited_by);
             if !invite_acceptance::can_invite(tx, space.id, author, found.role).await? {
                 return Err(InvitationError::Ended);
@@ -271,7 +273,7 @@ async fn find_for_user(
     found.ok_or(InvitationError::NotFound)
 }
 
-/// Ends a pending invitation; `false`: it is not pending any more.
+/// Ends a pending invitation. Returns `false` if it is no longer pending.
 async fn end_pending(
     tx: &impl ConnectionTrait,
     id: InvitationId,
