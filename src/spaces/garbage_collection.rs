@@ -56,9 +56,9 @@ pub async fn run(db: Db, clock: Clock, shutdown: Shutdown) {
                 assets = it.assets,
                 guests = it.guests,
                 accounts = it.accounts,
-                "what nobody used any more was deleted"
+                "deleted unused data"
             ),
-            Err(error) => tracing::warn!(%error, "unused assets could not be looked for: {error}"),
+            Err(error) => tracing::warn!(%error, "garbage collection failed: {error}"),
         }
     }
 }

@@ -22,11 +22,11 @@ use crate::spaces::{invite, lifecycle, membership, membership_changes, permissio
 pub enum JoinError {
     #[error("no invite has this token")]
     NotFound,
-    #[error("it was taken back, or nobody who may invite stands behind it")]
+    #[error("the invite was revoked, or its creator may no longer invite")]
     Invalid,
-    #[error("This invitation has run out, or as many people have used it as may.")]
+    #[error("This invitation has expired or has no uses left.")]
     UsedUp,
-    #[error("This space is archived: nobody can join it now.")]
+    #[error("This space is archived and cannot be joined.")]
     Archived,
     #[error("Another member of this space has a name that looks like this one. Choose another.")]
     NameTaken,

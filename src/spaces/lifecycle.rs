@@ -49,11 +49,11 @@ impl SpaceRules {
 /// Why a space or a membership was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SpaceUpdateError<M: std::fmt::Debug> {
-    #[error("it is gone")]
+    #[error("not found")]
     NotFound,
-    #[error("the settings have been changed since they were read")]
+    #[error("the settings were changed after they were read")]
     Stale(Box<M>),
-    #[error("another active member of the space has a name that looks alike")]
+    #[error("the name can be confused with that of another active member of the space")]
     NameTaken,
     #[error(transparent)]
     Db(#[from] DbErr),

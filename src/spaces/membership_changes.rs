@@ -25,9 +25,9 @@ use crate::spaces::{guest_cleanup, lifecycle, membership, needs_step};
 /// Why a member was not added.
 #[derive(Debug, thiserror::Error)]
 pub enum AddMemberError {
-    #[error("They sit in this space already.")]
+    #[error("They are already a member of this space.")]
     AlreadyMember,
-    #[error("the space is gone")]
+    #[error("the space does not exist")]
     SpaceNotFound,
     #[error("Another member of this space has a name that looks like this one. Choose another.")]
     NameTaken,
@@ -237,9 +237,9 @@ fn new_row(
 /// Why a member was not removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveMemberError {
-    #[error("The owner cannot leave: hand the space over first.")]
+    #[error("The owner cannot leave. Transfer the space first.")]
     IsOwner,
-    #[error("it is left already, or gone")]
+    #[error("the membership is already removed or does not exist")]
     NotFound,
     #[error(transparent)]
     Db(#[from] DbErr),

@@ -97,11 +97,11 @@ impl Model {
 /// Why an invitation was not created, accepted or declined.
 #[derive(Debug, thiserror::Error)]
 pub enum InvitationError {
-    #[error("there is no such invitation for this person")]
+    #[error("the user has no such invitation")]
     NotFound,
-    #[error("This invitation was answered already, was taken back, or has expired.")]
+    #[error("This invitation was already answered, was revoked, or has expired.")]
     Ended,
-    #[error("This space is archived: it cannot be joined now.")]
+    #[error("This space is archived and cannot be joined.")]
     Archived,
     #[error("Another member of this space has a name that looks like this one. Choose another.")]
     NameTaken,
