@@ -1,7 +1,7 @@
-//! How much of a timeline one batch of a job takes.
+//! Chooses the batch size of a job on a timeline.
 //!
-//! **Invariant:** a batch is measured by what it costs, not by rows alone: long texts take as long to
-//! write as many short ones. The size follows the duration of the batch before.
+//! **Invariant:** a batch is measured by its cost, not by rows alone, because one long text takes
+//! as long to write as many short ones. The size adapts to the duration of the previous batch.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use sea_orm::{ConnectionTrait, DbErr, FromQueryResult, Statement};
 use crate::db::connect::Backend;
 use crate::ids::ConversationId;
 
-/// A batch should take so long: a fraction of the 100 ms for which it may hold its locks. On SQLite
-/// every other write waits for it.
+/// Target duration of a batch: a fraction of the 100 ms for which it may hold its locks. On SQLite
+/// all other writes wait for it.
 const SQLITE_TARGET: Duration = Duration::from_millis(2);
-/// On PostgreSQL only the conversation itself waits.
+/// On PostgreSQL only writes to the same conversation wait.
 const POSTGRES_TARGET: Duration = Duration::from_millis(25);
-/// A row costs as much as so many bytes of text.
+/// The cost of a row in addition to its text, in bytes of text.
 const ROW_COST: i64 = 300;
-/// The cost of the first batch, whose duration no one knows.
+/// The cost of the first batch, before any duration is known.
 const INITIAL_COST: i64 = 16 * 1024;
 /// Limits of the cost of a batch.
 const MIN_COST: i64 = 4 * 1024;
 const MAX_COST: i64 = 1024 * 1024;
-/// The most rows of a batch.
+/// Maximum number of rows in a batch.
 const MAX_ROWS: i64 = 2_000;
 
-/// The size of the next batch.
+/// The size of the next batch, as a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchSize {
     cost: i64,
 }
 
-/// A part of a timeline.
+/// A range of a timeline that is processed as one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchRange {
     /// The `seq` of its last message.
@@ -46,7 +46,7 @@ impl Default for BatchSize {
 }
 
 impl BatchSize {
-    /// The size of the batch that follows one of this size which took so long.
+    /// Returns the size of the next batch, given the duration of a batch of this size.
     pub fn adjust(self, took: Duration, dialect: Backend) -> Self {
         let target = match dialect {
             Backend::Sqlite => SQLITE_TARGET,
@@ -55,13 +55,13 @@ impl BatchSize {
         let took = i64::try_from(took.as_micros()).unwrap_or(i64::MAX).max(1);
         let target = i64::try_from(target.as_micros()).unwrap_or(i64::MAX);
         let cost = self.cost.saturating_mul(target) / took;
-        // Twice at most: one batch that happened to be quick says little.
+        // At most doubled, because a single fast batch is weak evidence.
         Self {
             cost: cost.min(self.cost * 2).clamp(MIN_COST, MAX_COST),
         }
     }
 
-    /// How many rows without long texts a batch takes.
+    /// Returns the maximum number of rows in a batch of rows without long texts.
     pub fn max_rows(self) -> u64 {
         u64::try_from((self.cost / ROW_COST).clamp(1, MAX_ROWS)).unwrap_or(1)
     }
@@ -73,8 +73,8 @@ struct MessageCost {
     bytes: i64,
 }
 
-/// The next part of a timeline after the first number and up to the second, at least one message.
-/// `None`: there is none.
+/// Returns the next range of a timeline after the first `seq` and up to the second, with at least
+/// one message. Returns `None` if no message is left.
 pub async fn next_range(
     db: &impl ConnectionTrait,
     id: ConversationId,

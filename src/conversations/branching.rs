@@ -1,9 +1,9 @@
-//! Branches: a timeline that goes on from a message of another one.
+//! Creates branches: conversations that continue from a message of another conversation.
 //!
-//! **Invariant:** what is cloned is cloned by the database, in as many statements for the longest
-//! part as for the shortest, the same on every database. A clone keeps its place, its texts and the
-//! one that is shown; it knows whom it was cloned from by `origin_message_id`. A branch that is copied
-//! in several parts is hidden until it is whole.
+//! **Invariant:** the database does the cloning, in a number of statements that does not depend on
+//! the length, the same on every database. A clone keeps its position, its swipes and the active
+//! one; `origin_message_id` names the message it was cloned from. A branch that is copied in
+//! several batches is hidden until it is complete.
 
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::sea_query::{
@@ -18,21 +18,21 @@ use crate::clock::Timestamp;
 use crate::conversations::{conversation, message, newest_messages, read_mark, swipe};
 use crate::ids::ConversationId;
 
-/// The number of the event that a branch begins with: whoever has seen nothing has missed the clones.
+/// The `rev` of the clones. A client that has seen no event (`rev` 0) therefore gets all of them.
 const FIRST_REV: i64 = 1;
 
-/// A branch that is to be made.
+/// A branch to be created.
 #[derive(Clone, Debug)]
 pub struct NewBranch {
     pub title: String,
-    /// The bytes of the texts that it copies.
+    /// The size of the texts to copy, in bytes.
     pub text_bytes: i64,
-    /// It is copied in batches, and seen by no one until [`show`].
+    /// Whether it is copied in batches and invisible until [`make_visible`].
     pub is_hidden: bool,
     pub now: Timestamp,
 }
 
-/// Inserts the row of a branch of `parent`, whose lock is held; it has no message yet.
+/// Inserts the row of a branch of `parent`, which is locked; the branch has no messages yet.
 pub async fn insert_branch(
     tx: &impl ConnectionTrait,
     parent: &conversation::Model,
@@ -46,7 +46,7 @@ pub async fn insert_branch(
         forked_from_message_id: Some(fork.id),
         rev: FIRST_REV,
         last_seq: fork.seq,
-        last_speaker_membership_id: None, // stored once the messages are there
+        last_speaker_membership_id: None, // set when the messages exist
         last_assistant_seq: None,
         last_user_seq: None,
         needs_step: false,
@@ -56,7 +56,7 @@ pub async fn insert_branch(
         archived_at: None,
         is_hidden: new.is_hidden,
         text_bytes: new.text_bytes,
-        ..parent.clone() // settings and variables go along
+        ..parent.clone() // settings and variables are copied
     }
     .into_active_model()
     .reset_all();
@@ -66,8 +66,8 @@ pub async fn insert_branch(
         .await
 }
 
-/// Copies what is shown after the first number up to the second; returns the bytes of the copied
-/// texts. The parent is locked.
+/// Copies the visible messages after the first `seq` up to the second. Returns the size of the
+/// copied texts in bytes. The parent is locked.
 pub async fn copy_messages(
     tx: &impl ConnectionTrait,
     parent: &conversation::Model,
@@ -79,7 +79,7 @@ pub async fn copy_messages(
     sum_text_bytes(tx, branch, part).await
 }
 
-/// Shows a branch that was copied in batches. The parent is locked.
+/// Makes a branch that was copied in batches visible. The parent is locked.
 pub async fn make_visible(
     tx: &impl ConnectionTrait,
     parent: &conversation::Model,
@@ -98,8 +98,8 @@ pub async fn make_visible(
         .map(drop)
 }
 
-/// Makes a short branch of `parent`, whose lock is held, in this transaction, with everything up to
-/// `fork` that is not hidden.
+/// Creates a short branch of `parent`, which is locked, in this transaction, with all visible
+/// messages up to `fork`.
 pub async fn create_branch(
     tx: &impl ConnectionTrait,
     parent: &conversation::Model,
@@ -117,8 +117,8 @@ pub async fn create_branch(
     Ok(branch)
 }
 
-/// How many messages a timeline has after the first number up to the second, hidden ones included,
-/// and the bytes of all texts of those that are shown.
+/// Returns the number of messages up to `up_to`, hidden ones included, and the size in bytes of all
+/// texts of the visible ones.
 pub async fn measure(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -153,7 +153,7 @@ async fn sum_text_bytes(
     }
 }
 
-/// Clones what is shown of a part of the parent, in order.
+/// Clones the visible messages of a range of the parent, in order.
 fn clone_messages(
     parent: ConversationId,
     branch: ConversationId,
@@ -172,14 +172,14 @@ fn clone_messages(
     insert_select(message::Entity, columns, clones, |column| match column {
         Column::ConversationId => Expr::value(branch.0),
         Column::OriginMessageId => Expr::col(Column::Id),
-        // The post under this name was made elsewhere; here the name is free.
+        // Belongs to the original post; in the branch the client id is free.
         Column::ClientId => Expr::value(None::<String>),
         Column::Rev => Expr::value(FIRST_REV),
         kept => Expr::col(kept),
     })
 }
 
-/// Clones the texts of a part of what was cloned.
+/// Clones the swipes of a range of cloned messages.
 fn clone_swipes(branch: ConversationId, (after, to): (i64, i64)) -> InsertStatement {
     use swipe::Column;
     let origin = (message::Entity, message::Column::OriginMessageId);
@@ -200,7 +200,7 @@ fn clone_swipes(branch: ConversationId, (after, to): (i64, i64)) -> InsertStatem
     })
 }
 
-/// Who has read the origin has read as much of the branch.
+/// Copies the read marks of the parent, limited to the fork.
 fn clone_read_marks(
     parent: ConversationId,
     fork_seq: i64,
@@ -228,7 +228,7 @@ fn clone_read_marks(
     )
 }
 
-/// Inserts what a query finds, column by column.
+/// Builds an `INSERT … SELECT` from columns and their expressions.
 fn insert_select<C: IntoIden + Copy>(
     table: impl sea_orm::sea_query::IntoTableRef,
     columns: impl Iterator<Item = C>,

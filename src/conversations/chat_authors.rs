@@ -1,9 +1,9 @@
-//! Whose the messages of a chat file are: from names to seats. Pure.
+//! Maps author names in a chat file to memberships. Pure.
 //!
-//! Who imports may have said it name by name. Where they have not, a name belongs to the seat that
-//! has it, as its name or as an alias, and one that left counts too. The first person whom nobody
-//! here is called after is whoever imports: files of other frontends call their owner as they
-//! please. Everybody else gets a seat of their own, which is empty: history keeps the name.
+//! The importing user may choose a membership for each name. Otherwise a name belongs to the member
+//! with this name or alias, former members included. The first unmatched user name is mapped to the
+//! importing user, because files of other frontends use arbitrary names for their owner. All other
+//! authors get new memberships with status removed, so that history keeps the name.
 
 use std::collections::HashMap;
 
@@ -12,37 +12,37 @@ use unicode_normalization::UnicodeNormalization;
 use crate::ids::MembershipId;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Model};
 
-/// So many authors get seats of their own; all others share one.
+/// Maximum number of new memberships for authors; all further authors share one.
 const MAX_NEW: usize = 200;
 
-/// Who shares it.
+/// The name of the shared author.
 const OTHERS_NAME: &str = "Others";
 
-/// What was said of a name.
+/// The importing user's choice for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthorChoice {
     Membership(MembershipId),
-    /// A seat of its own, whoever else has the name.
+    /// A new membership, even if a member has this name.
     New,
 }
 
-/// A person or a character by the name they have in the file.
+/// A user or character as named in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AuthorName {
     pub name: String,
     pub is_user: bool,
 }
 
-/// Who wrote a message.
+/// The author of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthorTarget {
     Existing(MembershipId),
-    /// Nobody yet: a seat is to be made, and told by [`Authors::seat`].
+    /// A membership must be created and then reported to [`AuthorMap::set_membership`].
     New(AuthorName),
 }
 
 impl AuthorName {
-    /// Which kind of seat they get.
+    /// Returns the kind of the author's membership.
     pub fn kind(&self) -> MembershipKind {
         match self.is_user {
             true => MembershipKind::Human,
@@ -51,11 +51,11 @@ impl AuthorName {
     }
 }
 
-/// Everybody who may have written something.
+/// Resolves the authors of a file and remembers the results.
 #[derive(Debug)]
 pub struct AuthorMap {
     members: Vec<(MembershipKind, MembershipStatus, Vec<String>, MembershipId)>,
-    /// Whoever imports, until a name is theirs.
+    /// The importing user, until a name is mapped to them.
     importer: Option<MembershipId>,
     chosen: HashMap<String, AuthorChoice>,
     known: HashMap<AuthorName, AuthorTarget>,
@@ -63,7 +63,7 @@ pub struct AuthorMap {
 }
 
 impl AuthorMap {
-    /// The seats of a space, whoever imports, and what they said of the names.
+    /// Creates a map from the members of a space, the importing user, and their choices for names.
     pub fn new(
         memberships: &[Model],
         importer: Option<MembershipId>,
@@ -83,7 +83,7 @@ impl AuthorMap {
         }
     }
 
-    /// Whose a name is; the same one each time.
+    /// Returns the author for a name; the same one each time.
     pub fn resolve(&mut self, name: AuthorName) -> AuthorTarget {
         if let Some(author) = self.known.get(&name) {
             return author.clone();
@@ -97,7 +97,7 @@ impl AuthorMap {
         author
     }
 
-    /// Tells which seat was made for a new author.
+    /// Records the membership that was created for a new author.
     pub fn set_membership(&mut self, new: &AuthorName, seat: MembershipId) {
         for author in self.known.values_mut() {
             if *author == AuthorTarget::New(new.clone()) {
@@ -113,7 +113,7 @@ impl AuthorMap {
             .iter()
             .filter(|(_, _, names, _)| names.contains(&folded_name))
             .collect();
-        // One of the right kind before any other, one who is here before one who left.
+        // Prefer members of the right kind, then active ones.
         matches.sort_by_key(|(kind, status, _, _)| {
             (*kind != name.kind(), *status != MembershipStatus::Active)
         });

@@ -1,4 +1,4 @@
-//! Whose the names of a file are.
+//! Tests how author names of a chat file are mapped to memberships.
 
 use std::collections::HashMap;
 

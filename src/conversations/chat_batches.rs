@@ -1,4 +1,4 @@
-//! A chat file as batches of messages: what is held at once does not grow with the file.
+//! Splits a chat file into batches of messages, so that memory use does not grow with the file.
 
 use std::io::BufRead;
 
@@ -10,21 +10,21 @@ use crate::conversations::chat_line::{ChatHeader, ChatLine, ChatLineError, ChatM
 use crate::conversations::chat_reader::{LineReader, RawLine};
 use crate::import_warning::ImportWarning;
 
-/// A batch is written in one transaction, which others wait for.
+/// Limits of a batch, which is written in one transaction; other writers wait for it.
 pub const MAX_MESSAGES: usize = 100;
 const MAX_BYTES: usize = 256 * 1024;
 
-/// So many troubles are told one by one, the others as a number.
+/// Maximum number of problems that are listed; further ones are only counted.
 const MAX_REPORTED: usize = 100;
 
-/// What comes out of a file, in order.
+/// What reading a file emits, in order.
 #[derive(Debug)]
 pub enum BatchEvent {
     Header(ChatHeader),
     Batch(MessageBatch),
 }
 
-/// Some messages, and how far the file is read.
+/// Messages, and the position in the file after them.
 #[derive(Debug, Default)]
 pub struct MessageBatch {
     pub messages: Vec<ChatMessage>,
@@ -32,32 +32,32 @@ pub struct MessageBatch {
     n_bytes: usize,
 }
 
-/// What became of the lines of a file.
+/// Problems in the lines of an imported file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ImportReport)]
 pub struct LineReport {
-    /// Lines that hold no message that can be kept.
+    /// Number of skipped lines: they contain no usable message.
     #[serde(default)]
     pub n_skipped: u64,
-    /// Messages that could not be kept quite as they are.
+    /// Number of messages that were imported with changes.
     #[serde(default)]
     pub n_repaired: u64,
-    /// The first hundred of both.
+    /// The first hundred skipped or changed lines.
     #[serde(default)]
     pub lines: Vec<LineProblem>,
 }
 
-/// What is wrong with a line.
+/// A problem in one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ImportTrouble)]
 pub struct LineProblem {
-    /// From 1.
+    /// Counted from 1.
     pub line: u64,
     pub reason: String,
-    /// The same for programs. Empty in what was told before there were codes.
+    /// A stable code for `reason`. Empty in reports written before codes existed.
     #[serde(default)]
     pub code: String,
-    /// Whether the line was left out.
+    /// Whether the line was skipped.
     pub skipped: bool,
 }
 
@@ -78,11 +78,11 @@ impl LineReport {
     }
 }
 
-/// Reads a file to its end, or until `take` wants no more. `count` tells how long a text is for a
-/// model.
+/// Reads a file to its end, or until `on_event` returns `false`. `count` returns the number of
+/// tokens of a text.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// Returns the I/O error if the file cannot be read.
 pub fn read(
     file: impl BufRead,
     count: &dyn Fn(&str) -> i64,

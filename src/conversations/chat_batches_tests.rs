@@ -1,4 +1,4 @@
-//! A whole file, batch by batch.
+//! Tests reading a whole file in batches.
 
 use std::io::{BufReader, Read};
 
@@ -72,7 +72,7 @@ fn the_report_of_a_file_of_noise_is_short() {
     assert_eq!((report.n_skipped, report.lines.len()), (100_000, 100));
 }
 
-/// Gives a file of 100 MB without there being one.
+/// Generates a file of 100 MB while it is read.
 struct EndlessFile<'a> {
     line: &'a [u8],
     left: usize,

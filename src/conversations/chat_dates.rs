@@ -1,4 +1,4 @@
-//! When a message of a chat file was sent: the forms that a decade of frontends wrote.
+//! Parses the timestamps of messages in chat files, in the formats of several frontends.
 
 use chrono::{DateTime, NaiveDate};
 use serde_json::Value;
@@ -9,17 +9,18 @@ const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
 
-/// Numbers below this are seconds since 1970, and not milliseconds: they would be in spring 1973.
+/// Smaller numbers are seconds since 1970 instead of milliseconds, which would mean before spring
+/// 1973.
 const MIN_MS: i64 = 100_000_000_000;
 
-/// The last instant that RFC 3339 can spell.
+/// The last instant that RFC 3339 can express, in milliseconds.
 const MAX_MS: i64 = 253_402_300_799_999;
 
-/// Reads an instant. A date without a zone is taken for UTC, since nobody knows better.
+/// Parses an instant. A date without a time zone is taken as UTC.
 pub fn parse(value: &Value) -> Option<Timestamp> {
     match value {
         Value::Number(number) => {
-            #[allow(clippy::cast_possible_truncation)] // whoever writes fractions means none
+            #[allow(clippy::cast_possible_truncation)] // a fractional part has no meaning here
             let whole = number.as_i64().or(number.as_f64().map(|it| it as i64))?;
             from_number(whole)
         }
@@ -57,7 +58,7 @@ fn from_text(text: &str) -> Option<Timestamp> {
     }
 }
 
-/// `2023-4-21 @20h 02m 47s 124ms`, `2023-04-21@20h02m47s`, `2023-04-21 20:02`.
+/// Parses `2023-4-21 @20h 02m 47s 124ms`, `2023-04-21@20h02m47s` and `2023-04-21 20:02`.
 fn from_numeric_date(numbers: &[u32]) -> Option<Timestamp> {
     let [year @ 1970..=9999, month, day, time @ ..] = numbers else {
         return None;
@@ -66,7 +67,7 @@ fn from_numeric_date(numbers: &[u32]) -> Option<Timestamp> {
     to_timestamp([*year, *month, *day], [part(0), part(1), part(2), part(3)])
 }
 
-/// `June 3, 2024 1:02pm`, `3 Jun 2024 13:02`.
+/// Parses `June 3, 2024 1:02pm` and `3 Jun 2024 13:02`.
 fn from_month_name(text: &str, month: u32, numbers: &[u32]) -> Option<Timestamp> {
     let [day, year @ 1970..=9999, time @ ..] = numbers else {
         return None;
@@ -90,7 +91,7 @@ fn to_timestamp(
     from_number(time.and_utc().timestamp_millis())
 }
 
-/// The number of the month that a text begins with, or names in its second word.
+/// Returns the number of the month that the first or second word names.
 fn find_month(text: &str) -> Option<u32> {
     let words = text.split(|it: char| !it.is_alphabetic());
     let mut words = words

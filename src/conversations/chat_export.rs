@@ -1,7 +1,8 @@
-//! A conversation as a file: JSONL that SillyTavern reads, or plain text for people.
+//! Exports a conversation as a file: JSONL for SillyTavern, or plain text.
 //!
-//! **Invariant:** a file is made piece by piece. What is held is a slice of messages, however long
-//! the conversation and however many its versions are; what is said while it is being read is not in it.
+//! **Invariant:** a file is created in chunks, and only one slice of messages is held in memory,
+//! regardless of the length of the conversation and the number of swipes. Messages posted after the
+//! start are not included.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,32 +18,32 @@ use crate::ids::{ConversationId, MembershipId, MessageId};
 use crate::spaces::membership;
 use crate::spaces::membership::{MembershipKind, MembershipStatus};
 
-/// What is held at once.
+/// Maximum number of messages held at a time.
 const PAGE_SIZE: u64 = 100;
 
-/// What a file looks like.
+/// The format of an exported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatExportFormat {
     Jsonl,
     Txt,
 }
 
-/// A file that is being made.
+/// An export in progress.
 pub struct ChatExporter<C> {
     db: C,
     format: ChatExportFormat,
     conversation: conversation::Model,
     names: HashMap<MembershipId, String>,
     memberships: Vec<membership::Model>,
-    /// The last message that is in the file; `None` before its head.
+    /// The `seq` of the last exported message; `None` before the header.
     last_seq: Option<i64>,
 }
 
 impl<C: ConnectionTrait> ChatExporter<C> {
-    /// Begins a file.
+    /// Starts an export.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns the database error if a query fails.
     pub async fn start(
         db: C,
         conversation: conversation::Model,
@@ -63,10 +64,10 @@ impl<C: ConnectionTrait> ChatExporter<C> {
         })
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next chunk; `None` at the end.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns the database error if a query fails.
     pub async fn next_chunk(&mut self) -> Result<Option<String>, DbErr> {
         let Some(at) = self.last_seq else {
             self.last_seq = Some(0);
@@ -93,8 +94,8 @@ impl<C: ConnectionTrait> ChatExporter<C> {
         Ok(Some(chunk))
     }
 
-    /// What comes after `at`: as many messages as may be held with all their texts, and the number
-    /// of the last one.
+    /// Returns the messages after `at` that fit into memory with all their swipes, and the `seq` of
+    /// the last one.
     async fn next_messages(
         &self,
         mut at: i64,
@@ -106,7 +107,7 @@ impl<C: ConnectionTrait> ChatExporter<C> {
             };
             at = *last;
             let rows = pages::load_messages(&self.db, self.conversation.id, &stubs).await?;
-            // What was hidden since it was found is passed over.
+            // All of these were hidden after their ids were read; continue after them.
             if !rows.is_empty() {
                 return Ok(Some((at, rows)));
             }
@@ -115,7 +116,7 @@ impl<C: ConnectionTrait> ChatExporter<C> {
 
     async fn next_stubs(&self, at: i64) -> Result<Vec<pages::Stub>, DbErr> {
         let id = self.conversation.id;
-        // What comes after was not there when this began.
+        // Exclude messages that were posted after the start.
         let page = timeline::TimelinePage::Between(at, self.conversation.last_seq + 1);
         let mut stubs = pages::load_stubs(&self.db, id, page, PAGE_SIZE).await?;
         if self.format == ChatExportFormat::Jsonl {
@@ -152,10 +153,10 @@ impl<C: ConnectionTrait> ChatExporter<C> {
     }
 }
 
-/// As many of the first of these messages as may be held with all their texts.
+/// Returns as many of the first of these messages as fit into memory with all their swipes.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if a query fails.
 pub async fn take_fitting(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -170,7 +171,7 @@ pub async fn take_fitting(
     Ok(stubs)
 }
 
-/// All texts of these messages, of those that have several.
+/// Returns all swipes of these messages; messages with a single text have none.
 pub async fn load_swipes(
     db: &impl ConnectionTrait,
     messages: &[message::Model],
@@ -188,7 +189,7 @@ pub async fn load_swipes(
     Ok(texts)
 }
 
-/// A message as SillyTavern has it.
+/// Returns a message as SillyTavern stores it.
 pub fn message_line(name: &str, message: &message::Model, texts: &[swipe::Model]) -> Value {
     let mut line = Map::new();
     let mut insert_field = |key: &str, value: Value| line.insert(key.to_owned(), value);
@@ -221,10 +222,10 @@ fn swipe_info(text: &swipe::Model, role: MessageRole, sent_at: Timestamp) -> Val
     Value::Object(info)
 }
 
-/// A message for people to read.
+/// Writes a message as plain text.
 fn write_plain_text(out: &mut String, name: &str, message: &message::Model) {
     let sent_at = message.created_at.to_utc().format("%Y-%m-%d %H:%M");
-    // Writing into a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = write!(
         out,
         "{name} ({sent_at} UTC):\n{}\n\n",

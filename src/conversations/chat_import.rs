@@ -1,5 +1,5 @@
-//! Bringing in a chat of another frontend: read line by line, written batch by batch, seen only
-//! when it is whole.
+//! Imports a chat of another frontend: reads it line by line, writes it in batches, and makes it
+//! visible when it is complete.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -21,10 +21,10 @@ use crate::ids::{ConversationId, SpaceId};
 use crate::llm::tokens;
 use crate::shutdown::Shutdown;
 
-/// The reader waits when so many batches are not written yet.
+/// The reader waits while this many batches are not yet written.
 const MAX_QUEUED_BATCHES: usize = 2;
 
-/// What an import works with.
+/// The dependencies of an import.
 #[derive(Clone)]
 pub struct ImportServices {
     pub db: Db,
@@ -32,7 +32,7 @@ pub struct ImportServices {
     pub shutdown: Shutdown,
 }
 
-/// A chat that is to be brought in.
+/// A chat to be imported.
 #[derive(Debug)]
 pub struct ChatImport {
     pub job: import_job::Model,
@@ -41,10 +41,10 @@ pub struct ChatImport {
     pub authors: AuthorMap,
 }
 
-/// Brings a chat in, and tells in its row how that ended.
+/// Imports a chat and records the outcome in its row.
 ///
 /// # Errors
-/// When nothing was brought in; nothing of it is left then.
+/// Returns why nothing was imported; everything already written is deleted then.
 pub async fn run(
     services: &ImportServices,
     chat: ChatImport,
@@ -62,10 +62,10 @@ pub async fn run(
     result
 }
 
-/// Ends an import that failed.
+/// Marks an import as failed and deletes what it wrote.
 pub async fn abort(services: &ImportServices, id: crate::ids::ImportId, error: &ChatImportError) {
     let code = match error {
-        // Whoever canceled it has ended it.
+        // The request that canceled it has already ended it.
         ChatImportError::Canceled => "canceled",
         ChatImportError::AlreadyRunning => "import_running",
         ChatImportError::SpaceNotFound => "not_found",
@@ -84,7 +84,7 @@ pub async fn abort(services: &ImportServices, id: crate::ids::ImportId, error: &
     let report = import_job::error_report(code, &error.to_string());
     let now = services.clock.now();
     if let Err(error) = import_job::abort(&services.db, id, status, report, now).await {
-        // The next start sweeps it away.
+        // The cleanup at the next start deletes it.
         tracing::error!(%error, import.id = %id, "an import could not be ended");
     }
 }
@@ -97,7 +97,7 @@ struct ChatImporter<'a> {
     header: ChatHeader,
     next_seq: i64,
     bytes_read: u64,
-    /// When the message before was sent: where one does not say, it was then.
+    /// The timestamp of the previous message, used for messages without one.
     last_sent_at: Timestamp,
 }
 
@@ -124,7 +124,7 @@ impl<'a> ChatImporter<'a> {
 
     async fn read_file(mut self, file: File) -> Result<conversation::Model, ChatImportError> {
         let (send, mut steps) = mpsc::channel(MAX_QUEUED_BATCHES);
-        // Parsing and counting are CPU work. It ends by itself when nobody takes what it reads.
+        // Parsing and counting are CPU-bound. The task ends when the receiver is dropped.
         let reading = self.services.shutdown.main().spawn_blocking(move || {
             let file = BufReader::with_capacity(64 * 1024, file);
             chat_batches::read(file, &tokens::count, &mut |step| {
@@ -216,10 +216,10 @@ impl<'a> ChatImporter<'a> {
     }
 }
 
-/// A conversation as it is before anything is in it.
+/// Returns the row of an empty conversation.
 pub fn new_conversation(space: SpaceId, now: Timestamp) -> conversation::Model {
     conversation::Model {
-        id: ConversationId(0), // given by the database
+        id: ConversationId(0), // assigned by the database
         space_id: space,
         kind: conversation::ConversationKind::Root,
         title: String::new(),

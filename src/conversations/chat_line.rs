@@ -1,7 +1,7 @@
-//! A line of a chat file in the form of SillyTavern, as what it says. Pure.
+//! Parses one line of a SillyTavern chat file. Pure.
 //!
-//! **Invariant:** no line stops the reading of a file. What cannot be read is a reason in the
-//! report; what can be repaired is repaired, and the report says that too.
+//! **Invariant:** no line aborts the import. An unusable line and a repaired message are both
+//! recorded in the report.
 
 use serde_json::{Map, Value};
 
@@ -13,33 +13,33 @@ use crate::conversations::swipe::SwipeText;
 use crate::conversations::{chat_dates, chat_metadata, message_text};
 use crate::import_warning::ImportWarning;
 
-/// More versions of one text than anybody looks through.
+/// Maximum number of swipes of a message; more than users look through.
 const MAX_SWIPES: usize = 200;
 
-/// The longest name, as everywhere.
+/// The maximum length of a name, the same as elsewhere.
 const MAX_NAME: usize = 100;
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug)]
 pub enum ChatLine {
     Header(ChatHeader),
     Message(Box<ChatMessage>),
 }
 
-/// The first line of most files.
+/// The header, in most files the first line.
 #[derive(Debug, Default)]
 pub struct ChatHeader {
     pub user_name: Option<String>,
     pub character_name: Option<String>,
     pub created_at: Option<Timestamp>,
-    /// Author's note and scenario, as the settings of a conversation.
+    /// Author's note and scenario, as settings of a conversation.
     pub settings: Map<String, Value>,
 }
 
-/// A message with all its texts; there is always one at `active`.
+/// A message with all its texts; `active` is always a valid index.
 #[derive(Clone, Debug)]
 pub struct ChatMessage {
-    /// `None`: the line does not say.
+    /// `None` if the line has no name.
     pub name: Option<String>,
     pub is_user: bool,
     pub role: MessageRole,
@@ -47,11 +47,11 @@ pub struct ChatMessage {
     pub sent_at: Option<Timestamp>,
     pub texts: Vec<SwipeText>,
     pub active: usize,
-    /// What had to be done to it.
+    /// The repairs that were applied.
     pub repairs: Vec<ImportWarning>,
 }
 
-/// Why a line is no message.
+/// Why a line is not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChatLineError {
     #[error("This line is no JSON object.")]
@@ -65,7 +65,7 @@ pub enum ChatLineError {
 }
 
 impl ChatLineError {
-    /// The same, for whoever brought the file.
+    /// Returns the error as an import warning.
     pub fn describe(self) -> ImportWarning {
         let sentence = self.to_string();
         match self {
@@ -77,10 +77,10 @@ impl ChatLineError {
     }
 }
 
-/// Reads a line that is not blank; `is_first`: it may be the header.
+/// Parses a line that is not blank; it may be the header only if `is_first`.
 ///
 /// # Errors
-/// When it is no message.
+/// Returns why the line is not a message.
 pub fn read(line: &[u8], is_first: bool) -> Result<ChatLine, ChatLineError> {
     let line = parse_object(line)?;
     if line.contains_key("mes") || line.contains_key("swipes") {
@@ -107,8 +107,8 @@ fn parse_object(line: &[u8]) -> Result<Map<String, Value>, ChatLineError> {
     }
 }
 
-/// The same line without halves of surrogate pairs: a text that was cut in the middle of an emoji
-/// is spelt so, and no reader of JSON takes it.
+/// Returns the line without lone halves of surrogate pairs. Frontends that cut a text inside an
+/// emoji write them, and JSON parsers reject them.
 fn replace_lone_surrogates(line: &[u8]) -> Vec<u8> {
     let unit = |at: usize| {
         let digits = line.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -125,7 +125,7 @@ fn replace_lone_surrogates(line: &[u8]) -> Vec<u8> {
                 continue;
             }
             (Some(_), _) => 6,
-            // What is escaped is not the beginning of another escape.
+            // An escaped backslash does not start another escape.
             (None, _) if line[at] == b'\\' => 2,
             _ => 1,
         };
@@ -137,7 +137,7 @@ fn replace_lone_surrogates(line: &[u8]) -> Vec<u8> {
 }
 
 fn read_header(line: &Map<String, Value>) -> ChatHeader {
-    // Newer files have this word in place of both names.
+    // Newer files have this value instead of both names.
     let name = |key: &str| read_name(line.get(key)).filter(|it| it != "unused");
     ChatHeader {
         user_name: name("user_name"),
@@ -189,7 +189,8 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
     let active =
         select_active(current, &mut texts, active, &mut repairs).ok_or(ChatLineError::Blank)?;
     let about = chat_metadata::metadata(line, role);
-    // What the line says of its text holds; of a narrator's it says at least that.
+    // The metadata of the line applies to its current text. For a narrator it applies even if
+    // empty.
     if role == MessageRole::System || about.as_object().is_some_and(|it| !it.is_empty()) {
         texts[active].metadata = about;
     }
@@ -208,7 +209,7 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
     })
 }
 
-/// The text that is shown and the others, also where both are nested in `mes`.
+/// Returns the current text and the swipes, also when both are nested in `mes`.
 fn current_and_swipes(line: &Map<String, Value>) -> (Option<&str>, &[Value]) {
     let mes = line.get("mes");
     let nested = mes.and_then(|it| it.get("swipes"));
@@ -217,7 +218,7 @@ fn current_and_swipes(line: &Map<String, Value>) -> (Option<&str>, &[Value]) {
     (mes.and_then(unwrap_text), swipes.map_or(&[], Vec::as_slice))
 }
 
-/// A text, or one that is wrapped.
+/// Returns a text that is either a string or wrapped in an object.
 fn unwrap_text(value: &Value) -> Option<&str> {
     match value {
         Value::String(text) => Some(text),
@@ -228,7 +229,7 @@ fn unwrap_text(value: &Value) -> Option<&str> {
     }
 }
 
-/// Makes the current text one of the texts, and answers at which place.
+/// Finds or inserts the current text among the texts, and returns its index.
 fn select_active(
     current: Option<String>,
     texts: &mut Vec<SwipeText>,
@@ -257,7 +258,7 @@ fn select_active(
     Some(texts.len() - 1)
 }
 
-/// A text as a message may have it; `None`: nothing of it can be seen.
+/// Cleans a text so that a message may have it; returns `None` if nothing visible is left.
 fn clean_text(text: &str, repairs: &mut Vec<ImportWarning>) -> Option<String> {
     match MessageText::parse(text) {
         Ok(text) => Some(text.into_string()),

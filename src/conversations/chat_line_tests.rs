@@ -1,4 +1,4 @@
-//! What is read out of the lines of chat files, and what is repaired.
+//! Tests what is read from lines of chat files, and what is repaired.
 
 use serde_json::json;
 

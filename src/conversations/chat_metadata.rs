@@ -1,33 +1,35 @@
-//! What chat files say beside the texts, as our own documents and back: the author's note and the
-//! scenario of a header, the reasoning and the marginal notes of a message.
+//! Converts metadata of chat files to ours and back: author's note and scenario of the header,
+//! reasoning and other fields of a message.
 
 use serde_json::{Map, Value, json};
 
 use crate::conversations::message::MessageRole;
 
-/// Where a message keeps what only its file knows, so that an export gives it back.
+/// The metadata key for fields that only the file format knows, kept so that an export restores
+/// them.
 pub const IMPORTED: &str = "imported";
 
-/// More than any frontend notes beside a text, its reasoning left aside.
+/// Maximum size of such fields without the reasoning; more than any known frontend writes.
 const MAX_EXTRA_BYTES: usize = 4 * 1024;
 
-/// The longest reasoning that is kept, and the longest note of an author.
+/// Maximum size of stored reasoning, and of an author's note.
 const MAX_REASONING_BYTES: usize = 64 * 1024;
 const MAX_NOTE_BYTES: usize = 16 * 1024;
 
 const POSITIONS: [&str; 3] = ["after", "in_chat", "before"];
 const ROLES: [&str; 3] = ["system", "user", "assistant"];
 
-/// The word by which files know a narrator; here it is the role that says so.
+/// The value of `extra.type` that marks a narrator; in our data, the role does.
 const NARRATOR: &str = "narrator";
 
-/// Whether a line is said by nobody in the story.
+/// Returns whether the line is a narrator's.
 pub fn is_narrator(line: &Map<String, Value>) -> bool {
     let kind = line.get("extra").and_then(|it| it.get("type"));
     kind.is_some_and(|it| it == NARRATOR)
 }
 
-/// The metadata of a text, from its line or from its entry in `swipe_info`. `role`: of its message.
+/// Returns the metadata of a text from its line or its entry in `swipe_info`. `role` is the
+/// message's.
 pub fn metadata(fields: &Map<String, Value>, role: MessageRole) -> Value {
     let mut notes = Map::new();
     let mut all = Map::new();
@@ -58,13 +60,14 @@ pub fn metadata(fields: &Map<String, Value>, role: MessageRole) -> Value {
     Value::Object(all)
 }
 
-/// Whether notes are small, and hold nothing that a database refuses.
+/// Returns whether the fields are small and contain no NUL, which PostgreSQL cannot store.
 fn is_within_limit(notes: &Map<String, Value>) -> bool {
     let text = serde_json::to_string(notes).unwrap_or_default();
     text.len() <= MAX_EXTRA_BYTES && !text.contains("\\u0000")
 }
 
-/// What a file says beside a text: `extra`, and what stood beside it. `role`: of its message.
+/// Returns the fields of a file entry besides the text: `extra` and its siblings. `role` is the
+/// message's.
 pub fn extra_of_message(metadata: &Value, role: MessageRole) -> Map<String, Value> {
     let mut fields = match metadata.get(IMPORTED) {
         Some(Value::Object(notes)) => notes.clone(),
@@ -84,7 +87,8 @@ pub fn extra_of_message(metadata: &Value, role: MessageRole) -> Map<String, Valu
     fields
 }
 
-/// The same, of a line: there the word decides the role, whatever the version noted that is shown.
+/// Returns the same for a line, where `extra.type` must match the role, whatever the active swipe
+/// has stored.
 pub fn extra_of_line(metadata: &Value, role: MessageRole) -> Map<String, Value> {
     let mut fields = extra_of_message(metadata, role);
     if role == MessageRole::System {
@@ -93,7 +97,7 @@ pub fn extra_of_line(metadata: &Value, role: MessageRole) -> Map<String, Value> 
     fields
 }
 
-/// The settings of a conversation, from the metadata of a chat.
+/// Returns settings of a conversation from the metadata of a chat.
 pub fn settings(chat: &Map<String, Value>) -> Map<String, Value> {
     let text = |key: &str| {
         let text = chat.get(key)?.as_str()?.replace('\0', "");
@@ -127,7 +131,7 @@ pub fn settings(chat: &Map<String, Value>) -> Map<String, Value> {
     settings
 }
 
-/// The metadata of a chat, from the settings of a conversation.
+/// Returns the metadata of a chat from settings of a conversation.
 pub fn to_chat_metadata(settings: &Value) -> Map<String, Value> {
     let mut chat = Map::new();
     if let Some(note) = settings.get("author_note") {

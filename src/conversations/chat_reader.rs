@@ -1,20 +1,20 @@
-//! The lines of a file, one at a time: what is held is one line, and no line is held that is longer
-//! than a message can be.
+//! Reads the lines of a file one at a time, with a limit on their length, so that memory use is
+//! bounded.
 
 use std::io::BufRead;
 
-/// The longest line that is read: a message with all its swipes and what frontends say about them.
+/// Maximum length of a line: a message with all its swipes and the metadata of frontends.
 pub const MAX_LINE: usize = 2 * 1024 * 1024;
 
 /// A line of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RawLine<'a> {
     Line(&'a [u8]),
-    /// It was longer than [`MAX_LINE`], and skipped.
+    /// The line was longer than [`MAX_LINE`] and was skipped.
     TooLong,
 }
 
-/// Reads lines; knows how many there were, and how many bytes.
+/// Reads lines and counts lines and bytes.
 pub struct LineReader<R> {
     input: R,
     line: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct LineReader<R> {
 }
 
 impl<R: BufRead> LineReader<R> {
-    /// Begins at the beginning.
+    /// Creates a reader at the start of the input.
     pub fn new(input: R) -> Self {
         Self {
             input,
@@ -33,16 +33,17 @@ impl<R: BufRead> LineReader<R> {
         }
     }
 
-    /// How many bytes have been read so far.
+    /// Returns the number of bytes read.
     pub fn n_bytes(&self) -> u64 {
         self.n_bytes
     }
 
-    /// The next line with its number from 1, without its end; `None` at the end of the file. The
-    /// last line needs no end. A byte order mark is no part of the first.
+    /// Returns the next line without its line break, and its number from 1; `None` at the end of
+    /// the file. The last line needs no line break. A byte order mark is not part of the first
+    /// line.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Returns the I/O error if the file cannot be read.
     pub fn next_line(&mut self) -> std::io::Result<Option<(u64, RawLine<'_>)>> {
         self.line.clear();
         let mut is_too_long = false;

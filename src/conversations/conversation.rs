@@ -1,4 +1,4 @@
-//! Table `conversations`: timelines.
+//! Table `conversations`: one timeline of messages each.
 
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
@@ -22,35 +22,35 @@ pub struct Model {
     pub kind: ConversationKind,
     pub title: String,
     pub parent_conversation_id: Option<ConversationId>,
-    /// Only a branch: a message of the parent.
+    /// Only for a branch: a message of the parent.
     pub forked_from_message_id: Option<MessageId>,
     /// The number of the newest durable event.
     pub rev: i64,
-    /// The number of the newest message.
+    /// The `seq` of the newest message.
     pub last_seq: i64,
     /// The author of the newest visible assistant message.
     pub last_speaker_membership_id: Option<MembershipId>,
-    /// The number of that message.
+    /// The `seq` of that message.
     pub last_assistant_seq: Option<i64>,
-    /// The number of the newest visible message of role user.
+    /// The `seq` of the newest visible message of role `user`.
     pub last_user_seq: Option<i64>,
-    /// A change of settings has not been applied to it yet.
+    /// Whether the scheduler must still apply a change of settings.
     pub needs_step: bool,
     /// The number of the newest run.
     pub last_run_seq: i64,
-    /// How often auto mode has spoken since a person did.
+    /// The number of auto mode turns since the last user message.
     pub auto_mode_turns: i64,
-    /// Author's note, scenario of this timeline.
+    /// Author's note and scenario of this conversation.
     #[sea_orm(column_type = "JsonBinary")]
     pub settings: Json,
-    /// Macro variables, timed lore.
+    /// Macro variables and timed lorebook effects.
     #[sea_orm(column_type = "JsonBinary")]
     pub variables: Json,
     pub created_at: Timestamp,
     pub archived_at: Option<Timestamp>,
-    /// A job is still filling or deleting it: no one sees it.
+    /// A job is still filling or deleting it; it is invisible to everyone.
     pub is_hidden: bool,
-    /// The bytes of the texts of its messages, all versions included.
+    /// The size of the texts of its messages in bytes, all swipes included.
     pub text_bytes: i64,
 }
 
@@ -73,30 +73,31 @@ impl Related<crate::spaces::space::Entity> for Entity {
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// How a timeline came to be.
+    /// How a conversation was created.
     #[schema(as = ConversationKind)]
     ConversationKind { Root, Branch, Thread }
 }
 
-/// Locks a conversation for this transaction: whoever decides about it waits here.
+/// Locks a conversation for this transaction, so that decisions about it are serialized.
 ///
-/// On SQLite the transaction itself is the lock, and the words `FOR UPDATE` are left out.
+/// On SQLite the transaction itself is the lock, and `FOR UPDATE` is left out.
 pub async fn lock(tx: &impl ConnectionTrait, id: ConversationId) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id(id).lock(LockType::Update).one(tx).await
 }
 
-/// The same, with the space it is in, as it is before any wait for the lock: spaces change without.
+/// Locks a conversation and returns it with its space. The space is read before any wait for the
+/// lock, and may have changed since.
 pub async fn lock_with_space(
     tx: &impl ConnectionTrait,
     id: ConversationId,
 ) -> Result<Option<(Model, space::Model)>, DbErr> {
     let mut found = Entity::find_by_id(id).find_also_related(space::Entity);
-    // The space's row is shared by others, and locked by nobody here.
+    // The row of the space is shared with other conversations and is not locked here.
     QuerySelect::query(&mut found).lock_with_tables(LockType::Update, [Entity]);
     Ok(found.one(tx).await?.and_then(with_space))
 }
 
-/// Locks those of them that nobody else has, for this transaction; the others are left out.
+/// Locks those of these conversations that no other transaction has locked; skips the others.
 pub async fn lock_available(
     tx: &impl ConnectionTrait,
     ids: impl IntoIterator<Item = ConversationId>,
@@ -119,9 +120,9 @@ fn with_space((row, space): (Model, Option<space::Model>)) -> Option<(Model, spa
     Some((row, space?))
 }
 
-/// Saves how far the numbers of its events, messages and turns got. Gives what proves later that this
-/// was committed: the number of the transaction, and that the row got so far, since a server that
-/// crashed may give the number to another.
+/// Saves the counters of events, messages and runs. Returns a proof by which the commit can be
+/// verified later: the transaction number, and that `rev` got this far, because a crashed server
+/// may assign the number again.
 pub async fn save_counters(
     tx: &impl ConnectionTrait,
     row: &Model,
@@ -158,10 +159,10 @@ pub async fn save_counters(
     Ok(Some(CommitProof(proof)))
 }
 
-/// Takes numbers for so many runs, and returns the first of them.
+/// Allocates numbers for `n_runs` runs and returns the first.
 ///
 /// # Errors
-/// When the database fails, or the conversation is gone.
+/// Returns a database error if the statement fails or the conversation does not exist.
 pub async fn allocate_run_numbers(
     tx: &impl ConnectionTrait,
     id: ConversationId,
@@ -180,7 +181,7 @@ pub async fn allocate_run_numbers(
     Ok(row.last_run_seq - n_runs + 1)
 }
 
-/// Changes title or settings. `None`: it is gone.
+/// Changes title or settings. Returns `None` if the conversation does not exist.
 pub async fn update(
     db: &Db,
     id: ConversationId,
@@ -205,7 +206,7 @@ pub async fn update(
     .await
 }
 
-/// Remembers what macros and lore have noted. The row is locked.
+/// Saves the variables of macros and lorebooks. The row is locked.
 pub async fn set_variables(
     tx: &impl ConnectionTrait,
     id: ConversationId,
@@ -219,7 +220,7 @@ pub async fn set_variables(
     Ok(())
 }
 
-/// Removes the marker of a change that was applied. The rows are locked.
+/// Clears the marker after the change was applied. The rows are locked.
 pub async fn clear_needs_step(
     tx: &impl ConnectionTrait,
     ids: &[ConversationId],
@@ -235,7 +236,8 @@ pub async fn clear_needs_step(
         .map(|_| ())
 }
 
-/// The conversations that no one sees yet, or any more; few, and found by an index of their own.
+/// Selects conversations that are hidden while a job fills or deletes them. They are few and have a
+/// partial index.
 pub fn hidden_ids() -> SelectStatement {
     Query::select()
         .column(Column::Id)
@@ -244,7 +246,7 @@ pub fn hidden_ids() -> SelectStatement {
         .to_owned()
 }
 
-/// Counts more text that is stored in a conversation.
+/// Adds to the size of the texts stored in a conversation.
 pub async fn add_text_bytes(
     tx: &impl ConnectionTrait,
     id: ConversationId,
@@ -258,18 +260,19 @@ pub async fn add_text_bytes(
         .map(drop)
 }
 
-/// How many branches and threads hang on a conversation.
+/// Returns the number of branches and threads of a conversation.
 pub async fn count_children(db: &impl ConnectionTrait, id: ConversationId) -> Result<u64, DbErr> {
     let children = Entity::find().filter(Column::ParentConversationId.eq(id));
     children.count(db).await
 }
 
-/// Deletes a conversation with everything on it; answers the seats whose copilot played there.
-/// `None`: another one hangs on it by now.
+/// Deletes a conversation with everything in it. Returns the memberships whose copilot was bound to
+/// it; `None` if it has a branch or thread by now.
 pub async fn delete(db: &Db, id: ConversationId) -> Result<Option<Vec<membership::Model>>, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
-            // Whoever makes a branch or a thread waits for the lock, and finds nothing to hang it on.
+            // A concurrent creation of a branch or thread waits for the lock and then finds no
+            // parent.
             lock(tx, id).await?;
             if count_children(tx, id).await? > 0 {
                 return Ok(None);

@@ -1,8 +1,8 @@
 //! Deletes a conversation, or a space with all its conversations, in batches.
 //!
-//! **Invariant:** what is deleted in batches is hidden first, and hangs on nothing: no other
-//! conversation refers to it. Every statement finds its rows by an index, and a row that is deleted
-//! finds by an index what refers to it.
+//! **Invariant:** what is deleted in batches is hidden first, and no other conversation refers to
+//! it. Every statement finds its rows by an index, and the foreign keys to a deleted row are
+//! indexed.
 
 use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{
@@ -16,7 +16,7 @@ use crate::db::connect::Db;
 use crate::ids::{ConversationId, SpaceId};
 use crate::spaces::{membership, space};
 
-/// A conversation that is hidden and waits for its deletion.
+/// A hidden conversation that awaits its deletion.
 #[derive(Clone, Debug)]
 pub struct HiddenConversation {
     pub job: job::Model,
@@ -24,19 +24,19 @@ pub struct HiddenConversation {
     pub copilots: Vec<membership::Model>,
 }
 
-/// What a batch has deleted.
+/// What a batch deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeletedBatch {
-    /// So many messages; there is more.
+    /// This number of messages; there are more rows.
     Messages(i64),
-    /// Other rows; there is more.
+    /// Rows of other tables; there are more rows.
     OtherRows,
     /// The last rows.
     Everything,
 }
 
-/// Tables whose rows hang on a conversation, with the columns that name a row and the conversation.
-/// In this order: what refers to another one comes first.
+/// Tables with rows of a conversation, their key and the column that names the conversation. Tables
+/// that refer to another one come before it.
 const TABLES: [(&str, &str, &str); 5] = [
     ("run_prompts", "run_id", "conversation_id"),
     ("tool_approvals", "id", "conversation_id"),
@@ -45,7 +45,8 @@ const TABLES: [(&str, &str, &str); 5] = [
     ("read_marks", "user_id", "conversation_id"),
 ];
 
-/// Hides a conversation and begins the job that deletes it. `None`: it is gone, or others hang on it.
+/// Hides a conversation and starts the job that deletes it. Returns `None` if it does not exist or
+/// has branches or threads.
 pub async fn hide_conversation(
     db: &Db,
     id: ConversationId,
@@ -53,7 +54,7 @@ pub async fn hide_conversation(
 ) -> Result<Option<HiddenConversation>, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
-            // A branch or a thread that is made at this moment waits for the lock.
+            // A concurrent creation of a branch or thread waits for the lock.
             let Some(row) = conversation::lock(tx, id).await? else {
                 return Ok(None);
             };
@@ -74,7 +75,7 @@ pub async fn hide_conversation(
     .await
 }
 
-/// Hides a conversation that is to be deleted; it no longer hangs on another one.
+/// Hides a conversation that will be deleted, and detaches it from its parent.
 pub async fn hide(tx: &impl ConnectionTrait, id: ConversationId) -> Result<(), DbErr> {
     use conversation::Column;
     conversation::Entity::update_many()
@@ -90,7 +91,7 @@ pub async fn hide(tx: &impl ConnectionTrait, id: ConversationId) -> Result<(), D
         .map(drop)
 }
 
-/// Hides a space and begins the job that deletes it. `None`: it is gone.
+/// Hides a space and starts the job that deletes it. Returns `None` if it does not exist.
 pub async fn hide_space(db: &Db, id: SpaceId, new: NewJob) -> Result<Option<job::Model>, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
@@ -114,16 +115,16 @@ pub async fn hide_space(db: &Db, id: SpaceId, new: NewJob) -> Result<Option<job:
     .await
 }
 
-/// How much there is of a space.
+/// The amount of data in a space.
 #[derive(Clone, Copy, Debug, Default, FromQueryResult)]
 pub struct SpaceSize {
-    /// As the numbers of the messages tell.
+    /// Estimated from the `seq` of the newest messages.
     pub n_messages: i64,
     pub text_bytes: i64,
     pub n_conversations: i64,
 }
 
-/// How much there is of a space.
+/// Measures the amount of data in a space.
 pub async fn measure_space(db: &impl ConnectionTrait, id: SpaceId) -> Result<SpaceSize, DbErr> {
     let sum = |column| Expr::cust(format!("CAST(COALESCE(SUM({column}), 0) AS bigint)"));
     let size = conversation::Entity::find()
@@ -138,7 +139,7 @@ pub async fn measure_space(db: &impl ConnectionTrait, id: SpaceId) -> Result<Spa
     Ok(size.unwrap_or_default())
 }
 
-/// How many messages a conversation has up to this `seq`, hidden ones included.
+/// Returns the number of messages of a conversation up to this `seq`, hidden ones included.
 pub async fn count_messages(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -151,8 +152,8 @@ pub async fn count_messages(
     Ok(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// Deletes some rows of a hidden conversation: messages up to `seq`, else up to `limit` rows of
-/// another table, at last its own row.
+/// Deletes some rows of a hidden conversation: the messages up to `seq` if given, otherwise up to
+/// `limit` rows of another table, finally its own row.
 pub async fn delete_batch(
     tx: &impl ConnectionTrait,
     id: ConversationId,
@@ -188,7 +189,7 @@ pub async fn delete_batch(
     Ok(DeletedBatch::Everything)
 }
 
-/// A conversation of a space that is being deleted, the newest first.
+/// Returns the newest conversation of a space that is being deleted.
 pub async fn find_next_conversation(
     db: &impl ConnectionTrait,
     id: SpaceId,
@@ -201,7 +202,7 @@ pub async fn find_next_conversation(
     next.into_tuple().one(db).await
 }
 
-/// Deletes some memberships of a space that has no conversation any more, at last the space itself.
+/// Deletes some memberships of a space without conversations, finally the space itself.
 pub async fn delete_space_batch(
     tx: &impl ConnectionTrait,
     id: SpaceId,
@@ -225,7 +226,7 @@ pub async fn delete_space_batch(
     Ok(DeletedBatch::Everything)
 }
 
-/// The conversations of a space in which something runs, waits or is paused.
+/// Returns the conversations of a space in which something is running, queued or paused.
 pub async fn list_active_conversations(
     db: &impl ConnectionTrait,
     id: SpaceId,

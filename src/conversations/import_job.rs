@@ -1,8 +1,8 @@
-//! Table `imports`: what is being brought in, how far it is, and what became of it.
+//! Table `imports`: running and ended imports with their progress and result.
 //!
-//! **Invariant:** nobody sees half of it. What comes in is put together in a hidden space, in which
-//! nobody has a seat. The last transaction moves it to where it belongs; a failure, a cancel, and the
-//! next start after a crash delete that space with all that is in it.
+//! **Invariant:** no one sees a partial import. It is written to a hidden space without members.
+//! The last transaction moves the result to its target; a failure, a cancellation, and the cleanup
+//! after a crash delete the hidden space with everything in it.
 
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait, SelectStatement};
@@ -17,10 +17,10 @@ use crate::db::string_enum::string_enum;
 use crate::ids::{ConversationId, ImportId, SpaceId, UserId};
 use crate::spaces::space;
 
-/// An import writes every few moments; one that has been silent so long has lost its process.
+/// An import writes every few seconds; after this silence its process is considered dead.
 const HEARTBEAT_TIMEOUT_MS: i64 = 10 * 60 * 1000;
 
-/// How long it is told what became of an import.
+/// How long an ended import is kept.
 const RETENTION_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -31,11 +31,11 @@ pub struct Model {
     pub user_id: UserId,
     pub kind: ImportKind,
     pub status: ImportStatus,
-    /// Where it is put together.
+    /// The hidden space to which the import writes.
     pub hidden_space_id: Option<SpaceId>,
-    /// Where it goes, or went.
+    /// The target space.
     pub space_id: Option<SpaceId>,
-    /// What it made.
+    /// The imported conversation.
     pub conversation_id: Option<ConversationId>,
     pub n_messages: i64,
     pub bytes_read: i64,
@@ -53,30 +53,30 @@ pub enum Relation {}
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// What comes in.
+    /// What is imported.
     #[schema(as = ImportKind)]
     ImportKind { Chat, Space }
-    /// How an import stands.
+    /// The status of an import.
     #[schema(as = ImportStatus)]
     ImportStatus { Running, Succeeded, Failed, Canceled }
 }
 
-/// An import, as the API shows it to whoever began it.
+/// An import, visible only to the user who started it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Import)]
 pub struct ImportView {
     pub id: ImportId,
     pub kind: ImportKind,
     pub status: ImportStatus,
-    /// Where it goes, or went.
+    /// The target space.
     pub space_id: Option<SpaceId>,
-    /// What it made, once it has succeeded.
+    /// The imported conversation, after success.
     pub conversation_id: Option<ConversationId>,
     pub n_messages: i64,
     pub bytes_read: i64,
     pub bytes_total: i64,
     pub report: LineReport,
-    /// Why it failed.
+    /// Why the import failed.
     pub error: Option<ImportFailure>,
     pub created_at: Timestamp,
     pub finished_at: Option<Timestamp>,
@@ -91,7 +91,7 @@ pub struct ImportFailure {
 }
 
 impl Model {
-    /// What its owner may read of it.
+    /// Returns the document for the user who started the import.
     pub fn view(&self) -> ImportView {
         let part = |key: &str| self.report.get(key).cloned().unwrap_or_default();
         ImportView {
@@ -111,7 +111,7 @@ impl Model {
     }
 }
 
-/// Notes how far it is. `false`: it was canceled, or swept away.
+/// Saves the progress. Returns `false` if the import was canceled or cleaned up.
 pub async fn heartbeat(
     tx: &impl ConnectionTrait,
     id: ImportId,
@@ -130,8 +130,8 @@ pub async fn heartbeat(
     Ok(result.rows_affected == 1)
 }
 
-/// Ends a running import that made nothing, and deletes what it had put together. `false`: it had
-/// ended before.
+/// Ends a running import without result and deletes what it wrote. Returns `false` if it had
+/// already ended.
 pub async fn abort(
     db: &Db,
     id: ImportId,
@@ -162,9 +162,10 @@ pub async fn abort(
     .await
 }
 
-/// Ends what a process that is gone has left, and forgets what ended long ago.
+/// Ends imports whose process is dead, and deletes rows of imports that ended long ago.
 pub async fn reap(db: &Db, now: Timestamp) -> Result<(), DbErr> {
-    // One process owns an SQLite file: at its start nobody imports. Others may on PostgreSQL.
+    // An SQLite file belongs to one process, so no import runs at its start. On PostgreSQL other
+    // nodes may be importing.
     let heartbeat_before = match db.backend() {
         Backend::Sqlite => now,
         Backend::Postgres => now.plus_ms(-HEARTBEAT_TIMEOUT_MS),
@@ -210,7 +211,7 @@ pub async fn reap(db: &Db, now: Timestamp) -> Result<(), DbErr> {
     .await
 }
 
-/// The column `report` of an import that failed.
+/// Returns the value of the column `report` for a failed import.
 pub fn error_report(code: &str, message: &str) -> Json {
     serde_json::json!({"error": {"code": code, "message": message}})
 }
@@ -223,7 +224,7 @@ async fn delete_spaces(tx: &impl ConnectionTrait, ids: SelectStatement) -> Resul
         .map(|_| ())
 }
 
-/// The spaces in which something is put together: they are nobody's, an admin's neither.
+/// Selects the hidden spaces of imports, to which no one has access, not even admins.
 pub fn hidden_space_ids() -> SelectStatement {
     Entity::find()
         .select_only()
@@ -232,13 +233,13 @@ pub fn hidden_space_ids() -> SelectStatement {
         .into_query()
 }
 
-/// Whether something is put together in this space.
+/// Returns whether this is the hidden space of an import.
 pub async fn is_hidden(db: &impl ConnectionTrait, space: SpaceId) -> Result<bool, DbErr> {
     let found = Entity::find().filter(Column::HiddenSpaceId.eq(space));
     Ok(found.one(db).await?.is_some())
 }
 
-/// Whether somebody is importing something already.
+/// Returns whether the user has a running import.
 pub async fn has_running(db: &impl ConnectionTrait, user: UserId) -> Result<bool, DbErr> {
     let running = Entity::find()
         .filter(Column::UserId.eq(user))

@@ -1,5 +1,5 @@
-//! The transactions of an import: the first one hides a place, each batch writes into it, the last
-//! one shows it.
+//! The transactions of an import: the first creates a hidden space, each batch writes to it, the
+//! last makes the result visible.
 
 use std::collections::HashMap;
 
@@ -20,10 +20,10 @@ use crate::db::connect::Db;
 use crate::ids::{ConversationId, ImportId, MembershipId, MessageId, SpaceId, UserId};
 use crate::spaces::{lifecycle, membership, membership_changes, space};
 
-/// The number of the event that an imported conversation begins with.
+/// The `rev` of an imported conversation.
 pub const FIRST_REV: i64 = 1;
 
-/// So many texts go into one statement: a database takes a limited number of values.
+/// Maximum number of rows in one statement; databases limit the number of bound values.
 const MAX_ROWS: usize = 500;
 
 /// Why nothing was imported.
@@ -56,7 +56,7 @@ impl From<QuotaError> for ChatImportError {
     }
 }
 
-/// Begins an import: a row that tells of it, and a hidden space.
+/// Starts an import: inserts its row and a hidden space.
 pub async fn start(
     db: &Db,
     user: UserId,
@@ -93,7 +93,7 @@ pub async fn start(
     .await
 }
 
-/// Begins a conversation in the hidden space.
+/// Creates a conversation in the hidden space.
 pub async fn insert_conversation(
     db: &Db,
     row: conversation::Model,
@@ -118,13 +118,13 @@ pub struct ImportTarget {
     pub import: ImportId,
     pub hidden_space: SpaceId,
     pub conversation: ConversationId,
-    /// The number of the first message of the batch.
+    /// The `seq` of the first message of the batch.
     pub first_seq: i64,
     pub bytes_read: u64,
     pub now: Timestamp,
 }
 
-/// A message of a batch, whole but for its number.
+/// A message of a batch, complete except for its `seq`.
 #[derive(Clone, Debug)]
 pub struct ImportedMessage {
     pub author: AuthorTarget,
@@ -132,7 +132,7 @@ pub struct ImportedMessage {
     pub message: ChatMessage,
 }
 
-/// Writes a batch; answers the seats that were made.
+/// Writes a batch. Returns the memberships that were created.
 pub async fn write_batch(
     db: &Db,
     target: ImportTarget,
@@ -156,7 +156,7 @@ pub async fn write_batch(
     .await
 }
 
-/// Makes a seat for everybody who has none. They are empty ones: nobody speaks from them.
+/// Creates a membership for each new author, with status removed: it never speaks.
 async fn insert_memberships(
     tx: &impl ConnectionTrait,
     target: ImportTarget,
@@ -181,14 +181,14 @@ async fn insert_memberships(
     Ok(memberships)
 }
 
-/// A message as a row with its number, and all its texts where there are several.
+/// A message as a row with its `seq`, and all its texts if there are several.
 #[derive(Debug)]
 pub struct MessageRow {
     pub message: message::Model,
     pub texts: Vec<swipe::SwipeText>,
 }
 
-/// The rows of a batch.
+/// Returns the rows of a batch.
 fn to_rows(
     target: ImportTarget,
     messages: Vec<ImportedMessage>,
@@ -222,7 +222,7 @@ fn to_rows(
     numbered.map(line).collect()
 }
 
-/// Inserts messages with their texts behind the message with the number `after`.
+/// Inserts messages with their swipes after the message with the `seq` `after`.
 pub async fn insert_messages(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -288,7 +288,7 @@ async fn ids_after(
     Ok(ids.into_iter().collect())
 }
 
-/// What the last transaction of a chat's import writes.
+/// The input of the last transaction of a chat import.
 #[derive(Debug)]
 pub struct ChatImportResult {
     pub import: import_job::Model,
@@ -302,7 +302,7 @@ pub struct ChatImportResult {
     pub now: Timestamp,
 }
 
-/// Shows the conversation, and with it the seats that were made for it.
+/// Makes the conversation visible, with the memberships that were created for it.
 pub async fn finish(
     db: &Db,
     result: ChatImportResult,
@@ -351,7 +351,7 @@ pub async fn finish(
     .await
 }
 
-/// Behind everybody who is there.
+/// Moves the new memberships to the end of the roster.
 async fn move_memberships(
     tx: &impl ConnectionTrait,
     from: SpaceId,

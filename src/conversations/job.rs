@@ -1,9 +1,9 @@
-//! Table `jobs`: work on a conversation or a space that is done in batches, how far it is, and how
-//! it ended.
+//! Table `jobs`: work on a conversation or a space that is done in batches, with its progress and
+//! result.
 //!
-//! **Invariant:** a batch commits together with its cursor, and only while its worker holds the job.
-//! `needs_work` is true exactly as long as a worker has something to do for the job: a branch that
-//! was canceled or failed needs work until what it had copied is deleted.
+//! **Invariant:** a batch commits together with its cursor, and only while its worker holds the
+//! job. `needs_work` is true as long as a worker has something to do for the job: a branch that was
+//! canceled or failed needs work until what it copied is deleted.
 
 use sea_orm::ActiveValue::Set;
 use sea_orm::entity::prelude::*;
@@ -25,19 +25,19 @@ pub struct Model {
     #[sea_orm(primary_key)]
     pub id: JobId,
     pub kind: StoredJobKind,
-    /// Who asked for it.
+    /// The user who started it.
     pub user_id: Option<UserId>,
     pub space_id: Option<SpaceId>,
-    /// The branch that is made, or the conversation that is deleted.
+    /// The branch that is created, or the conversation that is deleted.
     pub conversation_id: Option<ConversationId>,
-    /// The run of a regenerate.
+    /// For a regenerate: its run.
     pub run_id: Option<RunId>,
     pub status: JobStatus,
     pub needs_work: bool,
-    /// Messages.
+    /// In messages.
     pub n_done: i64,
     pub n_total: i64,
-    /// The last batch that committed.
+    /// The progress after the last committed batch.
     #[sea_orm(column_type = "JsonBinary")]
     pub cursor: Json,
     pub heartbeat_at: Timestamp,
@@ -59,7 +59,7 @@ string_enum! {
     /// What a job does.
     #[schema(as = StoredJobKind)]
     StoredJobKind { Branch, RegenerateBranch, DeleteConversation, DeleteSpace }
-    /// How a job stands.
+    /// The status of a job.
     #[schema(as = JobStatus)]
     JobStatus { Running, Succeeded, Failed, Canceled }
 }
@@ -68,33 +68,33 @@ string_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobCursor {
-    /// Of a branch: everything up to this `seq` is copied.
+    /// For a branch: everything up to this `seq` is copied.
     pub seq: i64,
-    /// Of a branch: the bytes of the texts that were copied.
+    /// For a branch: the size of the copied texts in bytes.
     pub text_bytes: i64,
-    /// Of a branch: every message is copied, and it is visible.
+    /// For a branch: all messages are copied, and it is visible.
     pub is_whole: bool,
-    /// Of a deletion: the runs were canceled.
+    /// For a deletion: the runs were canceled.
     pub is_closed: bool,
-    /// Of a regenerate: who asked, as people read it.
+    /// For a regenerate: the display name of the requesting user.
     pub by: String,
 }
 
 impl StoredJobKind {
-    /// Whether the job makes a branch; such a job can be canceled.
+    /// Returns whether the job creates a branch; only such a job can be canceled.
     pub fn creates_branch(self) -> bool {
         matches!(self, Self::Branch | Self::RegenerateBranch)
     }
 }
 
 impl Model {
-    /// Where the job continues.
+    /// Returns where the job continues.
     pub fn parse_cursor(&self) -> JobCursor {
         serde_json::from_value(self.cursor.clone()).unwrap_or_default()
     }
 }
 
-/// A job that is about to begin.
+/// A job to be started.
 #[derive(Clone, Debug)]
 pub struct NewJob {
     pub kind: StoredJobKind,
@@ -114,7 +114,7 @@ pub struct JobSubject {
     pub conversation: Option<ConversationId>,
 }
 
-/// Inserts a running job. A unique violation means that the person has another branch job.
+/// Inserts a running job. A unique violation means that the user has another branch job.
 pub async fn insert(
     tx: &impl ConnectionTrait,
     new: NewJob,
@@ -145,8 +145,8 @@ fn cursor_json(cursor: &JobCursor) -> Json {
     serde_json::to_value(cursor).unwrap_or_default()
 }
 
-/// Saves how far the job is and renews its lease. `false`: it was canceled, or another node has it;
-/// the batch must not commit.
+/// Saves the progress of the job and renews its lease. Returns `false` if it was canceled or
+/// another node holds it; the batch must not commit then.
 pub async fn heartbeat(
     tx: &impl ConnectionTrait,
     job: &Model,
@@ -167,7 +167,8 @@ pub async fn heartbeat(
     Ok(result.rows_affected == 1)
 }
 
-/// Ends a running job of this worker. `needs_work`: what it had made is still to be deleted.
+/// Ends a running job of this worker. `needs_work` means that its partial result must still be
+/// deleted.
 pub async fn finish(
     tx: &impl ConnectionTrait,
     job: &Model,
@@ -193,7 +194,7 @@ pub async fn finish(
     Ok(ended.rows_affected == 1)
 }
 
-/// What a branch job had made is deleted.
+/// Records that the partial result of a branch job is deleted.
 pub async fn clear_needs_work(tx: &impl ConnectionTrait, id: JobId) -> Result<(), DbErr> {
     Entity::update_many()
         .col_expr(Column::NeedsWork, Expr::value(false))
@@ -203,7 +204,7 @@ pub async fn clear_needs_work(tx: &impl ConnectionTrait, id: JobId) -> Result<()
         .map(drop)
 }
 
-/// Cancels a running branch job. `false`: it has ended, or deletes something.
+/// Cancels a running branch job. Returns `false` if it has ended or is a deletion.
 pub async fn cancel(db: &Db, id: JobId, now: Timestamp) -> Result<bool, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
@@ -219,7 +220,7 @@ pub async fn cancel(db: &Db, id: JobId, now: Timestamp) -> Result<bool, DbErr> {
     .await
 }
 
-/// Cancels the branch jobs of a space that is being deleted, which deletes their branches as well.
+/// Cancels the branch jobs of a space that is being deleted, which also deletes their branches.
 pub async fn cancel_branch_jobs(
     tx: &impl ConnectionTrait,
     space: SpaceId,
@@ -241,8 +242,8 @@ fn running_branch_jobs(update: sea_orm::UpdateMany<Entity>) -> sea_orm::UpdateMa
         .filter(Column::Kind.is_in([StoredJobKind::Branch, StoredJobKind::RegenerateBranch]))
 }
 
-/// Takes the jobs that need work and whose worker has been silent for so long; returns them. What a
-/// task of this node works on is left to it.
+/// Claims and returns the jobs that need work and whose heartbeat is older than the timeout. Skips
+/// those for which `is_ours` holds, because a task of this node works on them.
 pub async fn claim_abandoned(
     db: &Db,
     node: &str,
@@ -281,7 +282,7 @@ pub async fn claim_abandoned(
     Ok(taken)
 }
 
-/// Lets another node, or the next start, continue a job at once.
+/// Releases a job, so that another node, or this one after a restart, continues it immediately.
 pub async fn release(db: &Db, job: &Model) -> Result<(), DbErr> {
     let (id, worker) = (job.id, job.worker_id.clone());
     db.write(move |tx| {
@@ -298,7 +299,7 @@ pub async fn release(db: &Db, job: &Model) -> Result<(), DbErr> {
     .await
 }
 
-/// Forgets the jobs that ended long ago.
+/// Deletes jobs that ended long ago.
 pub async fn delete_expired(db: &Db, now: Timestamp) -> Result<(), DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
@@ -313,7 +314,7 @@ pub async fn delete_expired(db: &Db, now: Timestamp) -> Result<(), DbErr> {
     .await
 }
 
-/// Whether a person has a branch job that runs.
+/// Returns whether the user has a running branch job.
 pub async fn has_running_branch_job(
     db: &impl ConnectionTrait,
     user: UserId,

@@ -1,4 +1,4 @@
-//! The documents of jobs: those of the table `jobs`, and imports in the same form.
+//! API documents of jobs: rows of the table `jobs`, and imports in the same form.
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -14,7 +14,7 @@ use crate::ids::{ConversationId, JobId, RunId, SpaceId, UserId};
 use crate::realtime::event::{Envelope, Event};
 use crate::realtime::topic::Topic;
 
-/// The most jobs in one list.
+/// Maximum number of jobs in a list.
 const MAX_LISTED: u64 = 50;
 
 /// What a job does, imports included.
@@ -30,7 +30,7 @@ pub enum JobKind {
     DeleteSpace,
 }
 
-/// A job, as the API shows it to the person who began it.
+/// A job, visible only to the user who started it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Job)]
 pub struct JobView {
@@ -38,22 +38,22 @@ pub struct JobView {
     pub kind: JobKind,
     pub status: JobStatus,
     pub space_id: Option<SpaceId>,
-    /// The branch, the imported or the deleted conversation.
+    /// The branch, or the imported or deleted conversation.
     pub conversation_id: Option<ConversationId>,
-    /// The run of a regenerate, once it is queued.
+    /// For a regenerate: its run, once it is queued.
     pub run_id: Option<RunId>,
-    /// Messages; bytes of the file for an import.
+    /// In messages; for an import, in bytes of the file.
     pub n_done: i64,
     pub n_total: i64,
-    /// Of an import: what was left out or repaired.
+    /// For an import: lines that were skipped or repaired.
     pub report: Option<LineReport>,
-    /// Why it failed.
+    /// Why the job failed.
     pub error: Option<import_job::ImportFailure>,
     pub created_at: Timestamp,
     pub finished_at: Option<Timestamp>,
 }
 
-/// A job began, went on or ended; for the sockets of the person who began it.
+/// A job started, progressed or ended; sent to the sockets of the user who started it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct JobUpdated {
     pub job: JobView,
@@ -77,7 +77,7 @@ impl StoredJobKind {
 }
 
 impl Model {
-    /// The document of the job.
+    /// Returns the document of the job.
     pub fn view(&self) -> JobView {
         JobView {
             id: self.id,
@@ -98,14 +98,14 @@ impl Model {
         }
     }
 
-    /// The event about the job; `None`: the account of its person is gone.
+    /// Returns the event about the job; `None` if the account of its user was deleted.
     pub fn update_event(&self) -> Option<Envelope> {
         let event = JobUpdated { job: self.view() };
         Some(Envelope::plain(Topic::User(self.user_id?), &event))
     }
 }
 
-/// The document of an import as a job.
+/// Returns the document of an import as a job.
 pub fn import_as_job(row: &import_job::Model) -> JobView {
     let view = row.view();
     JobView {
@@ -132,7 +132,7 @@ pub fn import_as_job(row: &import_job::Model) -> JobView {
     }
 }
 
-/// The newest jobs and imports of a person, newest first.
+/// Returns the newest jobs and imports of a user, newest first.
 pub async fn list_for_user(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<JobView>, DbErr> {
     let jobs = job::Entity::find()
         .filter(job::Column::UserId.eq(user))

@@ -1,10 +1,10 @@
-//! Markdown of people and models, as HTML that is safe to put into a page.
+//! Renders Markdown from users and models as HTML that is safe to insert into a page.
 //!
-//! One library renders, with raw HTML shown as text; another lets through a short list of tags and
-//! attributes. **Invariant:** what comes out loads nothing by itself, runs nothing, and carries no
-//! class but ours; links leave in a tab of their own. A text that would cost too much, or does, is
-//! shown plain. Rendering is CPU work, a few milliseconds for a long text: each text is rendered
-//! once, and a page of them not on the thread of a door.
+//! One library renders, with raw HTML escaped; another removes all but a short list of tags and
+//! attributes. **Invariant:** the result loads nothing by itself, runs no script, and has no class
+//! but ours; links open in a new tab. A text that exceeds a limit is shown as plain text. Rendering
+//! is CPU-bound, up to a few milliseconds for a long text: each text is rendered once, and pages of
+//! texts must not be rendered on an async thread.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -20,26 +20,26 @@ use sha2::{Digest, Sha256};
 
 use crate::conversations::markdown_limits::{MAX_OUTPUT, is_within_limits};
 
-/// How deep the parts of a text may stand inside each other; a level of a list counts twice.
+/// Maximum depth of the parsed tree; a level of a list counts twice.
 const MAX_TREE_DEPTH: usize = 80;
-/// How long a text may take, looked at between the steps: ten times what the slowest tame one does,
-/// so that a busy machine still shows what was written.
+/// Maximum time for a text, checked between the steps: ten times what the slowest accepted text
+/// needs, so that texts are still rendered on a busy machine.
 const MAX_TIME: Duration = Duration::from_secs(1);
-/// How much rendered text is kept, in bytes.
+/// Maximum size of the cached HTML in bytes.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
-/// Marks a link that stands where a picture was meant.
+/// The class of a link that replaces an image.
 const EXTERNAL_IMAGE: &str = "external-image";
 
-/// Renders, and remembers what it rendered.
+/// A Markdown renderer with a cache.
 #[derive(Debug)]
 pub struct Markdown {
-    /// By the hash of the text. Filled for the life of the program; the oldest give way.
+    /// Keyed by the hash of the text. Entries live as long as the process or until evicted.
     cache: Cache<[u8; 32], Arc<str>>,
     allowed: Builder<'static>,
     time_limit: Duration,
 }
 
-/// There was no time for the next step.
+/// The time limit was exceeded between two steps.
 struct RenderTimeout;
 
 impl Default for Markdown {
@@ -49,7 +49,7 @@ impl Default for Markdown {
 }
 
 impl Markdown {
-    /// A renderer with an empty memory.
+    /// Creates a renderer with an empty cache.
     pub fn new() -> Self {
         let weight =
             |_: &[u8; 32], html: &Arc<str>| u32::try_from(html.len() + 64).unwrap_or(u32::MAX);
@@ -64,11 +64,11 @@ impl Markdown {
         }
     }
 
-    /// `text` as safe HTML.
+    /// Returns `text` as safe HTML.
     pub fn render(&self, text: &str) -> Arc<str> {
         let key = Sha256::digest(text).into();
         let rendered = self.cache.try_get_with(key, || self.render_uncached(text));
-        // What ran out of time is not kept: the machine may be less busy when it is seen next.
+        // A timeout is not cached, because the machine may be less busy the next time.
         rendered.unwrap_or_else(|_| plain_html(text).into())
     }
 
@@ -77,13 +77,13 @@ impl Markdown {
             return Ok(plain_html(text).into());
         }
         let deadline = Instant::now() + self.time_limit;
-        // A stranger's text that makes a library stumble must not make a room unreadable for good.
+        // A text that makes a library panic must not make the conversation unreadable.
         let html = catch_unwind(AssertUnwindSafe(|| self.to_safe_html(text, deadline)));
         let html = html.unwrap_or(Ok(None))?;
         Ok(html.unwrap_or_else(|| plain_html(text)).into())
     }
 
-    /// The text rendered and cleaned; nothing when it turned out too deep or too long.
+    /// Renders and sanitizes the text; returns `None` if the result is too deep or too long.
     fn to_safe_html(&self, text: &str, deadline: Instant) -> Result<Option<String>, RenderTimeout> {
         let options = options();
         let arena = Arena::new();
@@ -117,13 +117,13 @@ fn options() -> Options<'static> {
     options.extension.strikethrough = true;
     options.extension.table = true;
     options.extension.tasklist = true;
-    options.parse.ignore_setext = true; // a line of dashes is a change of scene, not a heading
+    options.parse.ignore_setext = true; // a line of dashes is a scene break, not a heading
     options.render.hardbreaks = true;
     options.render.escape = true; // `Vec<String>` stays readable
     options
 }
 
-/// Everything that may be in the page; what is not here is taken out.
+/// Returns the sanitizer with the allowed tags and attributes; everything else is removed.
 fn allow_list() -> Builder<'static> {
     let tags = [
         "a",
@@ -180,14 +180,14 @@ fn allow_list() -> Builder<'static> {
         .set_tag_attribute_value("a", "target", "_blank")
         .set_tag_attribute_value("input", "disabled", "")
         .allowed_classes(HashMap::from([("a", HashSet::from([EXTERNAL_IMAGE]))]))
-        .generic_attributes(HashSet::new()) // or a title could be set on anything
+        .generic_attributes(HashSet::new()) // otherwise `title` is allowed on every tag
         .url_schemes(["http", "https", "mailto"].into())
         .url_relative(UrlRelative::Deny)
         .link_rel(Some("noopener noreferrer nofollow ugc"));
     builder
 }
 
-/// How deep the tree is. Walked without recursion: it is as deep as a stranger likes.
+/// Returns the depth of the tree. Not recursive, because untrusted text determines the depth.
 fn tree_depth<'a>(root: &'a AstNode<'a>) -> usize {
     let mut deepest = 0;
     let mut waiting = vec![(root, 1)];
@@ -201,7 +201,7 @@ fn tree_depth<'a>(root: &'a AstNode<'a>) -> usize {
     deepest
 }
 
-/// Puts a link where a picture was meant: whoever shows a picture learns who looks at it.
+/// Replaces images by links, because loading an image reveals the viewer to its server.
 fn replace_images<'a>(root: &'a AstNode<'a>) {
     let images = root
         .descendants()
@@ -217,7 +217,7 @@ fn replace_images<'a>(root: &'a AstNode<'a>) {
     }
 }
 
-/// The link, named by what the picture would have been called; inside a link the name alone.
+/// Returns the link with the alternative text as its label; inside a link only the label.
 fn image_replacement<'a>(image: &'a AstNode<'a>) -> String {
     let data = image.data.borrow();
     let NodeValue::Image(link) = &data.value else {
@@ -261,7 +261,7 @@ fn starts_with(url: &str, scheme: &str) -> bool {
         .is_some_and(|it| it.eq_ignore_ascii_case(scheme))
 }
 
-/// The text as it was typed, line by line.
+/// Returns the text as typed, line by line.
 fn plain_html(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(escape).collect();
     format!("<p>{}</p>", lines.join("<br>\n"))

@@ -1,11 +1,11 @@
-//! Text that means harm: it comes out inert, and soon.
+//! Tests that malicious text is rendered inert, and fast.
 
 use proptest::prelude::proptest;
 
 use super::{Markdown, plain_html};
 use crate::conversations::markdown_limits::MAX_INPUT;
 
-/// Every tag of a piece of HTML: its name, and its attributes with their values.
+/// Returns the tags in a piece of HTML: their names, and attributes with values.
 fn tags(html: &str) -> Vec<(String, Vec<(String, String)>)> {
     let mut tags = Vec::new();
     let mut rest = html;
@@ -31,7 +31,7 @@ fn tags(html: &str) -> Vec<(String, Vec<(String, String)>)> {
     tags
 }
 
-/// Only the tags and attributes that are on our list, with harmless values.
+/// Asserts that all tags and attributes are allowed and have harmless values.
 fn assert_inert(text: &str) {
     const TAGS: [&str; 26] = [
         "a",
@@ -255,7 +255,7 @@ fn nothing_of_a_picture_is_fetched_by_the_page() {
     for text in &pictures {
         assert_inert(text);
         let html = Markdown::new().render(text);
-        // The address is in what one reads, or behind a link that one follows.
+        // The URL may occur in the visible text or in a link to click.
         for (tag, attributes) in tags(&html) {
             for (name, value) in attributes.iter().filter(|it| it.1.contains("secret")) {
                 let place = (tag.as_str(), name.as_str());

@@ -1,22 +1,22 @@
-//! What a text may ask of the Markdown renderer, looked at before it is asked.
+//! Limits of a text, checked before it is passed to the Markdown renderer.
 //!
-//! A few kilobytes can become megabytes (tables) or seconds (thousands of nested quotes). What is
-//! past a limit is shown plain, so these are far above what people and models write.
+//! A few kilobytes can become megabytes (tables) or seconds (thousands of nested quotes). A text
+//! over a limit is shown as plain text, so the limits are far above what users and models write.
 
-/// The longest text that is rendered, in bytes.
+/// Maximum length of a rendered text in bytes.
 pub const MAX_INPUT: usize = 64 * 1024;
-/// The longest HTML that is kept, in bytes.
+/// Maximum length of the resulting HTML in bytes.
 pub const MAX_OUTPUT: usize = 512 * 1024;
-/// How deep quotes, lists and brackets may stand inside each other.
+/// Maximum nesting of quotes, lists and brackets.
 const MAX_DEPTH: usize = 32;
-/// How many cells a table may have; short rows are filled up to its width.
+/// Maximum number of cells in a table; short rows are padded to its width.
 const MAX_CELLS: usize = 20_000;
-/// How many characters there may be for which the sanitizer looks ahead through the whole text.
+/// Maximum number of characters for which the sanitizer scans the rest of the text.
 const MAX_LOOKAHEAD_CHARS: usize = 8_000;
-/// The width of a level of a list, in spaces, at its narrowest.
+/// Minimum indentation of a list level in spaces.
 const LIST_INDENT: usize = 2;
 
-/// Is this text cheap enough to be rendered?
+/// Returns whether the text is within all limits.
 pub fn is_within_limits(text: &str) -> bool {
     text.len() <= MAX_INPUT
         && text.lines().all(|line| block_depth(line) <= MAX_DEPTH)
@@ -25,7 +25,7 @@ pub fn is_within_limits(text: &str) -> bool {
         && count_lookahead_chars(text) <= MAX_LOOKAHEAD_CHARS
 }
 
-/// How many quotes and lists this line opens or stands in, at most.
+/// Returns an upper bound of the nesting of quotes and lists on this line.
 fn block_depth(line: &str) -> usize {
     let mut depth = 0;
     let mut rest = line;
@@ -40,7 +40,7 @@ fn block_depth(line: &str) -> usize {
     }
 }
 
-/// What follows the marker of a quote or a list item, if the line begins with one.
+/// Returns what follows the marker of a quote or list item, if the line begins with one.
 fn after_marker(line: &str) -> Option<&str> {
     if let Some(after) = line.strip_prefix('>') {
         return Some(after);
@@ -54,7 +54,7 @@ fn after_marker(line: &str) -> Option<&str> {
     (after.is_empty() || after.starts_with([' ', '\t'])).then_some(after)
 }
 
-/// How many brackets are open at once within a paragraph, at most.
+/// Returns the maximum number of open brackets within a paragraph.
 fn bracket_depth(text: &str) -> usize {
     let (mut open, mut deepest) = (0_usize, 0);
     for line in text.lines() {
@@ -73,8 +73,8 @@ fn bracket_depth(text: &str) -> usize {
     deepest
 }
 
-/// The cells of the largest table that may be in the text: each line that could be the rule under
-/// a heading, times the lines down to the next blank one.
+/// Returns an upper bound of the cells in a table of the text: the columns of each line that could
+/// separate header and body, times the number of lines up to the next blank one.
 fn max_table_cells(text: &str) -> usize {
     let mut max_cells = 0;
     let mut n_columns = 0_usize;
@@ -94,7 +94,8 @@ fn max_table_cells(text: &str) -> usize {
     max_cells
 }
 
-/// The columns of a line like `|---|:-:|`, wherever it stands; 0 for any other line.
+/// Returns the number of columns of a line like `|---|:-:|`, also inside quotes and lists; 0 for
+/// any other line.
 fn separator_columns(line: &str) -> usize {
     let is_rule = line.contains('-')
         && line
@@ -106,8 +107,8 @@ fn separator_columns(line: &str) -> usize {
     }
 }
 
-/// Ampersands, and the letters whose first byte is that of a no-break space: the writer of HTML
-/// searches the rest of the text for quotes at each of them.
+/// Counts ampersands, and characters with the same first byte as a no-break space: the HTML
+/// serializer searches the rest of the text for quotes at each of them.
 fn count_lookahead_chars(text: &str) -> usize {
     text.bytes().filter(|it| matches!(it, b'&' | 0xC2)).count()
 }

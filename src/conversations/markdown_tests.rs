@@ -1,4 +1,4 @@
-//! What people see of what they wrote.
+//! Tests the HTML of usual Markdown.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ fn html(text: &str) -> String {
     Markdown::new().render(text).trim_end().to_owned()
 }
 
-/// What a reader reads: no tags, entities resolved.
+/// Returns the visible text: without tags, entities resolved.
 pub fn visible(html: &str) -> String {
     let mut text = String::new();
     let mut in_tag = false;

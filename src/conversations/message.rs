@@ -1,4 +1,4 @@
-//! Table `messages`: finished entries of a timeline. Never a placeholder.
+//! Table `messages`: finished entries of a timeline. Never contains placeholders.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct Model {
     pub edited_at: Option<Timestamp>,
     /// The membership that edited the text last.
     pub edited_by: Option<MembershipId>,
-    /// From 1; grows by 1 with each change of the shown text.
+    /// Starts at 1 and increases with each change of the shown text.
     pub version: i64,
     /// The conversation's `rev` of the newest event about this message.
     pub rev: i64,
@@ -70,14 +70,15 @@ impl Related<crate::spaces::membership::Entity> for Entity {
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// For whom a model takes the author.
+    /// The role of the author for the model.
     #[schema(as = MessageRole)]
     MessageRole { User, Assistant, System }
-    /// Normal: shown and sent. Excluded: shown, not sent to a model. Hidden: deleted for everyone.
+    /// Normal: shown and sent to models. Excluded: shown, not sent to models. Hidden: deleted for
+    /// everyone.
     Visibility { Normal, Excluded, Hidden }
 }
 
-/// A finished entry of a timeline, as the API shows it.
+/// A finished entry of a timeline.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Message)]
 pub struct MessageView {
@@ -88,10 +89,11 @@ pub struct MessageView {
     pub author_name: String,
     pub role: MessageRole,
     pub content: String,
-    /// `content` as safe HTML: the only HTML a client ever shows. Null where it was not asked for.
+    /// `content` as safe HTML; clients must not show any other HTML. Null if it was not requested.
     #[schema(value_type = Option<String>)]
     pub html: Option<Arc<str>>,
-    /// From 1; grows by 1 with each change of the shown text. An edit names the one it was made from.
+    /// Starts at 1 and increases with each change of the shown text. An edit must name the version
+    /// it is based on.
     pub version: i64,
     pub visibility: Visibility,
     pub conversation_run_id: Option<RunId>,
@@ -107,7 +109,7 @@ pub struct MessageView {
     pub metadata: Json,
 }
 
-/// How many texts a message has, and which one is shown, from 0.
+/// The number of texts of a message, and the index of the shown one, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Swipes)]
 pub struct SwipeSummary {
@@ -116,8 +118,8 @@ pub struct SwipeSummary {
 }
 
 impl Model {
-    /// What people may read of this message; `n_swipes` counts the alternatives that are stored.
-    /// Its HTML is there if there is something to render it with.
+    /// Returns the message's document; `n_swipes` is the number of stored swipes. The document
+    /// contains HTML if a renderer is given.
     pub fn view(
         &self,
         author_name: &str,
@@ -151,7 +153,7 @@ impl Model {
     }
 }
 
-/// What is left to say of a hidden message.
+/// What remains visible of a hidden message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = HiddenMessage)]
 pub struct HiddenMessageView {
@@ -162,7 +164,7 @@ pub struct HiddenMessageView {
 }
 
 impl Model {
-    /// That it is gone.
+    /// Returns the document of the message once it is hidden.
     pub fn hidden_view(&self) -> HiddenMessageView {
         HiddenMessageView {
             id: self.id,

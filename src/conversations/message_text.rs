@@ -1,17 +1,17 @@
-//! The text of a message, parsed once at the door.
+//! The validated text of a message.
 
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The longest text, in bytes of UTF-8.
+/// Maximum length of a text, in bytes of UTF-8.
 pub const MAX_BYTES: usize = 64 * 1024;
 
-/// A text that says something and is not too long, kept as it was written.
+/// A text with visible content within the maximum length, unchanged from the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageText(String);
 
-/// Why a text is no message.
+/// Why a text was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageTextError {
     #[error("Write something first.")]
@@ -23,7 +23,7 @@ pub enum MessageTextError {
 }
 
 impl MessageTextError {
-    /// The stable word for programs.
+    /// Returns the stable error code.
     pub fn code(self) -> &'static str {
         match self {
             Self::Blank => "blank_message",
@@ -34,10 +34,11 @@ impl MessageTextError {
 }
 
 impl MessageText {
-    /// Reads a text.
+    /// Validates a text.
     ///
     /// # Errors
-    /// When nothing can be seen of it, it is too long, or it holds what PostgreSQL cannot store.
+    /// Returns `TooLong` if it exceeds [`MAX_BYTES`], `Nul` if it contains a NUL character, which
+    /// PostgreSQL cannot store, and `Blank` if nothing in it is visible.
     pub fn parse(text: &str) -> Result<Self, MessageTextError> {
         if text.len() > MAX_BYTES {
             return Err(MessageTextError::TooLong);
@@ -51,13 +52,13 @@ impl MessageText {
         Ok(Self(text.to_owned()))
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn into_string(self) -> String {
         self.0
     }
 }
 
-/// What the API document says of it: the pattern spells out what [`MessageText::parse`] takes.
+/// The schema in the API document; its pattern describes what [`MessageText::parse`] accepts.
 impl PartialSchema for MessageText {
     fn schema() -> RefOr<Schema> {
         let seen = concat!(
@@ -77,7 +78,7 @@ impl PartialSchema for MessageText {
 
 impl ToSchema for MessageText {}
 
-/// White space, controls, and characters of no width.
+/// Returns whether the character is white space, a control character or has no width.
 fn is_invisible(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()

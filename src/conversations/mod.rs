@@ -1,4 +1,4 @@
-//! Conversations: timelines and the messages on them.
+//! Conversations: timelines, their messages, branches, import and export.
 
 pub mod batch_size;
 pub mod branching;

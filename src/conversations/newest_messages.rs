@@ -1,7 +1,7 @@
 //! The newest visible message of each role, as stored in `conversations`.
 //!
-//! **Invariant:** the stored columns equal what [`find`] returns. They change in the transaction that
-//! appends, hides, restores, clones or imports a message.
+//! **Invariant:** the stored columns equal what [`find`] returns. They change in the transaction
+//! that appends, hides, restores, clones or imports a message.
 
 use sea_orm::sea_query::Expr;
 use sea_orm::{
@@ -17,14 +17,14 @@ use crate::ids::{ConversationId, MembershipId};
 pub struct NewestMessages {
     /// The author of the newest assistant message.
     pub last_speaker: Option<MembershipId>,
-    /// Its `seq`.
+    /// The `seq` of that message.
     pub last_assistant_seq: Option<i64>,
-    /// The `seq` of the newest message of role user.
+    /// The `seq` of the newest message of role `user`.
     pub last_user_seq: Option<i64>,
 }
 
 impl NewestMessages {
-    /// Returns what the row stores.
+    /// Returns the values stored in the row.
     pub fn from_row(row: &conversation::Model) -> Self {
         Self {
             last_speaker: row.last_speaker_membership_id,
@@ -33,7 +33,7 @@ impl NewestMessages {
         }
     }
 
-    /// Sets the columns of a row; they are saved with its numbers.
+    /// Sets the columns of a row; they are saved with its counters.
     pub fn apply_to(self, row: &mut conversation::Model) {
         row.last_speaker_membership_id = self.last_speaker;
         row.last_assistant_seq = self.last_assistant_seq;
@@ -41,7 +41,7 @@ impl NewestMessages {
     }
 }
 
-/// Finds the newest visible messages by the index of role.
+/// Finds the newest visible messages, using the index on role.
 pub async fn find(db: &impl ConnectionTrait, id: ConversationId) -> Result<NewestMessages, DbErr> {
     let assistant = find_newest(db, id, MessageRole::Assistant).await?;
     let user = find_newest(db, id, MessageRole::User).await?;
@@ -68,7 +68,7 @@ async fn find_newest(
         .await
 }
 
-/// Finds and saves them, for a conversation whose messages were inserted by an import or a branch.
+/// Finds and saves the values of a conversation after an import or branch inserted messages.
 pub async fn refresh(tx: &impl ConnectionTrait, id: ConversationId) -> Result<(), DbErr> {
     let newest = find(tx, id).await?;
     conversation::Entity::update_many()

@@ -1,7 +1,8 @@
-//! Pages of a timeline, bounded in bytes.
+//! Pages of a timeline with a limit in bytes.
 //!
-//! **Invariant:** a page has at most [`MAX_BYTES`] of JSON, or one message; while it is made, one
-//! slice of rows is held besides, however many and however long the messages are.
+//! **Invariant:** a page has at most [`MAX_BYTES`] of JSON, or a single message. While it is
+//! created, only one slice of rows is held in memory in addition, regardless of the number and size
+//! of messages.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -20,17 +21,17 @@ use crate::db::slices;
 use crate::ids::{ConversationId, MembershipId, MessageId};
 use crate::spaces::membership;
 
-/// The most bytes of JSON in a page of messages, of their texts, or in the window of a socket.
+/// Maximum size of a page of messages or swipes, or of a socket's snapshot, in bytes of JSON.
 pub const MAX_BYTES: usize = 2 * 1024 * 1024;
 
-/// A message that was not read: its `seq`, and how many bytes it stores.
+/// A message whose text is not loaded: its `seq`, and the size of its row in bytes.
 pub type Stub = (i64, i64);
 
-/// Which messages belong to a page, those nearest to its cursor first; one more than `limit` shows
-/// that there are more. Of [`Page::Around`] this is the half from that place on.
+/// Returns the messages of a page, those nearest to its cursor first; one more than `limit` if
+/// there are more. For [`TimelinePage::Around`] it returns the half from that `seq` on.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if the query fails.
 pub async fn load_stubs(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -61,10 +62,10 @@ pub async fn load_stubs(
     stubs.into_tuple().all(db).await
 }
 
-/// The messages with these numbers that are not hidden, ascending.
+/// Returns the messages of these stubs that are not hidden, ascending.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if the query fails.
 pub async fn load_messages(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -75,25 +76,25 @@ pub async fn load_messages(
     query.order_by_asc(Column::Seq).all(db).await
 }
 
-/// How many bytes a message stores.
+/// Returns the expression for the stored size of a message in bytes.
 pub fn stored_bytes() -> SimpleExpr {
     slices::stored_bytes((Entity, Column::Content))
         .add(slices::json_bytes((Entity, Column::Metadata)))
 }
 
-/// What changed on a timeline.
+/// Changes of a timeline.
 #[derive(Debug, Default)]
 pub struct TimelineChanges {
-    /// What can be seen, ascending.
+    /// Visible messages, ascending.
     pub visible: Vec<Stub>,
     pub hidden: Vec<message::HiddenMessageView>,
 }
 
-/// Everything created, changed or hidden after `rev`. `None`: more than `limit` messages, or more
-/// than [`MAX_BYTES`] of texts.
+/// Returns everything created, changed or hidden after `rev`. Returns `None` if these are more than
+/// `limit` messages or more than [`MAX_BYTES`].
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if the query fails.
 pub async fn load_changes_since(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -130,19 +131,19 @@ pub async fn load_changes_since(
     Ok((total <= MAX_BYTES as i64).then_some(changes))
 }
 
-/// What is shown beside the texts of messages.
+/// Data needed to show messages in addition to their rows.
 #[derive(Debug, Default)]
 pub struct MessageDetails {
-    /// How many texts a message has, where it has several.
+    /// The number of texts of each message that has several.
     swipes: HashMap<MessageId, i64>,
     names: HashMap<MembershipId, String>,
 }
 
 impl MessageDetails {
-    /// Reads them.
+    /// Loads the data for these messages.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns the database error if a query fails.
     pub async fn load(db: &impl ConnectionTrait, rows: &[Model]) -> Result<Self, DbErr> {
         if rows.is_empty() {
             return Ok(Self::default());
@@ -161,7 +162,7 @@ impl MessageDetails {
         })
     }
 
-    /// A message as the API shows it, with its HTML if there is something to render it with.
+    /// Returns the message's document, with HTML if a renderer is given.
     pub fn view(&self, row: &Model, markdown: Option<&Markdown>) -> message::MessageView {
         let name = self.names.get(&row.space_membership_id);
         let n_swipes = self.swipes.get(&row.id).copied().unwrap_or_default();
@@ -169,7 +170,7 @@ impl MessageDetails {
     }
 }
 
-/// How many bytes of JSON a page may still take.
+/// The remaining size of a page in bytes of JSON.
 #[derive(Clone, Copy, Debug)]
 pub struct PageBudget {
     remaining: usize,
@@ -177,7 +178,7 @@ pub struct PageBudget {
 }
 
 impl PageBudget {
-    /// Of a page of at most so many bytes.
+    /// Creates the budget of a page of at most `max_bytes`.
     pub fn new(max_bytes: usize) -> Self {
         Self {
             remaining: max_bytes,
@@ -185,10 +186,10 @@ impl PageBudget {
         }
     }
 
-    /// Whether an entry of so many bytes still belongs to the page. The first one always does;
-    /// after one that does not, none does.
+    /// Returns whether an entry of this size still belongs to the page. The first entry always
+    /// does; after one that does not fit, none does.
     pub fn try_add(&mut self, n_bytes: usize) -> bool {
-        // A comma stands between two entries.
+        // 1 for the comma between two entries.
         let left = self.remaining.checked_sub(n_bytes + 1);
         let takes = left.is_some() || self.is_empty;
         self.remaining = left.unwrap_or(0);
@@ -197,10 +198,10 @@ impl PageBudget {
     }
 }
 
-/// How many bytes a document has as JSON.
+/// Returns the size of a document as JSON in bytes.
 pub fn n_json_bytes(document: &impl Serialize) -> usize {
     let mut counter = ByteCounter(0);
-    // Counting cannot fail, and our documents can be written.
+    // The counter cannot fail, and our documents are always serializable.
     let _ = serde_json::to_writer(&mut counter, document);
     counter.0
 }

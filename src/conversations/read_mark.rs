@@ -1,4 +1,4 @@
-//! Table `read_marks`: how far each person has read.
+//! Table `read_marks`: how far each user has read a conversation.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// One has read on, in one of one's windows.
+/// The user has read further, possibly in another window.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReadUpdated {
     pub conversation_id: ConversationId,
@@ -41,7 +41,7 @@ impl Event for ReadUpdated {
     }
 }
 
-/// For the other windows of the one who reads.
+/// Returns the event for the user's other windows.
 pub fn read_updated(user: UserId, conversation_id: ConversationId, seq: i64) -> Envelope {
     let event = ReadUpdated {
         conversation_id,
@@ -50,7 +50,7 @@ pub fn read_updated(user: UserId, conversation_id: ConversationId, seq: i64) -> 
     Envelope::plain(Topic::User(user), &event)
 }
 
-/// How far a person has read in each of these conversations.
+/// Returns how far the user has read each of these conversations.
 pub async fn list_for_user(
     db: &impl ConnectionTrait,
     user: UserId,
@@ -67,8 +67,8 @@ pub async fn list_for_user(
         .collect())
 }
 
-/// A person has read up to `seq`. A tab that lags behind takes nothing back. Returns whether that
-/// is further than before.
+/// Records that the user has read up to `seq`; a smaller `seq` than the stored one changes nothing.
+/// Returns whether the mark was advanced.
 pub async fn advance(
     db: &Db,
     user: UserId,

@@ -1,4 +1,4 @@
-//! The first timeline of each space: where one lands on entering it.
+//! Finds the first conversation of a space, which is shown when a user opens the space.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, Que
 use crate::conversations::conversation::{Column, ConversationKind, Entity};
 use crate::ids::{ConversationId, SpaceId};
 
-/// The oldest root conversation of each of these spaces.
+/// Returns the oldest root conversation of each of these spaces.
 pub async fn list_for_spaces(
     db: &impl ConnectionTrait,
     spaces: impl IntoIterator<Item = SpaceId>,
@@ -25,7 +25,7 @@ pub async fn list_for_spaces(
     Ok(roots.into_iter().collect())
 }
 
-/// The oldest root conversation of a space.
+/// Returns the oldest root conversation of a space.
 pub async fn find_for_space(
     db: &impl ConnectionTrait,
     space: SpaceId,

@@ -1,10 +1,10 @@
-//! Finding messages by what they say.
+//! Full-text search of messages.
 //!
-//! **Invariant:** what one looks for is data. It reaches the database as bound values: in quotes
-//! for FTS5, with its wildcards escaped for `LIKE`; no text is an expression.
+//! **Invariant:** search terms are data. They reach the database as bound values: quoted for FTS5,
+//! and with wildcards escaped for `LIKE`; no input is interpreted as an expression.
 //!
-//! What is found is what one may see: the shown text of messages that are not hidden, in the given
-//! spaces. Every word must be in it, as it is or as a part of another, in any order.
+//! Results are limited to the shown text of messages that are not hidden, in the given spaces.
+//! Every word must occur in the text, also as part of another word, in any order.
 
 use sea_orm::sea_query::{Expr, ExprTrait, LikeExpr, SelectStatement, SimpleExpr};
 use sea_orm::{
@@ -18,24 +18,24 @@ use crate::db::connect::Backend;
 use crate::ids::SpaceId;
 use crate::spaces::space;
 
-/// The longest thing to look for, in characters.
+/// Maximum length of the search input, in characters.
 pub const MAX_CHARS: usize = 200;
 
-/// More words than that make a search no narrower.
+/// Maximum number of words; more hardly narrow the results.
 const MAX_TERMS: usize = 16;
 
-/// The index knows nothing shorter.
+/// Minimum length of words that the trigram index can find.
 const INDEXED_CHARS: usize = 3;
 
-/// A word that no index knows is looked for in so many of the newest messages.
+/// A search without indexed words scans only this many of the newest messages.
 const MAX_SCANNED_MESSAGES: u64 = 50_000;
 
-/// The words to look for.
+/// The words to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchTerms(Vec<String>);
 
 impl SearchTerms {
-    /// Reads what somebody looks for; `None`: nothing.
+    /// Parses the search input; returns `None` if it has no words.
     pub fn parse(text: &str) -> Option<Self> {
         let mut terms: Vec<String> = Vec::new();
         for word in text.split_whitespace() {
@@ -46,7 +46,7 @@ impl SearchTerms {
         (!terms.is_empty()).then_some(Self(terms))
     }
 
-    /// The words.
+    /// Returns the words.
     pub fn words(&self) -> &[String] {
         &self.0
     }
@@ -61,7 +61,7 @@ impl SearchTerms {
         self.indexed_words().next().is_some()
     }
 
-    /// As an expression of FTS5: texts in quotes, all of which must be there.
+    /// Returns an FTS5 expression: quoted strings, all of which must match.
     fn to_fts_query(&self) -> String {
         let quoted: Vec<String> = self
             .indexed_words()
@@ -71,14 +71,15 @@ impl SearchTerms {
     }
 }
 
-/// The messages of these spaces that say this; `spaces` selects their ids.
+/// Selects the messages in these spaces that match all terms; `spaces` selects space ids.
 pub fn query(terms: &SearchTerms, spaces: SelectStatement, dialect: Backend) -> Select<Entity> {
     let mut all = Condition::all();
     if dialect == Backend::Sqlite && terms.has_indexed_word() {
         all = all.add(matches_index(terms.to_fts_query()));
     }
     for word in terms.words() {
-        // What the index has found needs no second look; on PostgreSQL this is the index.
+        // SQLite: the index condition above already covers these words. PostgreSQL: this condition
+        // uses the index.
         let is_indexed = word.chars().count() >= INDEXED_CHARS;
         if dialect == Backend::Postgres || !is_indexed {
             all = all.add(contains(word, dialect));
@@ -122,13 +123,14 @@ fn contains(word: &str, dialect: Backend) -> SimpleExpr {
     match dialect {
         Backend::Sqlite => content.like(LikeExpr::new(pattern).escape('\\')),
         Backend::Postgres => {
-            // The backslash escapes there unless told otherwise, and only so the index is used.
+            // Backslash is the default escape character; with an `ESCAPE` clause the index is not
+            // used.
             Expr::cust_with_exprs("($1 ILIKE $2)", [content, Expr::value(pattern)])
         }
     }
 }
 
-/// One space, as `spaces` of [`found`].
+/// Selects one space, for the argument `spaces` of [`query`].
 pub fn restrict_to(space: SpaceId) -> SelectStatement {
     space::Entity::find_by_id(space)
         .select_only()

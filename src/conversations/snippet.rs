@@ -1,30 +1,30 @@
-//! A piece of a text around what was looked for in it, as plain text, with the places of the words.
+//! Extracts a plain text excerpt around the first search hit, with the positions of all hits.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// How much is shown before the first word, and in all, in characters.
+/// Length before the first hit, and in total, in characters.
 const CHARS_BEFORE: usize = 40;
 const MAX_CHARS: usize = 160;
 
-/// A piece of a text.
+/// An excerpt of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Snippet {
-    /// Plain text; an ellipsis stands for what is left out.
+    /// Plain text; omitted parts are replaced by an ellipsis.
     pub snippet: String,
-    /// Where the words are in it: from and to, in UTF-16 units, as a browser counts.
+    /// Start and end of each hit in the snippet, in UTF-16 units as in browsers.
     #[schema(value_type = Vec<Vec<i64>>)]
     pub marks: Vec<[usize; 2]>,
 }
 
-/// The piece of `text` around the first of `words`. Capitals do not matter.
+/// Returns the excerpt of `text` around the first of `words`, ignoring case.
 pub fn extract(text: &str, words: &[String]) -> Snippet {
     let chars: Vec<char> = text.chars().map(flatten_whitespace).collect();
     let words: Vec<Vec<char>> = words.iter().map(|it| lowercase(it)).collect();
     let lower: Vec<char> = chars.iter().map(|it| lowercase_char(*it)).collect();
     let first = (0..lower.len()).find(|at| match_length_at(&lower[*at..], &words).is_some());
     let from = match first.unwrap_or(0).saturating_sub(CHARS_BEFORE) {
-        // To save a few characters is not worth an ellipsis.
+        // An ellipsis is not worth it for a few characters.
         ..4 => 0,
         from => from,
     };
@@ -56,7 +56,7 @@ pub fn extract(text: &str, words: &[String]) -> Snippet {
     out
 }
 
-/// How long the longest word is that begins here.
+/// Returns the length of the longest word that starts here.
 fn match_length_at(text: &[char], words: &[Vec<char>]) -> Option<usize> {
     let here = words.iter().filter(|it| text.starts_with(it));
     here.map(Vec::len).max()
@@ -66,7 +66,7 @@ fn lowercase(word: &str) -> Vec<char> {
     word.chars().map(lowercase_char).collect()
 }
 
-/// One character for one: places stay where they are.
+/// Maps to exactly one character, so that positions do not shift.
 fn lowercase_char(c: char) -> char {
     let mut all = c.to_lowercase();
     match (all.next(), all.next()) {
@@ -75,7 +75,7 @@ fn lowercase_char(c: char) -> char {
     }
 }
 
-/// A snippet is one line.
+/// Replaces line breaks and control characters, because a snippet is one line.
 fn flatten_whitespace(c: char) -> char {
     if c.is_whitespace() || c.is_control() {
         ' '

@@ -1,7 +1,7 @@
 //! Table `message_swipes`: alternative texts of a message.
 //!
 //! A message that never had an alternative has no row here; its only text is its content.
-//! **Invariant:** the row at a message's `active_swipe` and the message's content are one text.
+//! **Invariant:** the row at a message's `active_swipe` has the same text as the message.
 //! **Invariant:** positions are consecutive from 0, and a run wrote at most one text of a message.
 
 use std::collections::HashMap;
@@ -16,7 +16,8 @@ use crate::conversations::message;
 use crate::db::slices;
 use crate::ids::{ConversationId, MembershipId, MessageId, RunId, SwipeId};
 
-/// In the metadata of a message: a character came in with it. About the message, not about a text.
+/// Metadata key of a greeting that was added with a character. It describes the message, not one
+/// text.
 pub const GREETING_KEY: &str = "greeting";
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -28,10 +29,10 @@ pub struct Model {
     pub position: i64,
     pub content: String,
     pub conversation_run_id: Option<RunId>,
-    /// What is to be known about this text alone: `truncated`, `finish_reason`, `stopped`.
+    /// Metadata of this text only: `truncated`, `finish_reason`, `stopped`.
     #[sea_orm(column_type = "JsonBinary")]
     pub metadata: Json,
-    /// 0: nobody has counted.
+    /// 0: not counted.
     pub token_count: i64,
     pub edited_at: Option<Timestamp>,
     /// The membership that edited it last.
@@ -50,7 +51,7 @@ pub enum Relation {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// How many texts each of these messages has; a message with one text is not in the answer.
+/// Returns the number of texts of each of these messages; messages with a single text are missing.
 pub async fn count_by_message(
     db: &impl ConnectionTrait,
     messages: &[MessageId],
@@ -67,11 +68,11 @@ pub async fn count_by_message(
     Ok(rows.into_iter().collect())
 }
 
-/// How many bytes all texts of each of these messages store, by the number of the message; one with
-/// a single text is not in the answer.
+/// Returns the stored size of all swipes of each of these messages in bytes, by `seq`; messages
+/// with a single text are missing.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database error if the query fails.
 pub async fn bytes_by_seq(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -92,7 +93,7 @@ pub async fn bytes_by_seq(
     Ok(rows.into_iter().collect())
 }
 
-/// The text at a position, if the message has several.
+/// Returns the text at a position if the message has several.
 pub async fn find_at(
     db: &impl ConnectionTrait,
     message: MessageId,
@@ -105,7 +106,7 @@ pub async fn find_at(
         .await
 }
 
-/// Replaces the text that is shown of a message that has several, by a person's hand.
+/// Copies a user's edit of the shown text to the active swipe, if the message has several texts.
 pub async fn update_active(
     tx: &impl ConnectionTrait,
     message: &message::Model,
@@ -122,7 +123,7 @@ pub async fn update_active(
         .map(|_| ())
 }
 
-/// A text that is not a row yet.
+/// A text that is not stored yet.
 #[derive(Clone, Debug)]
 pub struct SwipeText {
     pub content: String,
@@ -136,7 +137,7 @@ pub struct SwipeText {
 }
 
 impl SwipeText {
-    /// A text that a run wrote, or a character brought along.
+    /// Creates a text written by a run or provided by a character card.
     pub fn new(content: String, token_count: i64) -> Self {
         Self {
             content,
@@ -148,7 +149,7 @@ impl SwipeText {
         }
     }
 
-    /// The text that a message shows.
+    /// Returns the text that a message shows.
     pub fn from_message(message: &message::Model) -> Self {
         let mut metadata = message.metadata.clone();
         if let Some(all) = metadata.as_object_mut() {
@@ -164,8 +165,8 @@ impl SwipeText {
         }
     }
 
-    /// Makes it the text that `message` shows, at this place among its texts. What the message is
-    /// stays with it: its author, its first run, and whether it greets.
+    /// Makes this the text that `message` shows, at this position among its swipes. Properties of
+    /// the message itself stay: its author, its first run, and whether it is a greeting.
     pub fn select_on(self, message: &mut message::Model, position: i64) {
         let greeting = message.metadata.get(GREETING_KEY).cloned();
         message.content = self.content;
@@ -193,7 +194,7 @@ impl From<Model> for SwipeText {
     }
 }
 
-/// Stores texts of a message, the first at this position; says how many.
+/// Stores swipes of a message, starting at position `first`; returns their number.
 pub async fn append_all(
     tx: &impl ConnectionTrait,
     message: MessageId,
@@ -209,7 +210,7 @@ pub async fn append_all(
     Ok(n_swipes)
 }
 
-/// Texts of a message as rows, the first at this position.
+/// Converts texts of a message to rows, starting at position `first`.
 pub fn to_rows(
     message: MessageId,
     first: i64,

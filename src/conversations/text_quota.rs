@@ -1,7 +1,8 @@
-//! How much text a person's spaces may store beside their cards (`LIMIT_STORED_MIB_PER_USER`).
+//! Limits the size of the texts stored in a user's spaces (`LIMIT_STORED_MIB_PER_USER`), which
+//! counts together with their cards.
 //!
-//! The text of a conversation is counted in its own row, under its own lock, so that no two
-//! conversations wait for each other to count. It counts for the owner of the space.
+//! Each conversation counts its text in its own row, under its own lock, so that conversations do
+//! not wait for each other. The text counts for the owner of the space.
 
 use std::time::Duration;
 
@@ -17,15 +18,15 @@ use crate::conversations::conversation;
 use crate::ids::{ConversationId, UserId};
 use crate::spaces::space;
 
-/// An owner with so much room is not measured again for [`ROOMY_FOR`]: far more than can be posted
-/// in that time.
+/// An owner with this much free quota is not checked again for [`SKIP_CHECK_FOR`]; much less can be
+/// posted in that time.
 const SKIP_CHECK_FREE_BYTES: u64 = 16 * 1024 * 1024;
 const SKIP_CHECK_FOR: Duration = Duration::from_secs(5);
-/// The most conversations that are remembered.
+/// Maximum number of cached conversations.
 const MAX_CACHED: u64 = 10_000;
 
-/// The limit, and the conversations whose owners are known to be far from it. Cloning gives another
-/// handle on the same one.
+/// The limit, and a cache of the conversations whose owners are far below it. Cheap to clone;
+/// clones share the cache.
 #[derive(Clone)]
 pub struct TextQuota {
     limit: u64,
@@ -33,7 +34,7 @@ pub struct TextQuota {
 }
 
 impl TextQuota {
-    /// A limit in bytes; 0 is none.
+    /// Creates a quota of `limit` bytes; 0 is unlimited.
     pub fn new(limit: u64) -> Self {
         let cache = Cache::builder();
         Self {
@@ -45,10 +46,10 @@ impl TextQuota {
         }
     }
 
-    /// Whether a text fits that is to be posted in a conversation.
+    /// Requires that a text to be posted in a conversation fits into the quota.
     ///
     /// # Errors
-    /// [`RoomError::Full`] when it does not.
+    /// Returns [`QuotaError::Exceeded`] if it does not fit, [`QuotaError::Db`] if a query fails.
     pub async fn require_for_post(
         &self,
         db: &impl ConnectionTrait,
@@ -73,10 +74,10 @@ impl TextQuota {
         quota::require_quota(db, quota, more).await
     }
 
-    /// Whether so many bytes fit for this owner of a space.
+    /// Requires that this many bytes fit into the quota of a space's owner.
     ///
     /// # Errors
-    /// [`RoomError::Full`] when they do not.
+    /// Returns [`QuotaError::Exceeded`] if they do not fit, [`QuotaError::Db`] if a query fails.
     pub async fn require(
         &self,
         db: &impl ConnectionTrait,

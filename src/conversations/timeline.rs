@@ -1,7 +1,7 @@
-//! The order of a timeline: its tail, its parts, and appending at its end.
+//! Order of a timeline: its tail, its pages, and appending messages.
 //!
-//! **Invariant:** `seq` is consecutive from 1. It is given from the conversation's row, under its
-//! lock, in the transaction that inserts; no reader who saw `k` ever finds a new `j < k`.
+//! **Invariant:** `seq` is consecutive from 1. It is assigned from the conversation's row, under
+//! its lock, in the transaction that inserts; a reader who saw `k` never finds a new `j < k`.
 
 use std::collections::HashSet;
 
@@ -17,15 +17,16 @@ use crate::conversations::message::{Column, Entity, MessageRole, Model};
 use crate::conversations::{conversation, message};
 use crate::ids::{ConversationId, MembershipId, MessageId};
 
-/// A timeline with more messages is no longer untouched: each character greets once.
+/// A timeline with more messages cannot have only greetings, because each character greets once.
 const MAX_GREETINGS: i64 = 1_000;
 
-/// The newest message that is not hidden.
+/// Returns the newest message that is not hidden.
 pub async fn tail(db: &impl ConnectionTrait, id: ConversationId) -> Result<Option<Model>, DbErr> {
     visible(id).order_by_desc(Column::Seq).one(db).await
 }
 
-/// The author of the newest assistant message before `seq` that is not hidden. A greeting counts.
+/// Returns the author of the newest assistant message before `seq` that is not hidden. A greeting
+/// counts.
 pub async fn last_speaker(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -40,7 +41,7 @@ pub async fn last_speaker(
     Ok(newest.map(|it| it.space_membership_id))
 }
 
-/// Who has spoken since the newest message of role user.
+/// Returns the members who have spoken since the newest message of role `user`.
 pub async fn speakers_since_last_user_message(
     db: &impl ConnectionTrait,
     row: &conversation::Model,
@@ -57,7 +58,7 @@ pub async fn speakers_since_last_user_message(
     Ok(spoken.into_iter().collect())
 }
 
-/// The newest message of role user before `seq` that is not hidden.
+/// Returns the newest message of role `user` before `seq` that is not hidden.
 pub async fn last_user_message(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -71,7 +72,7 @@ pub async fn last_user_message(
         .await
 }
 
-/// What was said after `seq` and is not hidden, in order.
+/// Returns the messages after `seq` that are not hidden, in order.
 pub async fn visible_since(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -81,7 +82,7 @@ pub async fn visible_since(
     since.order_by_asc(Column::Seq).all(db).await
 }
 
-/// Whether a branch hangs on any of these messages.
+/// Returns whether a branch starts from any of these messages.
 pub async fn has_fork_point(
     db: &impl ConnectionTrait,
     messages: impl IntoIterator<Item = MessageId>,
@@ -93,14 +94,14 @@ pub async fn has_fork_point(
     Ok(branches > 0)
 }
 
-/// Inserts a message whose `seq` and `rev` were taken from the locked conversation.
+/// Inserts a message whose `seq` and `rev` were assigned from the locked conversation.
 pub async fn append(tx: &impl ConnectionTrait, message: Model) -> Result<Model, DbErr> {
     let mut row = message.into_active_model();
     row.id = NotSet;
     Entity::insert(row).exec_with_returning(tx).await
 }
 
-/// The message of this author with this `client_id`, if it came before.
+/// Returns the message of this author with this `client_id`, if it was already posted.
 pub async fn find_by_client_id(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -115,22 +116,22 @@ pub async fn find_by_client_id(
         .await
 }
 
-/// Which part of a timeline.
+/// Selects a part of a timeline.
 #[derive(Clone, Copy, Debug)]
 pub enum TimelinePage {
-    /// The newest ones.
+    /// The newest messages.
     Newest,
-    /// The nearest ones with a smaller `seq`.
+    /// The nearest messages with a smaller `seq`.
     Before(i64),
-    /// The nearest ones with a greater `seq`.
+    /// The nearest messages with a greater `seq`.
     After(i64),
-    /// The same of those with a smaller `seq` than the second.
+    /// The nearest messages after the first `seq` that are before the second.
     Between(i64, i64),
-    /// The nearest ones on both sides of this `seq`, and what stands there.
+    /// The nearest messages on both sides of this `seq`, including it.
     Around(i64),
 }
 
-/// The place of a message that is not hidden in this conversation.
+/// Returns the `seq` of a message of this conversation that is not hidden.
 pub async fn find_seq(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -141,7 +142,7 @@ pub async fn find_seq(
     seq.into_tuple().one(db).await
 }
 
-/// A row for [`append`], with nothing that only later events can know.
+/// Returns a row for [`append`] with default values for everything that later events set.
 pub fn new_model(
     conversation: ConversationId,
     author: MembershipId,
@@ -150,7 +151,7 @@ pub fn new_model(
     now: Timestamp,
 ) -> message::Model {
     message::Model {
-        id: MessageId(0), // given by the database
+        id: MessageId(0), // assigned by the database
         conversation_id: conversation,
         seq: 0,
         space_membership_id: author,
@@ -175,11 +176,11 @@ pub fn new_model(
 pub(super) fn visible(id: ConversationId) -> sea_orm::Select<Entity> {
     Entity::find()
         .filter(Column::ConversationId.eq(id))
-        // The literal, so that the partial indexes apply.
+        // A literal, so that the partial indexes apply.
         .filter(Expr::cust("messages.visibility <> 'hidden'"))
 }
 
-/// Whether nobody has spoken but in greeting: every message is an assistant's and no run's.
+/// Returns whether the timeline contains only greetings: assistant messages without a run.
 ///
 /// Reads at most [`MAX_GREETINGS`] messages, hidden ones included.
 pub async fn has_only_greetings(
@@ -201,7 +202,8 @@ pub async fn has_only_greetings(
     Ok(other_message.is_none())
 }
 
-/// Who has greeted on a timeline that is untouched, hidden messages included.
+/// Returns the authors of all messages, hidden ones included. Used for timelines with only
+/// greetings.
 pub async fn list_authors(
     db: &impl ConnectionTrait,
     id: ConversationId,

@@ -58,7 +58,7 @@ string_enum! {
     CardHandlingMode { Swap, Append, AppendDisabled }
     /// What a user message does while a reply is queued or being generated.
     InputPolicy { Reject, Queue, Restart }
-    /// What regenerating replaces in a group: one message, or all replies of the last round.
+    /// What regenerating replaces in a group: one message, or all replies to the last user message.
     GroupRegenerateMode { SingleMessage, LastTurn }
 }
 
