@@ -241,6 +241,6 @@ fn insert_select<C: IntoIden + Copy>(
     insert.into_table(table).columns(columns);
     insert
         .select_from(rows)
-        .expect("as many values as columns: both are of one list");
+        .expect("columns and values come from the same list");
     insert
 }

@@ -73,7 +73,7 @@ pub async fn abort(services: &ImportServices, id: crate::ids::ImportId, error: &
         ChatImportError::NotASpace(_) => "not_a_space",
         ChatImportError::QuotaExceeded(_) => "storage_full",
         ChatImportError::Io(_) | ChatImportError::Db(_) => {
-            tracing::error!(%error, import.id = %id, "an import failed: {error:?}");
+            tracing::error!(%error, import.id = %id, "import failed: {error:?}");
             "internal"
         }
     };
@@ -85,7 +85,7 @@ pub async fn abort(services: &ImportServices, id: crate::ids::ImportId, error: &
     let now = services.clock.now();
     if let Err(error) = import_job::abort(&services.db, id, status, report, now).await {
         // The cleanup at the next start deletes it.
-        tracing::error!(%error, import.id = %id, "an import could not be ended");
+        tracing::error!(%error, import.id = %id, "failed to record the end of an import");
     }
 }
 
@@ -145,7 +145,7 @@ impl<'a> ChatImporter<'a> {
         }
         let report = reading
             .await
-            .map_err(|_| std::io::Error::other("the reader ended"))??;
+            .map_err(|_| std::io::Error::other("the reader task failed"))??;
         match self.next_seq {
             1 => Err(ChatImportError::NotAChat),
             _ => self.finish(report).await,

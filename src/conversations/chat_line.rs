@@ -54,11 +54,11 @@ pub struct ChatMessage {
 /// Why a line is not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChatLineError {
-    #[error("This line is no JSON object.")]
+    #[error("This line is not a JSON object.")]
     Broken,
-    #[error("This line is longer than a message can be.")]
+    #[error("This line is too long for a message.")]
     TooLong,
-    #[error("This line holds no message.")]
+    #[error("This line contains no message.")]
     NoMessage,
     #[error("This message has no text.")]
     Blank,
@@ -183,7 +183,7 @@ fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError>
         texts.push(text);
     }
     if swipes.len() > MAX_SWIPES {
-        let sentence = "It had more versions than are kept.";
+        let sentence = "Swipes beyond the limit were left out.";
         repairs.push(ImportWarning::new("chat_versions_left_out", sentence));
     }
     let active =
@@ -238,7 +238,7 @@ fn select_active(
 ) -> Option<usize> {
     let Some(current) = current else {
         let last = texts.len().checked_sub(1)?;
-        let sentence = "It had no text of its own; one of its versions is shown.";
+        let sentence = "It had no current text; one of its swipes is shown.";
         repairs.push(ImportWarning::new("chat_without_own_text", sentence));
         return Some(stated_active.unwrap_or(last));
     };
@@ -246,12 +246,12 @@ fn select_active(
         return Some(at);
     }
     if let Some(at) = texts.iter().position(|it| it.content == current) {
-        let sentence = "It named another of its versions than the one it shows.";
+        let sentence = "Its swipe number did not match its text and was corrected.";
         repairs.push(ImportWarning::new("chat_other_version", sentence));
         return Some(at);
     }
     if !texts.is_empty() {
-        let sentence = "The text it shows was none of its versions, and became one.";
+        let sentence = "Its text was not among its swipes and was added to them.";
         repairs.push(ImportWarning::new("chat_version_added", sentence));
     }
     texts.push(SwipeText::new(current, 0));
@@ -264,12 +264,12 @@ fn clean_text(text: &str, repairs: &mut Vec<ImportWarning>) -> Option<String> {
         Ok(text) => Some(text.into_string()),
         Err(MessageTextError::Blank) => None,
         Err(MessageTextError::Nul) => {
-            let sentence = "Characters that no text may hold were left out.";
+            let sentence = "NUL characters were removed.";
             repairs.push(ImportWarning::new("chat_signs_removed", sentence));
             clean_text(&text.replace('\0', ""), repairs)
         }
         Err(MessageTextError::TooLong) => {
-            let sentence = "It was longer than 64 KiB and was cut there.";
+            let sentence = "It was longer than 64 KiB and was truncated.";
             repairs.push(ImportWarning::new("chat_text_cut", sentence));
             let to = text.floor_char_boundary(message_text::MAX_BYTES);
             clean_text(&text[..to], repairs)

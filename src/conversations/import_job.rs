@@ -191,8 +191,7 @@ pub async fn reap(db: &Db, now: Timestamp) -> Result<(), DbErr> {
                 .await?;
             if !spaces.is_empty() {
                 delete_spaces(tx, hidden).await?;
-                let report =
-                    error_report("interrupted", "The server was stopped before it was done.");
+                let report = error_report("interrupted", "The server stopped during the import.");
                 Entity::update_many()
                     .col_expr(Column::Status, Expr::value(ImportStatus::Failed))
                     .col_expr(Column::Report, Expr::value(report))

@@ -29,13 +29,13 @@ const MAX_ROWS: usize = 500;
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ChatImportError {
-    #[error("One import at a time: wait for the other, or cancel it.")]
+    #[error("Another import is running. Wait until it ends, or cancel it.")]
     AlreadyRunning,
-    #[error("It was canceled.")]
+    #[error("The import was canceled.")]
     Canceled,
-    #[error("The space is gone.")]
+    #[error("The space does not exist.")]
     SpaceNotFound,
-    #[error("There is no message in this file that could be read.")]
+    #[error("The file contains no readable message.")]
     NotAChat,
     #[error("{0}")]
     NotASpace(String),
@@ -43,7 +43,7 @@ pub enum ChatImportError {
     QuotaExceeded(#[from] QuotaExceeded),
     #[error("The file could not be read.")]
     Io(#[from] std::io::Error),
-    #[error("The database could not take it.")]
+    #[error("The import failed because of a database error.")]
     Db(#[from] DbErr),
 }
 

@@ -14,11 +14,11 @@ pub struct MessageText(String);
 /// Why a text was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageTextError {
-    #[error("Write something first.")]
+    #[error("The text must not be blank.")]
     Blank,
-    #[error("A message takes at most 64 KiB.")]
+    #[error("A message can have at most 64 KiB.")]
     TooLong,
-    #[error("The text holds a NUL character.")]
+    #[error("The text must not contain NUL characters.")]
     Nul,
 }
 
@@ -65,7 +65,7 @@ impl PartialSchema for MessageText {
             "^[^\\u0000]*[^\\u0000- \\u007f-\\u00a0\\u00ad\\u034f\\u061c\\u1680\\u180e\\u2000-\\u200f",
             "\\u2028-\\u202f\\u205f-\\u206f\\u3000\\ufe00-\\ufe0f\\ufeff][^\\u0000]*$",
         );
-        let about = "A text of which something can be seen, of at most 64 KiB in UTF-8.";
+        let about = "A text with at least one visible character, at most 64 KiB in UTF-8.";
         ObjectBuilder::new()
             .schema_type(Type::String)
             .min_length(Some(1))
