@@ -1,4 +1,4 @@
-//! Marks the conversations of a space whose scheduler must still apply a change of settings.
+//! Marks the conversations of a space in which the scheduler must still apply a changed setting.
 //!
 //! **Invariant:** the marker is written in the transaction of the change, and before the row of the
 //! space is locked: a step locks its conversation first and writes to the space afterwards.
