@@ -40,7 +40,7 @@ fn broken_lines_are_reported_and_others_kept() {
 }
 
 #[test]
-fn marks_line_ends_and_missing_headers_change_nothing() {
+fn byte_order_marks_line_ends_and_missing_headers_change_nothing() {
     let crlf = include_bytes!("../../tests/fixtures/chats/bom_crlf.jsonl");
     let (batches, n_headers, report) = read_all(crlf);
     assert_eq!((contents(&batches), n_headers), (vec!["One.", "Two."], 1));

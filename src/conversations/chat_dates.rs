@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_in_circulation_is_read() {
+    fn every_known_format_is_parsed() {
         for (form, meant) in [
             (
                 json!("2024-06-03T13:02:05.678Z"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn a_text_without_a_date_is_none() {
         for form in [
             json!(null),
             json!(true),

@@ -108,7 +108,7 @@ fn narrators_are_imported_and_hidden_messages_stay_hidden() {
 }
 
 #[test]
-fn what_only_says_that_a_narrator_speaks_is_no_note_of_a_text() {
+fn a_narrator_marker_is_not_kept_as_metadata() {
     let line = json!({
         "name": "Ada", "mes": "Rain.", "swipes": ["Sun.", "Rain."], "swipe_id": 1,
         "swipe_info": [{ "extra": { "type": "narrator", "model": "m" } }],
@@ -124,7 +124,7 @@ fn what_only_says_that_a_narrator_speaks_is_no_note_of_a_text() {
 }
 
 #[test]
-fn thoughts_stand_beside_the_text_they_led_to() {
+fn reasoning_is_kept_with_its_text() {
     let all = messages(fixture!("reasoning.jsonl"));
 
     let thoughts: Vec<_> = all[0]
@@ -136,7 +136,7 @@ fn thoughts_stand_beside_the_text_they_led_to() {
 }
 
 #[test]
-fn half_an_emoji_costs_a_character_and_not_a_message() {
+fn half_an_emoji_is_replaced_by_one_character() {
     let all = messages(fixture!("halves.jsonl"));
 
     assert_eq!(
@@ -167,7 +167,7 @@ fn an_invalid_line_is_reported_with_its_reason() {
 }
 
 #[test]
-fn a_text_that_is_too_long_is_cut_and_versions_have_a_number() {
+fn a_long_text_is_cut_and_swipes_are_limited() {
     let swipes = vec!["again"; 1_000];
     let line = json!({"name": "A", "mes": "é".repeat(40_000), "swipes": swipes}).to_string();
 
@@ -181,7 +181,7 @@ fn a_text_that_is_too_long_is_cut_and_versions_have_a_number() {
 }
 
 #[test]
-fn a_name_is_made_fit_to_be_shown() {
+fn a_name_is_cleaned_for_display() {
     for (name, shown) in [
         (json!("  Ada\u{202e}\n Lovelace "), Some("Ada Lovelace")),
         (json!(""), None),

@@ -170,7 +170,7 @@ mod tests {
     use crate::conversations::message::MessageRole;
 
     #[test]
-    fn a_note_and_a_scenario_come_out_as_they_went_in() {
+    fn note_and_scenario_survive_a_round_trip() {
         let chat = json!({
             "note_prompt": "Rain.", "note_interval": 2, "note_depth": 0, "note_position": 2,
             "note_role": 1, "scenario": "A ship."
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_notes_beside_a_text_comes_out_as_it_went_in() {
+    fn metadata_of_a_text_survives_a_round_trip() {
         let said = json!({
             "gen_started": "2024-01-01T00:00:00Z",
             "extra": {"model": "m", "reasoning": "Hm.", "made_up": {"deep": [1]}}
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_and_what_no_database_takes_is_left_out() {
+    fn oversized_or_nul_metadata_is_left_out() {
         for extra in [
             json!({"x": "y".repeat(5_000)}),
             json!({"x": "\0"}),

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_and_ends_are_no_part_of_a_line() {
+    fn byte_order_marks_and_line_ends_are_stripped() {
         assert_eq!(
             all(b"\xef\xbb\xbfone\r\n\r\n two \n\nthree, far longer than one look"),
             [
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_skipped_and_never_held() {
+    fn an_endless_line_is_skipped_without_buffering() {
         let endless = std::io::repeat(b'x').take(20 * MAX_LINE as u64);
         let file = BufReader::new(endless.chain(&b"\n{}\n"[..]));
         let mut lines = LineReader::new(file);

@@ -159,14 +159,14 @@ const ATTACKS: [&str; 66] = [
 ];
 
 #[test]
-fn attacks_come_out_inert() {
+fn attacks_are_rendered_inert() {
     for text in ATTACKS {
         assert_inert(text);
     }
 }
 
 #[test]
-fn attacks_come_out_inert_inside_quotes_lists_and_tables() {
+fn attacks_are_rendered_inert_inside_quotes_lists_and_tables() {
     for text in ATTACKS {
         assert_inert(&format!("> {text}"));
         assert_inert(&format!("- {text}"));
@@ -220,7 +220,7 @@ fn a_text_past_the_limits_is_shown_plain() {
 }
 
 #[test]
-fn what_is_merely_large_is_rendered() {
+fn large_but_harmless_text_is_rendered() {
     let nested: String = (0..12)
         .map(|it| format!("{}- level {it}\n", "  ".repeat(it)))
         .collect();
@@ -243,7 +243,7 @@ fn what_is_merely_large_is_rendered() {
 }
 
 #[test]
-fn nothing_of_a_picture_is_fetched_by_the_page() {
+fn images_are_never_loaded_by_the_page() {
     let pictures = include_str!("../../tests/pictures.md").trim_end();
     let pictures: Vec<String> = pictures
         .split("\n----\n")

@@ -64,7 +64,7 @@ fn a_line_break_is_a_line_break() {
 }
 
 #[test]
-fn a_line_of_dashes_is_a_change_of_scene() {
+fn a_line_of_dashes_is_a_scene_break() {
     assert_eq!(
         html("Later.\n---\nNight."),
         "<p>Later.</p>\n<hr>\n<p>Night.</p>"
@@ -144,7 +144,7 @@ fn a_picture_becomes_a_link() {
 }
 
 #[test]
-fn what_looks_like_html_stays_readable() {
+fn text_that_looks_like_html_stays_readable() {
     for text in [
         "Vec<String>",
         "I <3 you",
@@ -188,7 +188,7 @@ fn plain_text_is_unchanged_in_every_script() {
 }
 
 #[test]
-fn nothing_becomes_nothing() {
+fn empty_text_becomes_empty_html() {
     assert_eq!(html(""), "");
     assert_eq!(html(" \n\n "), "");
 }

@@ -95,7 +95,7 @@ mod tests {
     use super::{MAX_BYTES, MessageText, MessageTextError};
 
     #[test]
-    fn a_text_of_which_nothing_can_be_seen_is_blank() {
+    fn an_invisible_text_is_blank() {
         for blank in ["", " \n\t", "\u{200b}\u{feff}", "\u{2060} \u{ad}"] {
             assert_eq!(
                 MessageText::parse(blank),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_has_a_greatest_length() {
+    fn a_text_has_a_maximum_length() {
         assert!(MessageText::parse(&"a".repeat(MAX_BYTES)).is_ok());
         assert_eq!(
             MessageText::parse(&"a".repeat(MAX_BYTES + 1)),

@@ -68,7 +68,7 @@ fn a_possessive_ending_does_not_hide_a_name() {
 }
 
 #[test]
-fn one_apostrophe_is_as_good_as_another() {
+fn all_apostrophes_are_equivalent() {
     assert_read(
         &[
             ("O’Brien!", "O'Brien"),
@@ -255,7 +255,7 @@ fn emoji_are_names() {
 }
 
 #[test]
-fn names_of_signs_alone_are_never_read() {
+fn names_of_punctuation_never_match() {
     assert_read(
         &[
             ("really??", "?"),

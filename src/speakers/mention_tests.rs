@@ -70,7 +70,7 @@ fn aliases_count_like_names() {
 }
 
 #[test]
-fn mentions_stand_in_the_order_of_the_text_and_once_each() {
+fn mentions_follow_text_order_without_duplicates() {
     assert_eq!(
         mentioned_ids("Cid, Ann, cid, Bob", &["Ann", "Bob", "Cid"]),
         [3, 1, 2]
@@ -143,7 +143,7 @@ fn a_muted_or_unknown_id_mentions_no_candidate() {
 }
 
 #[test]
-fn the_reason_shows_the_name_that_was_read() {
+fn the_reason_shows_the_matched_name() {
     let mentions = find("lancelot!", &[], &candidates(&["Sir Lancelot"]));
 
     assert_eq!(
@@ -156,7 +156,7 @@ fn the_reason_shows_the_name_that_was_read() {
 }
 
 #[test]
-fn a_long_text_is_read_quickly() {
+fn a_long_text_is_scanned_quickly() {
     let names: Vec<String> = (0..40).map(|it| format!("Name{it} Of House{it}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let text = format!("{} Name39", "word 字 _x_ ".repeat(4_000));

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_from_nothing() {
+    fn an_empty_input_gives_zero_or_none() {
         let mut dice = SeededRandom::from_seed(1);
 
         assert_eq!(dice.below(0), 0);
