@@ -17,7 +17,7 @@ use crate::db::string_enum::string_enum;
 use crate::ids::{ConversationId, ImportId, SpaceId, UserId};
 use crate::spaces::space;
 
-/// An import writes every few seconds; after this silence its process is considered dead.
+/// An import writes frequently; after this silence its process is considered dead.
 const HEARTBEAT_TIMEOUT_MS: i64 = 10 * 60 * 1000;
 
 /// How long an ended import is kept.

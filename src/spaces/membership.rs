@@ -129,7 +129,7 @@ impl Model {
         self.kind == MembershipKind::Character || self.copilot_mode == CopilotMode::Full
     }
 
-    /// The model override of this member, among the models of its provider.
+    /// Returns the model override of this member, one of its provider's models.
     pub fn model_override(&self) -> Option<&str> {
         let model = self.settings["model"].as_str().map(str::trim);
         model.filter(|it| !it.is_empty())
