@@ -12,8 +12,11 @@ async fn a_file_of_unknown_type_is_rejected_by_name() {
     page.drop_file("shopping <b>list</b>.txt", b"milk, bread")
         .await;
 
-    page.see_text(".toast", "“shopping <b>list</b>.txt” is no card")
-        .await;
+    page.see_text(
+        ".toast",
+        "“shopping <b>list</b>.txt” is not a character card",
+    )
+    .await;
     page.gone(".drop").await;
     page.gone("dialog").await;
 }

@@ -43,12 +43,12 @@ async fn testing_a_text_shows_which_entries_activate_and_why_others_do_not() {
 }
 
 /// What is wider than the window it stands in.
-const TOO_WIDE: &str = "[...document.querySelectorAll('.world *')]
+const TOO_WIDE: &str = "[...document.querySelectorAll('.lorebook-settings *')]
     .filter((it) => it.getBoundingClientRect().right > innerWidth + 1)
     .map((it) => it.className || it.tagName)";
 
 /// What a finger could miss; the words beside a box count as the box.
-const TOO_SMALL: &str = "[...document.querySelectorAll('.world :is(.check, input:not([type=checkbox]), select, summary, button)')]
+const TOO_SMALL: &str = "[...document.querySelectorAll('.lorebook-settings :is(.check, input:not([type=checkbox]), select, summary, button)')]
     .filter((it) => it.checkVisibility() && it.getBoundingClientRect().height < 44)
     .map((it) => it.outerHTML.slice(0, 120))";
 
@@ -69,7 +69,7 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
     expect(200, room.ann.patch(&space, known).await);
     let page = room.page_on(Viewport::Desktop).await;
     page.click("#panel-tab-lore").await;
-    page.see(".world").await;
+    page.see(".lorebook-settings").await;
     page.run("document.querySelector('.lorebook-settings__summary').focus()")
         .await;
 
@@ -91,12 +91,13 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
         settings,
         serde_json::json!({"scenario_override": "Rain.", "world_info": {"made_up": 1, "max_steps": 2, "scan_depth": 7, "recursive": true}})
     );
-    page.truth("it stays open", "document.querySelector('.world').open")
+    page.truth("it stays open", "document.querySelector('.lorebook-settings').open")
         .await;
     page.rewrite("[name='lorebook_settings.scan_depth']", "5000")
         .await;
     page.press(Key::Enter).await;
-    page.see_text(".world .field__error", "1000").await;
+    page.see_text(".lorebook-settings .field__error", "1000")
+        .await;
     page.truth(
         "the focus is where the trouble is",
         "document.activeElement.name === 'lorebook_settings.scan_depth'",
@@ -123,8 +124,8 @@ async fn the_rules_by_which_lore_is_found_fit_on_a_phone_and_in_chinese() {
         page.click("[data-id=panel]").await;
         page.click("#panel-tab-lore").await;
         page.click_text(".lorebook-settings__summary", title).await;
-        page.click(".world details > summary").await;
-        page.run("document.querySelector('.world').scrollIntoView()")
+        page.click(".lorebook-settings details > summary").await;
+        page.run("document.querySelector('.lorebook-settings').scrollIntoView()")
             .await;
 
         page.see("[name='lorebook_settings.min_activations']").await;

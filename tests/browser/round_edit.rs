@@ -28,7 +28,7 @@ async fn the_rest_of_a_round_is_rearranged_with_the_keyboard() {
         .await;
     focus(&page, ".round [aria-label='Remove Rook']").await;
     page.press(Key::Delete).await;
-    page.see_text(".round [role=status]", "Rook is left out")
+    page.see_text(".round [role=status]", "Rook was removed")
         .await;
     focus(&page, ".round [aria-label='Add Mina']").await;
     page.press(Key::Enter).await;

@@ -162,7 +162,7 @@ async fn a_message_during_a_round_comes_first_and_the_bar_names_dropped_speakers
     page.see_text(".queue__now", "Mina is writing").await;
     page.see_text(".queue", "finishes first").await;
     page.see_text(".queue__next", "then Iris").await;
-    page.see_text(".queue__dropped", "Rook will not speak now")
+    page.see_text(".queue__dropped", "newer message or request: Rook")
         .await;
     assert_eq!(page.n(".message[data-state=streaming]").await, 1);
     assert_eq!(house.upstream.n_requests(), 1);
