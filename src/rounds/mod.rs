@@ -1,4 +1,4 @@
-//! Rounds: who speaks in answer to one trigger, in which order.
+//! Rounds: which characters reply to one trigger, and in which order.
 
 pub mod round;
 pub mod slot;

@@ -17,12 +17,12 @@ pub struct Model {
     pub conversation_id: ConversationId,
     pub status: RoundStatus,
     pub kind: RoundKind,
-    /// Means something only while the round is active.
+    /// Valid only while the round is active.
     pub state: RoundState,
-    /// The position of the slot whose turn it is, from 0.
+    /// The position of the current slot, from 0.
     pub cursor: i64,
     pub trigger_message_id: Option<MessageId>,
-    /// Of its dice: the same seed draws the same speakers.
+    /// Seed of the random speaker choice: the same seed selects the same speakers.
     pub seed: i64,
     pub ended_reason: Option<String>,
     pub created_at: Timestamp,
@@ -43,18 +43,18 @@ impl Related<slot::Entity> for Entity {
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// Whether a round goes on, and how it ended.
+    /// Whether a round is active, and how it ended.
     #[schema(as = RoundStatus)]
     RoundStatus { Active, Finished, Superseded, Canceled }
-    /// Whose round it is, a person's or auto mode's: what its runs are.
+    /// Whether a user message or auto mode started the round; determines the kind of its runs.
     #[schema(as = RoundKind)]
     RoundKind { UserTurn, AutoMode }
-    /// What an active round waits for: a run, a person, or a person after a failure.
+    /// What an active round waits for: a run, a user, or a user's decision after a failure.
     #[schema(as = RoundState)]
     RoundState { Generating, Paused, Failed }
 }
 
-/// A round that begins, at its first slot.
+/// Returns the row of a new active round whose cursor is at its first slot.
 pub fn new_model(
     id: RoundId,
     conversation_id: ConversationId,
@@ -76,7 +76,7 @@ pub fn new_model(
     }
 }
 
-/// The round a conversation is in, if any, with its slots in order.
+/// Returns the active round of a conversation, if any, with its slots in order.
 pub async fn find_active(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -84,7 +84,7 @@ pub async fn find_active(
     let found = Entity::find()
         .find_with_related(slot::Entity)
         .filter(Column::ConversationId.eq(conversation))
-        // The literal, so that the partial index is seen to fit.
+        // A literal, because a bound parameter does not match the partial index.
         .filter(Expr::cust("conversation_rounds.status = 'active'"))
         .order_by_asc(slot::Column::Position)
         .all(db)
@@ -92,20 +92,20 @@ pub async fn find_active(
     Ok(found.into_iter().next())
 }
 
-/// The rounds these conversations are in.
+/// Returns the active rounds of these conversations.
 pub async fn list_active(
     db: &impl ConnectionTrait,
     conversations: &[ConversationId],
 ) -> Result<Vec<Model>, DbErr> {
     Entity::find()
         .filter(Column::ConversationId.is_in(conversations.iter().copied()))
-        // The literal, so that the partial index is seen to fit.
+        // A literal, because a bound parameter does not match the partial index.
         .filter(Expr::cust("status = 'active'"))
         .all(db)
         .await
 }
 
-/// Ends an active round.
+/// Ends a round with this status and reason.
 pub async fn end_round(
     tx: &impl ConnectionTrait,
     id: RoundId,
@@ -121,7 +121,7 @@ pub async fn end_round(
     Ok(())
 }
 
-/// Puts an active round into a state, and its cursor on a slot.
+/// Sets the state and the cursor of a round.
 pub async fn update_progress(
     tx: &impl ConnectionTrait,
     id: RoundId,

@@ -20,7 +20,7 @@ pub struct Model {
     pub status: SlotStatus,
     pub skip_reason: Option<String>,
     pub chosen_because: String,
-    /// A person forced it: its run is a `force_talk`, so that a muted member may speak.
+    /// A user forced it: its run is a `force_talk`, so that a muted member may speak.
     pub forced: bool,
 }
 
@@ -43,12 +43,12 @@ impl Related<crate::rounds::round::Entity> for Entity {
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// Before the cursor a slot is spoken or skipped, from it on pending.
+    /// Slots before the cursor are spoken or skipped; those from the cursor on are pending.
     #[schema(as = SlotStatus)]
     SlotStatus { Pending, Spoken, Skipped }
 }
 
-/// A slot whose turn has not come. The database gives its id.
+/// Returns a pending slot. The database assigns its id.
 pub fn new_model(
     round_id: RoundId,
     position: i64,
@@ -67,7 +67,7 @@ pub fn new_model(
     }
 }
 
-/// Writes slots down that are not there yet.
+/// Inserts new slots; their ids are ignored.
 pub async fn insert(tx: &impl ConnectionTrait, slots: &[Model]) -> Result<(), DbErr> {
     let rows = slots.iter().cloned().map(|it| {
         let mut row = it.into_active_model();
@@ -80,7 +80,7 @@ pub async fn insert(tx: &impl ConnectionTrait, slots: &[Model]) -> Result<(), Db
         .map(|_| ())
 }
 
-/// The slots of a round from a position on give way to these.
+/// Replaces the slots of a round from position `from` on.
 pub async fn replace(
     tx: &impl ConnectionTrait,
     round: RoundId,
@@ -98,7 +98,7 @@ pub async fn replace(
     }
 }
 
-/// The slots of these rounds, in order.
+/// Returns the slots of these rounds in order of position.
 pub async fn list_for_rounds(
     db: &impl ConnectionTrait,
     rounds: impl IntoIterator<Item = RoundId>,
@@ -110,7 +110,7 @@ pub async fn list_for_rounds(
         .await
 }
 
-/// A slot had its turn, or lost it.
+/// Sets the status of one slot, with the reason if it was skipped.
 pub async fn set_status(
     tx: &impl ConnectionTrait,
     round: RoundId,
