@@ -1,10 +1,10 @@
-//! The log: where it goes, how it looks, what it is called.
+//! Sets up the log: its destination, format, filter and field names.
 //!
 //! Fields have the same dotted names everywhere: `request.id user.id space.id conversation.id
 //! membership.id run.id run.kind run.status llm.provider llm.model llm.tokens_in llm.tokens_out
 //! tool.name queue_wait_ms duration_ms node.id error`.
 //!
-//! **Invariant:** no line holds the text of a message, a prompt, a key or a cookie.
+//! **Invariant:** no line contains the text of a message, a prompt, a key or a cookie.
 
 use std::io::IsTerminal;
 
@@ -15,8 +15,9 @@ use crate::config::LogFormat;
 
 const DEFAULT_FILTER: &str = "info,sqlx=warn,sea_orm=warn";
 
-/// What libraries would tell and must not: a parser of HTML each piece of text it reads, a database
-/// its address with the password, a reader of requests each one that is none, as an error.
+/// Library targets that would log content, secrets or noise: html5ever logs each piece of text that
+/// it parses, sea_orm the database URL with its password, and actix each malformed request as an
+/// error.
 const SILENCED_TARGETS: [&str; 4] = [
     "actix_http::h1::dispatcher=off",
     "html5ever=off",
@@ -24,10 +25,10 @@ const SILENCED_TARGETS: [&str; 4] = [
     "sea_orm::driver=info",
 ];
 
-/// Sends the log of this process to its standard output.
+/// Writes the log of this process to standard output.
 ///
 /// # Errors
-/// When `RUST_LOG` makes no sense.
+/// Returns an error when `RUST_LOG` is not a valid filter.
 pub fn init(format: LogFormat) -> anyhow::Result<()> {
     let env_filter = std::env::var("RUST_LOG")
         .ok()
@@ -45,6 +46,6 @@ pub fn init(format: LogFormat) -> anyhow::Result<()> {
         LogFormat::Pretty => log.try_init(),
         LogFormat::Json => log.json().flatten_event(true).try_init(),
     }
-    // Only a second call in one process could fail: the first log stays.
+    // Fails only on a second call in one process; the first subscriber stays.
     .or(Ok(()))
 }

@@ -1,7 +1,7 @@
-//! All figures of this process, written down for whoever asks.
+//! Collects all metrics of this process and encodes them as OpenMetrics text.
 //!
-//! **Invariant:** a label takes its words out of a list that the program knows: no name, no id and
-//! no text of anybody, so that neither content nor memory leaks this way.
+//! **Invariant:** label values come from lists that are fixed in the program, never from names, ids
+//! or user text, so that metrics neither leak content nor grow without bound.
 
 use std::fmt;
 
@@ -14,18 +14,18 @@ use prometheus_client::registry::Registry;
 use crate::telemetry::process_metrics::ProcessMetrics;
 use crate::telemetry::request_metrics::RequestMetrics;
 
-/// How the text is to be read.
+/// The media type of the encoded metrics.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The meters of all rooms. Made once, with the parts of the house.
+/// The metrics of all modules. Created once, with the application.
 pub struct MetricsRegistry {
-    /// What doors are asked; counted here, as no room below the doors knows them.
+    /// HTTP requests; kept here because no module below the HTTP layer records them.
     pub requests: RequestMetrics,
     registry: Registry,
 }
 
 impl MetricsRegistry {
-    /// Gathers the meters that `rooms` registers, beside those of the process itself.
+    /// Registers the process metrics and those that `register_modules` adds.
     pub fn gather(started_at_ms: i64, register_modules: impl FnOnce(&mut Registry)) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(ProcessMetrics { started_at_ms }));
@@ -38,10 +38,10 @@ impl MetricsRegistry {
         Self { requests, registry }
     }
 
-    /// All figures as they are now, as OpenMetrics text.
+    /// Returns the current metrics as OpenMetrics text.
     ///
     /// # Errors
-    /// When a figure cannot be written, which only a bug could cause.
+    /// Returns an error when a metric cannot be encoded, which only a bug can cause.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let mut all = String::new();
         text::encode(&mut all, &self.registry)?;
@@ -49,7 +49,7 @@ impl MetricsRegistry {
     }
 }
 
-/// A figure that nobody keeps: it is looked up each time somebody asks.
+/// A gauge without stored state: its value is read at each scrape.
 pub struct GaugeFn<F> {
     name: &'static str,
     help: &'static str,
@@ -57,7 +57,7 @@ pub struct GaugeFn<F> {
 }
 
 impl<F: Fn() -> usize + Send + Sync + 'static> GaugeFn<F> {
-    /// The figure that `look` finds. `look` must be quick.
+    /// Creates a gauge whose value `read_value` returns. `read_value` must be quick.
     pub fn new(name: &'static str, help: &'static str, read_value: F) -> Box<Self> {
         Box::new(Self {
             name,

@@ -1,6 +1,6 @@
-//! What is told about the server to those who run it: lines for its log, figures for its watchers.
+//! Logging and Prometheus metrics for operators.
 //!
-//! Each room counts what happens in it, in a meter of its own; `metrics` gathers them.
+//! Each module has a metrics type for what it does; `metrics` collects them.
 
 pub mod logging;
 pub mod metrics;

@@ -1,7 +1,7 @@
-//! What the system says about this process: its memory, its open files, its beginning.
+//! Metrics of the process as the operating system reports them: memory, open files, start time.
 //!
-//! The names are those that all programs give to these figures. Where there is no `/proc`, only the
-//! beginning is told.
+//! The names are the standard Prometheus names for process metrics. Without `/proc`, only the start
+//! time is reported.
 
 use std::{fmt, fs};
 
@@ -9,10 +9,10 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// This process, looked at each time somebody asks.
+/// Collector that reads the values at each scrape.
 #[derive(Debug)]
 pub struct ProcessMetrics {
-    /// When it began, in milliseconds since 1970.
+    /// Start time in milliseconds since 1970.
     pub started_at_ms: i64,
 }
 
@@ -28,7 +28,7 @@ impl Collector for ProcessMetrics {
             encode_gauge("process_resident_memory_bytes", help, bytes as f64)?;
         }
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
-            // The folder that is being read is open, too.
+            // The directory handle of this read is open, too.
             let n = open.count().saturating_sub(1);
             encode_gauge("process_open_fds", "Open files and sockets.", n as f64)?;
         }
@@ -38,12 +38,13 @@ impl Collector for ProcessMetrics {
     }
 }
 
-/// Returns how many files and sockets the system lets this process have open, where it reports that.
+/// Returns how many files and sockets this process may have open, if the system reports that.
 pub fn max_open_files() -> Option<usize> {
     parse_max_open_files(&fs::read_to_string("/proc/self/limits").ok()?)
 }
 
-/// The soft limit in a line such as `Max open files            1024                 4096  files`.
+/// Parses the soft limit in a line such as `Max open files            1024                 4096
+/// files`.
 fn parse_max_open_files(limits: &str) -> Option<usize> {
     let line = limits
         .lines()
@@ -55,7 +56,7 @@ fn resident_bytes() -> Option<u64> {
     parse_kib("VmRSS:", &fs::read_to_string("/proc/self/status").ok()?).map(|it| it * 1024)
 }
 
-/// A line such as `VmRSS:    5432 kB`.
+/// Parses a line such as `VmRSS:    5432 kB`.
 fn parse_kib(name: &str, status: &str) -> Option<u64> {
     let line = status.lines().find_map(|it| it.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! What the doors are asked, and how long they take to answer.
+//! Counts HTTP requests and measures how long they take.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// Seconds. Most answers take a few milliseconds; one that tries a model may take a minute.
+/// In seconds. Most responses take a few milliseconds; one that tests a model may take a minute.
 const BUCKETS: [f64; 12] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
 ];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct RequestLabels {
-    /// The pattern of the door, never the address that was asked for.
+    /// The path pattern of the endpoint, never the requested path.
     route: String,
     method: &'static str,
 }
@@ -27,7 +27,7 @@ struct ResponseLabels {
     status: &'static str,
 }
 
-/// Requests by door. Cloning gives another handle on the same figures.
+/// HTTP requests by endpoint. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct RequestMetrics {
     responses: Family<ResponseLabels, Counter>,
@@ -44,7 +44,7 @@ impl Default for RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// Makes the figures known.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "http_requests",
@@ -58,7 +58,7 @@ impl RequestMetrics {
         );
     }
 
-    /// One was answered. `status` is its class, such as `2xx`.
+    /// Records a response. `status` is its class, such as `2xx`.
     pub fn record(
         &self,
         route: String,
