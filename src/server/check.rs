@@ -1,4 +1,4 @@
-//! `troupe check`: what works and what does not, line by line.
+//! The command `troupe check`: tests settings, Redis, database and provider, one line for each.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,18 +17,18 @@ use crate::llm::registry::ProviderRegistry;
 use crate::providers::{builtin_providers, provider};
 use crate::{app, cluster};
 
-/// Tries one thing after the other and says how it went.
+/// Runs all checks and prints one line for each to standard output.
 ///
 /// # Errors
-/// When something does not work.
+/// Returns an error when a check fails.
 pub async fn check(config: &Config) -> anyhow::Result<()> {
     print_report(config, Arc::new(SystemResolver), &mut std::io::stdout()).await
 }
 
-/// The same, with whoever knows the addresses behind names, and whoever reads.
+/// As [`check`], with a given name resolver and output.
 ///
 /// # Errors
-/// When something does not work.
+/// Returns an error when a check fails or `out` cannot be written.
 pub async fn print_report(
     config: &Config,
     resolver: Arc<dyn Resolver>,
@@ -42,7 +42,7 @@ pub async fn print_report(
         all_ok &= print_result("redis", cluster::ping_redis(url).await)?;
     }
     if let Some(file) = find_missing_file(config) {
-        // Looking must not make it: a folder stays as empty as it was.
+        // The check must not create the file or its folder.
         let line = format!(
             "{} is not there yet; the first start makes it",
             file.display()
@@ -72,7 +72,7 @@ pub async fn print_report(
     Ok(())
 }
 
-/// The SQLite file of these settings, while nobody has made it.
+/// Returns the SQLite file of these settings if it does not exist.
 fn find_missing_file(config: &Config) -> Option<PathBuf> {
     file_lock::sqlite_file(&config.database_url).filter(|it| !it.exists())
 }

@@ -1,4 +1,5 @@
-//! The web client, embedded in the binary. In a debug build it is read from `static/` each time.
+//! Serves the web client, which is embedded in the binary. A debug build reads it from `static/`
+//! for each request.
 
 use actix_web::body::MessageBody;
 use actix_web::http::header::{ETag, EntityTag, Header, IfNoneMatch};
@@ -12,13 +13,13 @@ use crate::http::error::{ApiError, ApiResult};
 #[folder = "static/"]
 struct ClientFiles;
 
-/// Addresses that the client itself understands: it is loaded and reads them.
+/// Paths that the client routes itself: they are answered with `index.html`.
 const CLIENT_ROUTES: [&str; 4] = ["admin", "c", "join", "settings"];
 
-/// Answers whatever no other door takes: a file of the client, or 404.
+/// Serves a file of the client for a path that no endpoint matches.
 ///
 /// # Errors
-/// 404, and 405 for a file that is to be changed.
+/// 404 when no such file exists; 405 when the method is neither GET nor HEAD.
 pub async fn serve(request: HttpRequest) -> ApiResult<HttpResponse> {
     let Some((name, file)) = find_file(request.path()) else {
         return Err(ApiError::not_found());
@@ -39,13 +40,13 @@ pub async fn serve(request: HttpRequest) -> ApiResult<HttpResponse> {
     ))
 }
 
-/// The tag of a file by the SHA-256 of its bytes.
+/// Returns the entity tag of a file from the SHA-256 hash of its content.
 pub fn etag_from_hash(hash: &[u8; 32]) -> EntityTag {
     EntityTag::new_strong(hex::encode(&hash[..16]))
 }
 
-/// A file that is asked for again each time, and answered with 304 where it is known: a new version
-/// is there at once.
+/// Responds with a file, or with 304 if the client has it already. The client revalidates each
+/// time, so that it gets a new version immediately.
 pub fn respond_with_etag(
     request: &HttpRequest,
     tag: EntityTag,
@@ -76,7 +77,7 @@ fn find_file(path: &str) -> Option<(String, EmbeddedFile)> {
         _ if CLIENT_ROUTES.contains(&first) => "index.html",
         _ => path,
     };
-    // In a debug build a name leads to the disk: none may lead out of the folder.
+    // A debug build opens the name as a path on disk, which must not leave the folder.
     let is_plain = |part: &str| {
         !part.is_empty()
             && !part.starts_with('.')

@@ -1,4 +1,4 @@
-//! What the binary does beside `check`: serve, migrate, reset a password.
+//! The commands of the binary other than `check`: serve, migrate and reset a password.
 
 use std::io::Write;
 
@@ -14,23 +14,23 @@ use crate::config::Config;
 use crate::db::connect::Db;
 use crate::server::serve;
 
-/// Serves until the system asks to end.
+/// Serves until the system requests termination.
 ///
 /// # Errors
-/// What keeps the server from starting, or made it fail.
+/// Returns an error when the server cannot start or fails.
 pub async fn serve(config: Config) -> anyhow::Result<()> {
     let app = App::build(config, Clock::system()).await?;
     let node = app.engine.context().node.clone();
     let server = serve::listen(app).await?;
-    // Runs carry the name of the node that holds them: this line tells whose it is.
+    // Runs store the id of the node that executes them; this line relates it to the address.
     tracing::info!(node.id = %node, "listening on http://{}", server.address);
     server.run_until(serve::shutdown_signal()).await
 }
 
-/// Brings the database up to date.
+/// Applies the missing migrations.
 ///
 /// # Errors
-/// When it cannot be opened, or a step fails.
+/// Returns an error when the database cannot be opened or a migration fails.
 pub async fn migrate(config: &Config) -> anyhow::Result<()> {
     let _ownership = app::acquire_database_file(config, &Clock::system()).await?;
     let db = Db::connect(&app::database_options(config))
@@ -45,10 +45,10 @@ pub async fn migrate(config: &Config) -> anyhow::Result<()> {
     ))
 }
 
-/// Gives a user a new password, which is printed, and ends all their sessions.
+/// Sets a new random password for a user, prints it, and revokes all sessions of the user.
 ///
 /// # Errors
-/// When nobody has that name, or the database fails.
+/// Returns an error when no user has that name or the database fails.
 pub async fn reset_password(config: &Config, username: &str) -> anyhow::Result<()> {
     let db = Db::connect(&app::database_options(config))
         .await
@@ -80,10 +80,10 @@ pub async fn reset_password(config: &Config, username: &str) -> anyhow::Result<(
     ))
 }
 
-/// Says something to whoever ran the command.
+/// Writes a line to standard output.
 ///
 /// # Errors
-/// When nobody listens.
+/// Returns an error when the output is closed.
 pub fn print_line(line: &str) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{line}").context("the output is closed")
 }

@@ -1,4 +1,4 @@
-//! Every door of the house.
+//! Lists every endpoint of the server except those of `/v1`.
 
 use serde_json::Value;
 
@@ -8,16 +8,16 @@ use crate::http::endpoint::{ApiEndpoint, endpoints};
 use crate::server::openapi;
 use crate::socket::{frame_schemas as frames, upgrade};
 
-/// All doors, by what stands around them.
+/// All endpoints, grouped by the middleware around them.
 #[derive(Clone)]
 pub struct Endpoints {
-    /// Below `/api`: who calls is found out before the handler is asked.
+    /// Below `/api`: the caller is authenticated before the handler runs.
     pub api: Vec<ApiEndpoint>,
-    /// The others, which ask nobody or look for themselves.
+    /// All others: they need no authentication or do it themselves.
     pub open: Vec<ApiEndpoint>,
 }
 
-/// All doors.
+/// Returns all endpoints.
 pub fn all() -> Endpoints {
     let mut all = routes::all_endpoints();
     all.extend(endpoints![upgrade::connect, openapi::document]);
@@ -30,7 +30,7 @@ fn is_api_endpoint(endpoint: &ApiEndpoint) -> bool {
 }
 
 impl Endpoints {
-    /// What the document says of them.
+    /// Returns the OpenAPI document of the endpoints.
     pub fn document(&self) -> Value {
         let all = [self.api.clone(), self.open.clone()].concat();
         document::document(&all, &routes::TAGS, frames::schemas())

@@ -1,4 +1,5 @@
-//! The server: mounts the doors, serves the client, closes in order; and the other commands.
+//! The HTTP server: mounts the endpoints, serves the client and shuts down in order. Also the other
+//! commands of the binary.
 
 pub mod check;
 pub mod client_files;

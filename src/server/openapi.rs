@@ -1,4 +1,4 @@
-//! `/openapi.json`: the API document, built once and open to everyone.
+//! Serves `/openapi.json`, the public API document, which is built once.
 
 use actix_web::http::header::EntityTag;
 use actix_web::web::{Bytes, Data};
@@ -7,14 +7,14 @@ use sha2::{Digest, Sha256};
 
 use crate::server::{client_files, endpoints};
 
-/// The document as it is sent.
+/// The encoded document and its entity tag.
 pub struct OpenApiFile {
     json: Bytes,
     tag: EntityTag,
 }
 
 impl OpenApiFile {
-    /// The document of all doors.
+    /// Builds the document of all endpoints.
     pub fn new() -> Self {
         let json = endpoints::all().document().to_string();
         Self {
@@ -30,9 +30,9 @@ impl Default for OpenApiFile {
     }
 }
 
-/// This document.
+/// Returns this document.
 ///
-/// Generated from the code that answers. `/docs` shows it as a page.
+/// It is generated from the code of the server. `/docs` shows it as a page.
 #[utoipa::path(
     get,
     path = "/openapi.json",

@@ -1,7 +1,7 @@
-//! Serving: binds, mounts the doors, and closes in order.
+//! Starts the HTTP server: binds, mounts the endpoints, and shuts down in order.
 //!
-//! **Invariant:** closing goes outside in. Nothing new is begun; runs end or are handed back;
-//! sockets close; the server stops; the background tasks have ended before the database closes.
+//! **Invariant:** shutdown proceeds in this order: no new work starts; runs end or are released;
+//! sockets close; the HTTP server stops; the background tasks end; the database closes.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -25,21 +25,22 @@ use crate::server::{client_files, endpoints};
 use crate::spaces::garbage_collection;
 use crate::v1::{api_key_auth, routes};
 
-/// A peer that takes nothing for so long has gone, whatever it says.
+/// A peer that acknowledges no data for this long is considered gone.
 const PEER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A server that listens.
+/// A server that is bound to its address.
 pub struct BoundServer {
-    /// Where, with the port that was given when any would do.
+    /// The bound address, with the actual port if port 0 was configured.
     pub address: SocketAddr,
     server: Server,
     app: App,
 }
 
-/// Binds, mounts the doors, and sets the engine to work.
+/// Binds, mounts the endpoints, and starts the engines and background tasks.
 ///
 /// # Errors
-/// When the address cannot be had, or the engine cannot heal what the last process left.
+/// Returns an error when the address cannot be bound or the recovery after the previous process
+/// fails.
 pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
     let bind = app.config.bind;
     let data = web::Data::new(app.clone());
@@ -53,7 +54,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
             .app_data(openapi_file.clone())
             .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::not_found().into()))
             .app_data(web::QueryConfig::default().error_handler(|_, _| {
-                // Not in the words of the reader below: those give the whole query back.
+                // actix's own message would repeat the whole query.
                 let message = "The query holds a name or a value that this address does not take.";
                 ApiError::new(400, "invalid_value", message).into()
             }))
@@ -77,17 +78,18 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
     });
     let server = server
         .tcp_nodelay(true)
-        // A client that has left ends its request at once; a change goes on by itself.
+        // A disconnected client cancels its request immediately; changes run to completion on their
+        // own.
         .h1_allow_half_closed(false)
         .keep_alive(Duration::from_secs(30))
         .client_request_timeout(Duration::from_secs(10))
-        // Of each worker: all of them together stay below what the system allows.
+        // Per worker: all of them together stay below the limit of the system.
         .max_connections(app.connections.capacity().div_ceil(n_workers))
         .workers(n_workers)
         .shutdown_timeout(5)
         .disable_signals()
         .on_connect(move |connection, extensions| {
-            // A peer that stops reading would keep its socket for ever: nothing else limits writes.
+            // A peer that stops reading would keep its socket forever: nothing else limits writes.
             let Some(stream) = connection.downcast_ref::<actix_web::rt::net::TcpStream>() else {
                 return;
             };
@@ -95,7 +97,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
             let _ = socket.set_tcp_user_timeout(Some(PEER_TIMEOUT));
             let peer = stream.peer_addr().ok();
             match peer.and_then(|peer| connections.admit(peer.ip())) {
-                // Kept with the connection until it is closed.
+                // Kept with the connection until it closes.
                 Some(permit) => {
                     extensions.insert(permit);
                 }
@@ -124,10 +126,10 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
 }
 
 impl BoundServer {
-    /// Serves until `stop` resolves, then closes in order.
+    /// Serves until `stop` resolves, then shuts down in order.
     ///
     /// # Errors
-    /// When the server itself fails.
+    /// Returns an error when the HTTP server fails.
     pub async fn run_until(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let handle = self.server.handle();
         let app = self.app;
@@ -152,7 +154,7 @@ async fn close(app: &App, server: &ServerHandle) {
     tracing::info!("closed");
 }
 
-/// Resolves when the system asks this process to end. Asked twice, the process ends at once.
+/// Resolves when the system requests termination. A second request ends the process immediately.
 pub async fn shutdown_signal() {
     one_signal().await;
     tokio::spawn(async {
@@ -168,7 +170,7 @@ async fn one_signal() {
     let terminate = async {
         match signal(SignalKind::terminate()) {
             Ok(mut signal) => signal.recv().await,
-            // Without it the process is ended by the system's own rules.
+            // Without this handler the system's default action ends the process.
             Err(_) => std::future::pending().await,
         }
     };
@@ -180,7 +182,7 @@ async fn one_signal() {
 
 #[cfg(not(unix))]
 async fn one_signal() {
-    // An error would mean that nothing can ask; then nothing has.
+    // An error means that no signal can be received.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
