@@ -35,10 +35,10 @@ pub fn init(format: LogFormat) -> anyhow::Result<()> {
         .filter(|it| !it.trim().is_empty());
     let filter = env_filter.as_deref().unwrap_or(DEFAULT_FILTER);
     let filter = EnvFilter::try_new(filter).with_context(|| {
-        format!("RUST_LOG is {filter:?}, but takes filters such as {DEFAULT_FILTER:?}")
+        format!("RUST_LOG is {filter:?}, but must be a filter such as {DEFAULT_FILTER:?}")
     })?;
     let filter = SILENCED_TARGETS.iter().try_fold(filter, |filter, it| {
-        anyhow::Ok(filter.add_directive(it.parse().context("a filter of our own")?))
+        anyhow::Ok(filter.add_directive(it.parse().context("invalid built-in log filter")?))
     })?;
     let is_terminal = std::io::stdout().is_terminal();
     let log = fmt().with_env_filter(filter).with_ansi(is_terminal);

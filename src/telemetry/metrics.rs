@@ -31,7 +31,7 @@ impl MetricsRegistry {
         registry.register_collector(Box::new(ProcessMetrics { started_at_ms }));
         let ours = registry.sub_registry_with_prefix("troupe");
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        ours.register("build", "The program that runs", version);
+        ours.register("build", "Version of the running program", version);
         let requests = RequestMetrics::default();
         requests.register(ours);
         register_modules(ours);

@@ -24,7 +24,7 @@ impl Collector for ProcessMetrics {
             figure.encode(encoder.encode_descriptor(name, help, None, kind)?)
         };
         if let Some(bytes) = resident_bytes() {
-            let help = "Memory that is in use.";
+            let help = "Resident memory size in bytes.";
             encode_gauge("process_resident_memory_bytes", help, bytes as f64)?;
         }
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
@@ -33,7 +33,7 @@ impl Collector for ProcessMetrics {
             encode_gauge("process_open_fds", "Open files and sockets.", n as f64)?;
         }
         let seconds = self.started_at_ms as f64 / 1000.0;
-        let help = "When the process began, in seconds since 1970.";
+        let help = "Start time of the process in seconds since 1970.";
         encode_gauge("process_start_time_seconds", help, seconds)
     }
 }

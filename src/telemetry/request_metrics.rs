@@ -48,12 +48,12 @@ impl RequestMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "http_requests",
-            "Requests, by the pattern of their address",
+            "HTTP requests, by path pattern",
             self.responses.clone(),
         );
         registry.register(
             "http_request_duration_seconds",
-            "Until the answer begins: a stream or a socket goes on after it",
+            "Time until the response begins; a stream or a socket continues after it",
             self.durations.clone(),
         );
     }
