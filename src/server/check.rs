@@ -44,11 +44,11 @@ pub async fn print_report(
     if let Some(file) = find_missing_file(config) {
         // The check must not create the file or its folder.
         let line = format!(
-            "{} is not there yet; the first start makes it",
+            "{} does not exist yet; the first start creates it",
             file.display()
         );
         print_result("database", Ok(line))?;
-        anyhow::ensure!(all_ok, "not everything works");
+        anyhow::ensure!(all_ok, "not all checks passed");
         return Ok(());
     }
     let opened = Db::connect(&app::database_options(config)).await;
@@ -68,7 +68,7 @@ pub async fn print_report(
         }
         db.close().await;
     }
-    anyhow::ensure!(all_ok, "not everything works");
+    anyhow::ensure!(all_ok, "not all checks passed");
     Ok(())
 }
 
@@ -108,7 +108,7 @@ async fn check_migrations(db: &Db) -> anyhow::Result<String> {
     let missing = db.missing_migrations().await?;
     anyhow::ensure!(
         missing == 0,
-        "{missing} steps are missing; `troupe migrate` or a start applies them"
+        "{missing} migrations are missing; `troupe migrate` or a start applies them"
     );
     Ok("all applied".to_owned())
 }
@@ -121,7 +121,7 @@ async fn check_default_provider(
     let sealer = app::build_sealer(config)?;
     builtin_providers::verify_encrypted_keys(db.reader(), &sealer).await?;
     let Some(provider) = provider::find_default(db.reader()).await? else {
-        return Ok("none yet; the first start puts the demo model there".to_owned());
+        return Ok("none yet; the first start adds the demo model".to_owned());
     };
     let registry = ProviderRegistry::new(egress, Duration::ZERO);
     let model = registry.provider(&provider.spec(&sealer)?)?;

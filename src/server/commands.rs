@@ -41,7 +41,7 @@ pub async fn migrate(config: &Config) -> anyhow::Result<()> {
     db.migrate().await?;
     db.close_cleanly().await;
     print_line(&format!(
-        "The database is up to date ({missing} steps were missing)."
+        "The database is up to date ({missing} migrations were missing)."
     ))
 }
 
@@ -59,7 +59,7 @@ pub async fn reset_password(config: &Config, username: &str) -> anyhow::Result<(
     );
     let user = user::find_by_username(db.reader(), username)
         .await?
-        .with_context(|| format!("nobody is called {username:?}"))?;
+        .with_context(|| format!("no user is called {username:?}"))?;
     let password: String = secret_token::generate().chars().take(20).collect();
     let hash = Passwords::new().hash(Password::parse(&password)?).await?;
     let change = user::ProfileChange {

@@ -39,8 +39,8 @@ impl Default for OpenApiFile {
     tag = "server",
     security(),
     responses(
-        (status = 200, description = "OpenAPI 3.1.", body = Object),
-        (status = 304, description = "It is still the one that `If-None-Match` names.")
+        (status = 200, description = "The OpenAPI 3.1 document.", body = Object),
+        (status = 304, description = "Unchanged since the version in `If-None-Match`.")
     )
 )]
 pub async fn document(request: HttpRequest, file: Data<OpenApiFile>) -> HttpResponse {

@@ -55,7 +55,8 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
             .app_data(web::PathConfig::default().error_handler(|_, _| ApiError::not_found().into()))
             .app_data(web::QueryConfig::default().error_handler(|_, _| {
                 // actix's own message would repeat the whole query.
-                let message = "The query holds a name or a value that this address does not take.";
+                let message =
+                    "The query contains a name or a value that this address does not accept.";
                 ApiError::new(400, "invalid_value", message).into()
             }))
             .wrap(from_fn(allowed_hosts::require_allowed_host))
@@ -107,7 +108,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
             }
         })
         .bind(bind)
-        .with_context(|| format!("TROUPE_BIND {bind} cannot be listened on"))?;
+        .with_context(|| format!("TROUPE_BIND {bind} cannot be bound"))?;
     app.engine.start().await?;
     app.responses.start().await?;
     let (db, clock, shutdown) = (app.db.clone(), app.clock.clone(), app.shutdown.clone());
@@ -144,14 +145,14 @@ impl BoundServer {
 }
 
 async fn close(app: &App, server: &ServerHandle) {
-    tracing::info!("closing: no new work is begun");
+    tracing::info!("shutting down; accepting no new work");
     app.shutdown.draining.cancel();
     let grace = app.config.shutdown_grace;
     futures::join!(app.engine.drain(grace), app.responses.drain(grace));
     app.shutdown.stopping.cancel();
     server.stop(true).await;
     app.shutdown.wait().await;
-    tracing::info!("closed");
+    tracing::info!("shutdown complete");
 }
 
 /// Resolves when the system requests termination. A second request ends the process immediately.
@@ -159,7 +160,7 @@ pub async fn shutdown_signal() {
     one_signal().await;
     tokio::spawn(async {
         one_signal().await;
-        tracing::warn!("asked to end a second time: ending now");
+        tracing::warn!("received a second termination signal; exiting immediately");
         std::process::exit(1);
     });
 }

@@ -112,7 +112,7 @@ async fn migrate_then_check_says_what_works() {
         let after = troupe(folder.path(), &env, &["check"]);
 
         let (is_well, line) = match backend {
-            TestBackend::Sqlite => (true, "is not there yet; the first start makes it"),
+            TestBackend::Sqlite => (true, "does not exist yet; the first start creates it"),
             TestBackend::Postgres => (false, "wrong migrations:"),
         };
         assert_eq!(before.status.success(), is_well);
