@@ -1,7 +1,7 @@
-//! Pages of messages as they are sent: read, rendered and encoded a slice at a time.
+//! Loads pages of a timeline as JSON: read, rendered and encoded one slice of rows at a time.
 //!
-//! **Invariant:** what is held for a page is its JSON and one slice of rows: a page of long
-//! messages costs no more than its bound, however many readers are slow.
+//! **Invariant:** a page holds only its JSON and one slice of rows in memory: a page of long
+//! messages costs no more than its limit, even if many clients read slowly.
 
 use std::sync::Arc;
 
@@ -15,27 +15,29 @@ use crate::db::slices;
 use crate::ids::{ConversationId, MessageId};
 use crate::runs::engine::RunEngine;
 
-/// What stands around the entries of a list.
+/// Bytes reserved for the JSON around the entries of a list.
 const FRAME_BYTES: usize = 64;
 
-/// A page of a timeline, ascending.
+/// A page of a timeline, in ascending order.
 #[derive(Debug, Default)]
 pub struct MessagePage {
     /// Messages as JSON.
     pub entries: Vec<String>,
-    /// Whether there is more in the direction that was asked for; of [`Page::Around`], in either.
+    /// Whether more messages exist in the requested direction; for [`TimelinePage::Around`], in
+    /// either.
     pub has_more: bool,
-    /// The `seq` to read on from, in the same direction. [`Page::Around`] has none.
+    /// The `seq` from which the next page in the same direction continues; `None` for
+    /// [`TimelinePage::Around`].
     pub cursor: Option<i64>,
 }
 
-/// Which page of a timeline, and how it is shown.
+/// Which page of a timeline to load, and how to show it.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageQuery {
     pub page: TimelinePage,
-    /// Messages at most.
+    /// Maximum number of messages.
     pub limit: u64,
-    /// Whether each message comes with its HTML.
+    /// Whether each message includes its HTML.
     pub html: bool,
 }
 
@@ -46,10 +48,11 @@ impl MessageQuery {
 }
 
 impl RunEngine {
-    /// A page of a timeline, of at most [`pages::MAX_BYTES`] of JSON, or of one message.
+    /// Returns a page of a timeline with at most [`pages::MAX_BYTES`] of JSON, or one message if
+    /// that is longer.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns the database's error when it fails.
     pub async fn list_messages(
         &self,
         id: ConversationId,
@@ -80,10 +83,10 @@ impl RunEngine {
         })
     }
 
-    /// A message as people see it now, with its HTML. `None`: it is hidden or not there.
+    /// Returns a message with its HTML, or `None` if it is hidden or does not exist.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns the database's error when it fails.
     pub async fn find_message(&self, id: MessageId) -> Result<Option<message::MessageView>, DbErr> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
@@ -119,7 +122,7 @@ impl RunEngine {
         let mut budget = PageBudget::new(max_bytes);
         for slice in slices::split_into_slices(&stubs, slices::SLICE_BYTES) {
             let (encoded, left) = self.load_encoded(id, slice.to_vec(), query, budget).await?;
-            // What was hidden since it was found is passed over.
+            // Messages that were hidden after the stubs were read are missing in `encoded`.
             let last = match left {
                 Some(_) => slice.last().map(|(seq, _)| *seq),
                 None => encoded.last().map(|(seq, _)| *seq),
@@ -140,8 +143,8 @@ impl RunEngine {
         Ok(found)
     }
 
-    /// These messages as JSON, the nearest to the cursor first, and the budget that is left; `None`:
-    /// not all of them fit.
+    /// Returns these messages as JSON, the nearest to the cursor first, and the remaining budget,
+    /// or `None` instead of the budget if not all of them fit.
     async fn load_encoded(
         &self,
         id: ConversationId,
@@ -173,7 +176,7 @@ impl RunEngine {
             }
             Ok((encoded, Some(budget)))
         };
-        // Long texts are much to render, and this is a thread of the web server.
+        // Rendering long texts is CPU work and must not block a thread of the web server.
         let encoding = self.context.shutdown.main().spawn_blocking(encode);
         let ended = |_| DbErr::Custom("a page could not be rendered".to_owned());
         let encoded = encoding.await.map_err(ended)?;
@@ -187,7 +190,7 @@ fn encode(
     markdown: Option<&Markdown>,
 ) -> Result<String, serde_json::Error> {
     let mut json = serde_json::to_string(&details.view(&row, markdown))?;
-    // It is held until a slow reader has it.
+    // Kept in memory until a slow client has read it.
     json.shrink_to_fit();
     Ok(json)
 }

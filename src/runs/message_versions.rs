@@ -1,5 +1,5 @@
-//! The verbs about versions of what was said: another text for a message, one of its texts, a branch
-//! that goes on from it, and writing anew in a branch what must stay here as it is.
+//! Operations of the engine on versions of messages: regenerate a reply, select a swipe, create a
+//! branch, and regenerate in a branch what cannot be changed in place.
 
 use sea_orm::EntityTrait;
 
@@ -15,65 +15,65 @@ use crate::runs::error::EngineError;
 use crate::runs::scheduler::StepResult;
 use crate::runs::{job_batches, jobs, run, state};
 
-/// What came of a wish for another text.
+/// The result of a regenerate.
 #[derive(Debug)]
 pub struct RegenerateResult {
     pub run: run::RunView,
-    /// Where it is written.
+    /// The conversation in which the run writes.
     pub conversation: ConversationId,
-    /// That is a branch, which was made for it and which no one has been told of.
+    /// Set if that is a branch created for this run, which was not announced yet.
     pub branch: Option<conversation::Model>,
 }
 
-/// What is to be branched.
+/// The message at which to branch.
 #[derive(Clone, Debug)]
 pub struct BranchRequest {
     pub conversation: ConversationId,
-    /// The last message that the branch has.
+    /// The last message of the branch.
     pub at: MessageId,
     pub title: String,
-    /// Who asked; the job, if there is one, is theirs.
+    /// The user who requested it and who owns the job, if one is needed.
     pub user: Option<UserId>,
 }
 
-/// A branch, or the job that makes it.
+/// A branch, or the job that creates it.
 #[derive(Debug)]
 pub enum BranchResult {
-    /// It is whole. `is_announced`: its job has told of it.
+    /// The branch is complete. `is_announced`: its job has announced it already.
     Whole {
         row: Box<conversation::Model>,
         is_announced: bool,
     },
-    /// It is being made.
+    /// The job is still creating it.
     Job(Box<job::Model>),
 }
 
-/// A run that writes another text, or the job that makes the branch for it.
+/// A run that writes a swipe, or the job that creates the branch for it.
 #[derive(Debug)]
 pub enum RegenerationPlan {
     Run(Box<RegenerateResult>),
     Job(Box<job::Model>),
 }
 
-/// Who asks for another text.
+/// Who requests a regenerate.
 #[derive(Clone, Debug)]
 pub struct Requester {
     pub user: Option<UserId>,
-    /// As people read it.
+    /// The displayed name.
     pub name: String,
 }
 
-/// How a branch began.
+/// A branch that was created completely, or the job that will fill it.
 enum StartedBranch {
     Whole(conversation::Model),
     Job(job::Model),
 }
 
 impl RunEngine {
-    /// Makes a branch that goes on from a message, and waits for it. Nothing runs in it.
+    /// Creates a branch at a message and waits until it is complete. No run is queued in it.
     ///
     /// # Errors
-    /// As for [`Engine::begin_branch`].
+    /// As for [`RunEngine::begin_branch`].
     pub async fn branch(
         &self,
         conversation: ConversationId,
@@ -95,12 +95,13 @@ impl RunEngine {
         }
     }
 
-    /// Makes a branch that goes on from a message. Nothing runs in it. With up to 2,000 messages it
-    /// is whole in the answer.
+    /// Creates a branch at a message. No run is queued in it. A branch of up to 2,000 messages is
+    /// complete when this returns.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`]; [`Refusal::MessageBeingWritten`] while that message is written anew: what
-    /// hangs on it must not change under it. [`EngineError::StorageFull`], [`EngineError::JobRunning`].
+    /// Returns `NotFound` when the message does not exist, `MessageBeingWritten` while a run
+    /// regenerates that message, because the shared messages must not change under the branch,
+    /// [`EngineError::StorageFull`], or [`EngineError::JobRunning`].
     pub async fn begin_branch(&self, fork: BranchRequest) -> Result<BranchResult, EngineError> {
         let job = match self.start_branch(fork, None).await? {
             StartedBranch::Whole(row) => {
@@ -121,8 +122,8 @@ impl RunEngine {
         }
     }
 
-    /// Begins a branch: whole if it is short, else with a job. `by` is who has a message of it
-    /// written anew.
+    /// Starts a branch: complete if it is short, else filled by a job. `by` is set if the branch is
+    /// for a regenerate, and names the user who requested it.
     async fn start_branch(
         &self,
         fork: BranchRequest,
@@ -181,7 +182,7 @@ impl RunEngine {
         begun.await
     }
 
-    /// The job, ended if the request waits for it.
+    /// Starts the job, and waits for its end if it is short enough for a request to wait.
     async fn wait_for_job_if_short(&self, job: job::Model) -> Result<job::Model, EngineError> {
         if job.n_total <= MAX_WAITED_MESSAGES {
             return self.wait_for_job(job).await;
@@ -195,7 +196,7 @@ impl RunEngine {
         Ok(job.ok_or(CommandError::NotFound)?)
     }
 
-    /// The branch of a job that ended.
+    /// Returns the branch of a job that ended.
     async fn load_branch(&self, job: &job::Model) -> Result<conversation::Model, EngineError> {
         let (job::JobStatus::Succeeded, Some(id)) = (job.status, job.conversation_id) else {
             return Err(match job.status {
@@ -208,12 +209,12 @@ impl RunEngine {
         row.ok_or(CommandError::NotFound.into())
     }
 
-    /// Has an AI's message written anew: this one, or the tail. Where others have built on it, that
-    /// happens in a branch, of which it is the tail, and this waits for the branch. `by` is who asked,
-    /// as people read it.
+    /// Regenerates an AI's message: this one, or the tail. If later messages or branches depend on
+    /// it, this happens in a new branch with that message as its tail, and this function waits for
+    /// the branch. `by` is the displayed name of the user who requested it.
     ///
     /// # Errors
-    /// As for [`Engine::begin_regenerate`].
+    /// As for [`RunEngine::begin_regenerate`].
     pub async fn regenerate(
         &self,
         conversation: ConversationId,
@@ -233,11 +234,11 @@ impl RunEngine {
         }
     }
 
-    /// Has an AI's message written anew, in a branch where others have built on it. With up to 2,000
-    /// messages the run is queued in the answer.
+    /// Regenerates an AI's message, in a branch if later messages or branches depend on it. With up
+    /// to 2,000 messages the run is queued when this returns.
     ///
     /// # Errors
-    /// [`Refusal::NothingToRegenerate`], [`Refusal::NoSpeaker`]; those of a branch.
+    /// Returns `NothingToRegenerate`, `NoSpeaker`, or the errors of [`RunEngine::begin_branch`].
     pub async fn begin_regenerate(
         &self,
         conversation: ConversationId,
@@ -257,7 +258,7 @@ impl RunEngine {
         }
     }
 
-    /// Plans the run, or begins the branch for it; a job is not started.
+    /// Plans the run, or creates the branch for it; does not start the job.
     async fn plan_regeneration(
         &self,
         conversation: ConversationId,
@@ -285,7 +286,7 @@ impl RunEngine {
                 let run =
                     job_batches::reply_to_branch_tail(&self.context, branch.id, by.name).await?;
                 let mut planned = self.regenerate_result_of_run(branch.id, run).await?;
-                // As it is with its run.
+                // Loaded again, because queueing the run changed the row.
                 let row = conversation::Entity::find_by_id(branch.id);
                 planned.branch = row.one(self.context.db.reader()).await?;
                 Ok(RegenerationPlan::Run(Box::new(planned)))
@@ -320,7 +321,7 @@ impl RunEngine {
         })
     }
 
-    /// Whether a post fits the quota of the space's owner. One that came before is answered in any
+    /// Checks that a post fits the quota of the space's owner. A repeated post is accepted in any
     /// case.
     pub(super) async fn require_quota(
         &self,
@@ -344,12 +345,11 @@ impl RunEngine {
         Err(full.into())
     }
 
-    /// Shows another text of the tail.
+    /// Shows another swipe of the tail.
     ///
     /// # Errors
-    /// [`Refusal::EditConflict`] when `expected_version` is not the present one;
-    /// [`Refusal::NotTail`], [`Refusal::ForkPoint`], [`Refusal::GenerationLocked`],
-    /// [`Refusal::MessageBeingWritten`], [`Refusal::NoSuchSwipe`].
+    /// Returns `EditConflict` when `expected_version` is not the current version, `NotTail`,
+    /// `ForkPoint`, `GenerationLocked`, `MessageBeingWritten` or `NoSuchSwipe`.
     pub async fn select_swipe(
         &self,
         conversation: ConversationId,

@@ -1,4 +1,4 @@
-//! How runs fare on this node: how long they wait, how soon they speak, how they end.
+//! Metrics of the runs on this node: queue wait, time to the first text, duration and outcome.
 
 use std::sync::atomic::AtomicU64;
 
@@ -14,16 +14,16 @@ use crate::runs::history::QueueLoad;
 use crate::runs::recovery::RecoveryReport;
 use crate::runs::run;
 
-/// Seconds from being due to being claimed: a bell is heard within milliseconds, a full node takes
-/// as long as its models.
+/// Seconds from due to claimed: milliseconds after a wake-up signal, or as long as the models take
+/// on a node without free permits.
 const WAIT_BUCKETS: [f64; 10] = [0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0];
 
-/// Seconds until a model speaks, and until it has spoken.
+/// Seconds until the first text, and until the end of a run.
 const DURATION_BUCKETS: [f64; 12] = [
     0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0,
 ];
 
-/// The figures of an engine room. Cloning gives another handle on the same ones.
+/// The metrics of the runs module. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct RunMetrics {
     ended: Family<RunEndLabel, Counter>,
@@ -31,9 +31,9 @@ pub struct RunMetrics {
     first_delta: Histogram,
     duration: Family<EndLabel, Histogram, fn() -> Histogram>,
     recoveries: Family<RecoveryLabel, Counter>,
-    /// Conversations whose listeners missed something that another node said.
+    /// How often subscribers of a conversation had missed an event of another node.
     pub missed_events: Counter,
-    /// 1 while the database tells what waits and runs.
+    /// 1 if the queue could be queried, else 0.
     database_up: Gauge,
     queued: Gauge<f64, AtomicU64>,
     running: Gauge<f64, AtomicU64>,
@@ -44,7 +44,7 @@ pub struct RunMetrics {
 struct RunEndLabel {
     kind: String,
     outcome: String,
-    /// The code of a failure; empty for every other end.
+    /// The code of a failure; empty for every other outcome.
     error: String,
 }
 
@@ -76,7 +76,7 @@ impl Default for RunMetrics {
 }
 
 impl RunMetrics {
-    /// Makes the figures known.
+    /// Registers the metrics.
     pub fn register(&self, to: &mut Registry) {
         to.register("runs_ended", "Runs that ended here", self.ended.clone());
         to.register(
@@ -118,19 +118,19 @@ impl RunMetrics {
         to.register("runs_oldest_queued_seconds", oldest, self.oldest.clone());
     }
 
-    /// A run was claimed.
+    /// Records that a run was claimed.
     pub fn claimed(&self, run: &run::Model) {
         self.queue_wait.observe(seconds(run.queue_wait_ms()));
     }
 
-    /// A claimed run wrote its first piece of text.
+    /// Records that a claimed run wrote its first text.
     pub fn first_token(&self, run: &run::Model, now: Timestamp) {
         if let Some(began) = run.started_at {
             self.first_delta.observe(seconds(now.ms_since(began)));
         }
     }
 
-    /// A run came to an end.
+    /// Records the end of a run.
     pub fn ended(&self, run: &run::Model) {
         let code = run.error.as_ref().map(|it| it.code.clone());
         let ended = RunEndLabel {
@@ -148,7 +148,7 @@ impl RunMetrics {
         }
     }
 
-    /// A sweep healed something, or nothing.
+    /// Records what one sweep of the reaper recovered.
     pub fn recovered(&self, report: &RecoveryReport) {
         for (what, n) in [
             ("failed", report.failed),
@@ -162,12 +162,12 @@ impl RunMetrics {
         }
     }
 
-    /// What waits and runs at this instant; `None`: the database does not tell.
+    /// Records the current length of the queue; `None`: the database could not be queried.
     pub fn queue_depths(&self, load: Option<QueueLoad>, now: Timestamp) {
         self.database_up.set(i64::from(load.is_some()));
         let age = |it: QueueLoad| it.oldest_queued_at.map_or(0, |at| now.ms_since(at));
         let figures = load.map(|it| (it.n_queued as f64, it.n_running as f64, seconds(age(it))));
-        // A figure that nobody knows is none; an old one would be a lie.
+        // NaN for an unknown value: the previous one would be wrong.
         let (queued, running, oldest) = figures.unwrap_or((f64::NAN, f64::NAN, f64::NAN));
         self.queued.set(queued);
         self.running.set(running);
@@ -175,7 +175,7 @@ impl RunMetrics {
     }
 }
 
-/// Clocks may be set back in between: no time is less than none.
+/// Converts to seconds. Negative durations, after a clock was set back, count as 0.
 fn seconds(ms: i64) -> f64 {
     ms.max(0) as f64 / 1000.0
 }

@@ -1,7 +1,7 @@
-//! Finds what got lost on the way between nodes: what listeners were given is held against what
-//! the database has, and who is behind is told to ask again.
+//! Detects events that were lost between nodes: compares the positions of this node's subscribers
+//! with the database and makes clients that are behind fetch a snapshot.
 //!
-//! One statement for all conversations to which somebody listens on this node.
+//! Uses one statement per batch of conversations with subscribers on this node.
 
 use std::time::Duration;
 
@@ -14,20 +14,21 @@ use crate::realtime::channel::DatabasePosition;
 use crate::runs::run;
 use crate::runs::services::RunServices;
 
-/// Between two looks. With [`ON_THE_WAY`] and the client's own asking this stays well below the
-/// ten seconds that a reader may be behind.
+/// Time between two checks. Together with [`DELIVERY_GRACE`] and the client's request this stays
+/// well below the ten seconds that a client may be behind.
 const CHECK_INTERVAL: Duration = Duration::from_secs(4);
 
-/// Between two looks that were asked for because something is known to be missing.
+/// Minimum time between two checks that were requested because events are known to be missing.
 const MIN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What was committed by the look has been told after this, if it is told at all.
+/// Events that were committed before the check are delivered within this time unless they were
+/// lost.
 const DELIVERY_GRACE: Duration = Duration::from_millis(500);
 
 /// Conversations in one statement.
 const BATCH_SIZE: usize = 1000;
 
-/// Looks until the node closes.
+/// Runs the checks until the node stops.
 pub async fn run_checks(context: RunServices) {
     loop {
         tokio::select! {
@@ -45,7 +46,7 @@ pub async fn run_checks(context: RunServices) {
     }
 }
 
-/// Looks once. What is told within [`ON_THE_WAY`] was not lost.
+/// Runs one check. What arrives within [`DELIVERY_GRACE`] was not lost.
 async fn check_once(context: &RunServices) -> Result<(), DbErr> {
     let subscribed = context.hub.subscribed_conversations();
     let mut all = Vec::new();

@@ -1,19 +1,20 @@
-//! The engine room: something happens, the scheduler writes it down and decides in the same step
-//! who speaks next; a worker claims that decision and lets one speaker take one turn; the end of
-//! the turn is the next thing that happened.
+//! Scheduling and execution of runs: the scheduler applies a command to a conversation and decides
+//! in the same transaction who speaks next; a worker claims the queued run and executes it; the end
+//! of the run is the next command.
 //!
 //! ```text
 //!                      enqueue                       finish
 //!   command ─► step ─────────────► queued ─► running ───────► succeeded
 //!                ▲                   │  ▲       │  ├─────────► failed
 //!                │                   │  └───────┘  └─────────► canceled
-//!                │                   │  hand_back
+//!                │                   │   release
 //!                │                   └► canceled, skipped, failed (at the claim)
-//!                └──────────────────────── Ended, Abandoned ◄── executor, reaper
+//!                └───────────────── RunEnded, LeaseExpired ◄── executor, reaper
 //! ```
 //!
-//! Read `command` (what can happen), `planner` with `endings`, `control` and `regenerate` (what follows),
-//! `queue` (the only statements that move a run), `scheduler` (the gate), `engine` (the verbs).
+//! Start with `command` (the inputs), `planner` with `completion`, `controls` and `regenerate` (the
+//! decisions), `queue` (the only statements that change a run's status), `scheduler` (the
+//! transaction) and `engine` (the operations that handlers call).
 
 pub mod announce;
 pub mod approval_wait;

@@ -1,10 +1,11 @@
-//! The row of a run that is to be queued.
+//! Builds the row of a run that is to be queued.
 
 use crate::clock::Timestamp;
 use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use crate::runs::run;
 
-/// A new row for [`enqueue`](crate::runs::queue::enqueue), due at once, with nothing that only a claim or an end can know.
+/// Returns a new row for [`enqueue`](crate::runs::queue::enqueue) that is due immediately. Fields
+/// that only a claim or an end sets are empty.
 pub fn new_model(
     id: RunId,
     (space, conversation): (SpaceId, ConversationId),

@@ -1,7 +1,7 @@
-//! Who waits on this node for a permit to call a model without a queued row: running runs whose
-//! question was decided, and copilot candidates. The dispatcher grants (`worker.rs`).
+//! Permits for model calls without a queued row: running runs whose tool approval was decided, and
+//! copilot candidates. The worker in `run_job.rs` grants them.
 //!
-//! **Invariant:** a candidate returns its permit with its [`Permit`], however it ends.
+//! **Invariant:** a candidate releases its permit when its [`Permit`] is dropped, however it ends.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::ids::RunId;
 use crate::runs::due_runs::DueRun;
 use crate::runs::wakeup::WakeupSignal;
 
-/// Cloning gives another handle on the same ones.
+/// Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct Permits(Arc<Mutex<PermitState>>);
 
@@ -30,7 +30,7 @@ struct PermitRequest {
     grant: oneshot::Sender<()>,
 }
 
-/// The permit of a candidate, or its wish for one.
+/// The permit of a candidate, or its request for one.
 pub struct Permit {
     permits: Permits,
     wakeup: WakeupSignal,
@@ -39,17 +39,17 @@ pub struct Permit {
 }
 
 impl Permits {
-    /// A run wants its permit back. Returns once it was granted; dropped, it no longer waits.
+    /// Waits until a run has its permit again. If dropped, the request is removed.
     pub async fn wait_for_run(&self, due: DueRun, wakeup: &WakeupSignal) {
         let id = due.id;
         let granted = self.enqueue(due, |state| &mut state.runs);
         let _forgets = RemoveOnDrop { permits: self, id };
         wakeup.notify();
-        // An error: another wish of the same run took its place, which cannot be.
+        // Fails only if the sender was dropped, and this call owns the request.
         let _ = granted.await;
     }
 
-    /// A candidate wants a permit; its `id` is its own and no run's.
+    /// Requests a permit for a candidate; its `id` is its own and not that of a run.
     pub fn request_for_candidate(&self, due: DueRun, wakeup: &WakeupSignal) -> Permit {
         let id = due.id;
         let granted = self.enqueue(due, |state| &mut state.candidates);
@@ -62,28 +62,28 @@ impl Permits {
         }
     }
 
-    /// The runs that wait, each due since its question was decided.
+    /// Returns the runs that wait for a permit, each due since its approval was decided.
     pub fn waiting_runs(&self) -> Vec<DueRun> {
         self.0.lock().runs.iter().map(|it| it.due.clone()).collect()
     }
 
-    /// The candidates that wait.
+    /// Returns the candidates that wait.
     pub fn waiting_candidates(&self) -> Vec<DueRun> {
         let state = self.0.lock();
         state.candidates.iter().map(|it| it.due.clone()).collect()
     }
 
-    /// Gives a waiting run its permit. `false`: it no longer waits.
+    /// Grants a waiting run its permit. Returns `false` if it no longer waits.
     pub fn grant_run(&self, id: RunId) -> bool {
         let waiting = remove_request(&mut self.0.lock().runs, id);
         waiting.is_some_and(|it| it.grant.send(()).is_ok())
     }
 
-    /// Gives a waiting candidate a permit. `false`: it no longer waits.
+    /// Grants a waiting candidate a permit. Returns `false` if it no longer waits.
     pub fn grant_candidate(&self, id: RunId) -> bool {
         let mut state = self.0.lock();
         let waiting = remove_request(&mut state.candidates, id);
-        // Under the lock: who goes takes its permit along.
+        // Under the lock: a candidate that is dropped now releases its permit after this.
         let is_granted = waiting.is_some_and(|it| it.grant.send(()).is_ok());
         if is_granted {
             state.held.insert(id);
@@ -91,12 +91,12 @@ impl Permits {
         is_granted
     }
 
-    /// Whether a candidate holds a permit.
+    /// Returns whether a candidate holds a permit.
     pub fn is_held(&self, id: RunId) -> bool {
         self.0.lock().held.contains(&id)
     }
 
-    /// How many candidates hold one.
+    /// Returns how many candidates hold a permit.
     pub fn n_held(&self) -> usize {
         self.0.lock().held.len()
     }
@@ -117,7 +117,7 @@ fn remove_request(waiting: &mut Vec<PermitRequest>, id: RunId) -> Option<PermitR
     Some(waiting.remove(at))
 }
 
-/// A run that gives up waiting is forgotten.
+/// Removes the request of a run that stops waiting.
 struct RemoveOnDrop<'a> {
     permits: &'a Permits,
     id: RunId,
@@ -130,10 +130,10 @@ impl Drop for RemoveOnDrop<'_> {
 }
 
 impl Permit {
-    /// Returns once it was granted.
+    /// Returns when the permit is granted.
     pub async fn granted(&mut self) {
         if let Some(granted) = self.granted.as_mut() {
-            // An error would mean that it was forgotten, which only its end does.
+            // Fails only if the request was removed, which only `drop` does.
             let _ = granted.await;
             self.granted = None;
         }
@@ -143,7 +143,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.permits.0.lock();
-        // In this order: a grant that was under way is taken back.
+        // In this order: revokes a grant that is in progress.
         self.granted = None;
         remove_request(&mut state.candidates, self.id);
         state.held.remove(&self.id);

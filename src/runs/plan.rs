@@ -1,4 +1,4 @@
-//! What is to be done about a command: a list of changes, decided before anything is written.
+//! The result of planning a command: a list of changes, decided before anything is written.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::speakers::selection::SpeakerChoice;
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub changes: Vec<PlanChange>,
-    /// The one run to queue, written last: what ends comes before what begins.
+    /// The one run to queue, written last: ends are written before the new run.
     pub enqueue: Option<EnqueueRun>,
 }
 
@@ -27,13 +27,13 @@ pub enum PlanChange {
         message: MessageId,
         visibility: message::Visibility,
     },
-    /// A person's text replaces the one that the message shows.
+    /// Replaces the shown text by a user's edit.
     SetContent(MessageEdit),
-    /// What was said since a message is deleted for everyone: that is the tail again.
+    /// Hides the messages since a user message, which becomes the tail again.
     HideMessages(Vec<message::Model>),
-    /// Another text for the message the command is about; it is shown from now on.
+    /// Adds a swipe to the target message and shows it.
     AddSwipe(swipe::SwipeText),
-    /// One of its texts is shown in place of the present one.
+    /// Shows another existing swipe of the target message.
     ShowSwipe(swipe::Model),
     NewRound {
         id: RoundId,
@@ -52,7 +52,7 @@ pub enum PlanChange {
         state: round::RoundState,
         cursor: i64,
     },
-    /// The slots from a position on give way to these.
+    /// Replaces the slots from a position on.
     ReplaceSlots {
         round: RoundId,
         from: i64,
@@ -65,31 +65,31 @@ pub enum PlanChange {
         skip_reason: Option<&'static str>,
     },
     ClaimRun(run::Model),
-    /// Its `debug` says why.
+    /// The reason is in its `debug`.
     SkipQueued(run::Model),
     FailQueued(run::Model, run::RunError),
     CancelQueued(run::Model),
-    /// The executor is asked to end the run and commit what it has.
+    /// The executor is asked to end the run and keep the text so far.
     RequestCancel(run::Model),
-    /// Fenced: if the run is no longer ours under this lease, the whole plan is dropped.
+    /// Fenced: if the run is no longer running under this lease, the whole plan is dropped.
     Finish {
         run: run::Model,
         end: queue::RunEnd,
     },
-    /// As `Finish`, for a run whose heartbeat stopped; dropped if it beats again.
+    /// As `Finish`, for a run whose heartbeat stopped; dropped if the heartbeat resumed.
     ExpireLease {
         run: run::Model,
         end: queue::RunEnd,
         silent_for_ms: i64,
     },
     ReleaseRun(run::Model),
-    /// How often auto mode has spoken since a person did.
+    /// Sets the number of auto mode turns since the last user message.
     AutoModeTurns(i64),
-    /// The copilot of this seat has said something.
+    /// Decrements the copilot steps of this membership.
     SpendCopilotStep(MembershipId),
-    /// What a run sent.
+    /// Stores the prompt that a run sent.
     StorePrompt(RunId, Arc<SentPrompt>),
-    /// What macros and lore have noted in a turn that has come to its end.
+    /// Stores macro variables and timed effects of the lorebooks.
     StoreEffects(Arc<PromptEffects>),
 }
 
@@ -102,30 +102,30 @@ pub struct NewMessage {
     pub token_count: i64,
     pub client_id: Option<String>,
     pub run: Option<RunId>,
-    /// Every text of a greeting that has several, `content` first; else empty.
+    /// All texts of a greeting with several, `content` first; else empty.
     pub alternates: Vec<swipe::SwipeText>,
     pub metadata: serde_json::Value,
 }
 
-/// A run to put into the queued place.
+/// A run to queue.
 #[derive(Clone, Debug)]
 pub struct EnqueueRun {
     pub run: run::Model,
     pub trigger: Option<MessageRef>,
-    /// The tail after which it makes sense.
+    /// The tail that the run requires at its claim.
     pub expected_tail: Option<MessageRef>,
 }
 
-/// A message that may only come to be with this plan.
+/// Refers to a message that may be created by this plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageRef {
     /// The message that this plan appends.
     Appended,
-    /// One that is there.
+    /// An existing message.
     Message(MessageId),
 }
 
-/// Slots for these speakers, from a position on.
+/// Returns slots for these speakers, from a position on.
 pub fn new_slots(round: RoundId, from: i64, speakers: Vec<SpeakerChoice>) -> Vec<slot::Model> {
     let slots = (from..).zip(speakers);
     slots

@@ -1,7 +1,7 @@
-//! Writes a plan, and keeps the situation in step with the rows.
+//! Writes a plan to the database and keeps the loaded state equal to the rows.
 //!
 //! **Invariant:** each durable event takes the next `rev` of the conversation, in the order in
-//! which it will be announced; the conversation's row is written once, at the end.
+//! which the events are announced; the conversation's row is written once, at the end.
 
 use sea_orm::{ActiveModelTrait, DatabaseTransaction, DbErr, EntityTrait, IntoActiveModel};
 
@@ -18,7 +18,7 @@ use crate::runs::write_messages::n_bytes;
 use crate::runs::{queue, run};
 use crate::spaces::{membership, space};
 
-/// The transaction, the hour, and who writes.
+/// The transaction, time and node with which a plan is written.
 pub struct PlanWriter<'a> {
     pub tx: &'a DatabaseTransaction,
     pub now: Timestamp,
@@ -26,41 +26,41 @@ pub struct PlanWriter<'a> {
     pub dialect: Backend,
 }
 
-/// What is to be announced once it is committed.
+/// What to announce after the commit.
 #[derive(Debug, Default)]
 pub struct WrittenPlan {
     /// Appended and changed messages.
     pub messages: Vec<WrittenMessage>,
-    /// Seats whose copilot spent a step.
+    /// Memberships whose copilot used a step.
     pub memberships: Vec<membership::Model>,
-    /// Runs that came to an end, each with the `rev` of its event if it has one of its own.
+    /// Runs that ended, each with the `rev` of its event unless its message is the event.
     pub ended: Vec<(run::Model, Option<i64>)>,
-    /// Runs that went back to the queue.
+    /// Runs that were queued again.
     pub released: Vec<run::Model>,
     pub queued: Option<(run::Model, i64)>,
     /// Set when state, round, queued or running run changed.
     pub queue_rev: Option<i64>,
     pub claimed: Option<run::Model>,
-    /// Runs whose executor is to stop and commit what it has.
+    /// Runs whose executor must stop and commit the text so far.
     pub cancel_requested: Vec<run::Model>,
-    /// That all of this is committed.
+    /// Lets the caller verify whether the transaction committed.
     pub proof: Option<CommitProof>,
 }
 
-/// A message to tell of.
+/// A message to announce.
 #[derive(Clone, Debug)]
 pub struct WrittenMessage {
     pub row: message::Model,
-    /// Appended, or shown again.
+    /// Whether it was appended or restored.
     pub is_new: bool,
     pub n_swipes: i64,
 }
 
 impl PlanWriter<'_> {
-    /// Carries out the plan; gives back the situation as it is now.
+    /// Writes the plan and returns the new state.
     ///
     /// # Errors
-    /// [`EngineError::Lost`] when a run is no longer where the plan expects it.
+    /// Returns [`EngineError::Conflict`] when a run is not in the state that the plan expects.
     pub async fn write(
         &self,
         mut schedule: ScheduleState,
@@ -75,9 +75,9 @@ impl PlanWriter<'_> {
                 .await?;
             crate::fail_point!("step.between", ?);
         }
-        // Messages are announced first, so what ends takes its numbers behind them all.
+        // Messages are announced first, so the ends get later numbers.
         for (run, rev) in &mut written.ended {
-            // A success is told by its message.
+            // The message of a successful run is its event.
             *rev = (run.status != run::RunStatus::Succeeded).then(|| next_rev(&mut schedule));
         }
         if let Some(enqueue) = plan.enqueue {
@@ -94,7 +94,7 @@ impl PlanWriter<'_> {
         Ok((schedule, written))
     }
 
-    /// Writes one change; says whether it is one of the queue.
+    /// Writes one change; returns whether it changes the queue.
     async fn apply_change(
         &self,
         schedule: &mut ScheduleState,
@@ -218,7 +218,7 @@ impl PlanWriter<'_> {
         Ok(())
     }
 
-    /// Computes the newest messages of each role again, because one was hidden or restored.
+    /// Recomputes the newest message of each role, because one was hidden or restored.
     pub(super) async fn refresh_newest(&self, schedule: &mut ScheduleState) -> Result<(), DbErr> {
         let newest = newest_messages::find(self.tx, schedule.conversation.id).await?;
         newest.apply_to(&mut schedule.conversation);
@@ -226,7 +226,7 @@ impl PlanWriter<'_> {
         Ok(())
     }
 
-    /// The space's count rises by what a run cost, in the transaction that ends it.
+    /// Adds the cost of a run to the space's counter in the transaction that ends the run.
     async fn charge_tokens(
         &self,
         schedule: &mut ScheduleState,
@@ -374,7 +374,7 @@ pub(super) fn next_rev(schedule: &mut ScheduleState) -> i64 {
     schedule.conversation.rev
 }
 
-/// The message that is meant; the appended one is the tail by now.
+/// Returns the message that is referred to; an appended one is the tail by now.
 pub(super) fn resolve_message(
     reference: MessageRef,
     schedule: &ScheduleState,

@@ -1,9 +1,9 @@
-//! RunPlanner: decides what a command changes. Pure: the situation, the dice and the hour come in,
-//! a plan or a refusal comes out; no I/O. All rules of the schedule are here, in `endings.rs`
-//! (what became of a run) and in `control.rs` (what people press).
+//! The planner decides what a command changes. Pure: state, random values and time are arguments, a
+//! plan or an error is the result; no I/O. The rules are here, in `completion.rs` (claims and ends
+//! of runs), `controls.rs` (controls for users) and in the files that they call.
 //!
-//! **Invariant:** what a run *was* decides what follows it: its kind, round and slot, never the
-//! present settings of its author.
+//! **Invariant:** what follows a run depends on the run's kind, round and slot, never on the
+//! current settings of its author.
 
 use std::sync::Arc;
 
@@ -25,15 +25,15 @@ use crate::runs::{
 use crate::spaces::{membership, space};
 use crate::speakers::selection::SpeakerChoice;
 
-/// A burst is gathered for at most this many times the debounce, and no less than
-/// [`MIN_BURST_LIMIT_MS`].
+/// A burst of messages delays its reply by at most this many debounce times, or by
+/// [`MIN_BURST_LIMIT_MS`] if that is longer.
 const MAX_BURST_DEBOUNCES: i64 = 10;
 const MIN_BURST_LIMIT_MS: i64 = 10_000;
 
-/// Decides what `command` changes in `situation`.
+/// Decides what `command` changes in `state`.
 ///
 /// # Errors
-/// The reason why it changes nothing.
+/// Returns the reason why the command is rejected; nothing changes then.
 pub fn plan(
     state: &ScheduleState,
     command: &Command,
@@ -117,7 +117,7 @@ fn post_message(builder: &mut PlanBuilder, post: &NewPost) -> Result<(), Command
         discarded_turn = builder.is_at_cursor(&run);
         builder.cancel_running(RunCancelReason::SupersededByMessage);
     }
-    // It was planned for the text before this message, and nothing may discard it in silence.
+    // It was planned for the text before this message, and must not end without an event.
     if builder
         .queued
         .as_ref()
@@ -135,14 +135,14 @@ fn post_message(builder: &mut PlanBuilder, post: &NewPost) -> Result<(), Command
     if !choices.is_empty() {
         plan_from_user_message(builder, choices);
     } else if discarded_turn {
-        // Nobody answers, so nothing replaces what is queued; only a round whose reply was just
-        // discarded has nothing left to wait for.
+        // No character replies, so nothing replaces the queued run; only a round whose reply was
+        // just discarded has nothing left to wait for.
         builder.end_round(round::RoundStatus::Superseded, "user_message");
     }
     Ok(())
 }
 
-/// Characters greet as long as nobody has spoken but in greeting, each once.
+/// Characters greet, each once, until the conversation contains other messages than greetings.
 fn insert_greetings(builder: &mut PlanBuilder, greetings: &[Greeting]) {
     if !builder.state.is_untouched {
         return;
@@ -199,8 +199,8 @@ fn require_post_allowed(builder: &PlanBuilder, post: &NewPost) -> Result<(), Com
     }
 }
 
-/// The previous round ends; a new one answers, after the debounce. A queued forced turn is its first
-/// slot, and its run stays what it is.
+/// Ends the previous round; a new one replies, after the debounce. A queued forced run becomes its
+/// first slot and keeps its kind.
 fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<SpeakerChoice>) {
     let forced = builder
         .queued
@@ -248,7 +248,7 @@ fn plan_from_user_message(builder: &mut PlanBuilder, choices: Vec<SpeakerChoice>
     });
 }
 
-/// The forced speaker, then the chosen ones without that speaker a second time.
+/// Returns the forced speaker, then the chosen ones without that speaker.
 fn with_forced_first(forced: &run::Model, chosen: Vec<SpeakerChoice>) -> Vec<SpeakerChoice> {
     let speaker = forced.speaker_space_membership_id;
     let because = forced.debug.chosen_because.clone().unwrap_or_default();
@@ -260,7 +260,8 @@ fn with_forced_first(forced: &run::Model, chosen: Vec<SpeakerChoice>) -> Vec<Spe
     std::iter::once(first).chain(others).collect()
 }
 
-/// Somebody is made to speak: `speaker`, or whoever Generate wakes. A running run is waited for.
+/// Queues a forced reply by `speaker`, or by the member that the reply order selects. It waits for
+/// the running run.
 fn force_talk(
     builder: &mut PlanBuilder,
     speaker: Option<MembershipId>,

@@ -1,4 +1,4 @@
-//! Auto mode: AI answers AI, with a pause before each turn, until the turns are spent.
+//! Tests of auto mode: AI replies to AI, with a delay before each turn, until no turns are left.
 
 use crate::ids::MessageId;
 use crate::runs::planner::fixture::{PlannerFixture, success};
@@ -7,7 +7,7 @@ use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
 
 const DELAY: i64 = 5_000;
 
-/// Ada and Bob, who answer each other three times.
+/// Ada and Bob, who reply to each other three times.
 pub fn auto_mode_fixture() -> PlannerFixture {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
     stage.state.space.auto_mode_enabled = true;
@@ -15,7 +15,7 @@ pub fn auto_mode_fixture() -> PlannerFixture {
     stage
 }
 
-/// Ada has answered Eve, and Bob's turn waits.
+/// Ada has replied to Eve, and Bob's turn is queued.
 pub fn waiting() -> PlannerFixture {
     let mut stage = auto_mode_fixture();
     stage.post_as_eve("Hi.").unwrap();
@@ -32,7 +32,7 @@ pub fn running() -> PlannerFixture {
 }
 
 impl PlannerFixture {
-    /// The delay is over, and the queued run begins.
+    /// Advances the clock by the delay and claims the queued run.
     pub fn claim_after_delay(&mut self) {
         self.now = self.now.plus_ms(DELAY);
         assert_eq!(self.claim_due().len(), 1, "it is claimed");
@@ -42,7 +42,7 @@ impl PlannerFixture {
         auto_mode::turns_left(&self.state.conversation, &self.state.space)
     }
 
-    /// Everything comes to its end; gives the number of auto mode's replies.
+    /// Runs until nothing is queued; returns the number of auto mode's replies.
     pub fn run_to_end(&mut self) -> usize {
         for _ in 0..50 {
             match (&self.state.running, &self.state.queued) {

@@ -1,4 +1,4 @@
-//! What stops auto mode, what lets it go on, and that no turn is counted twice.
+//! Tests of what stops auto mode, what continues it, and that no turn is counted twice.
 
 use crate::conversations::message::Visibility;
 use crate::rounds::round::RoundState;

@@ -1,4 +1,4 @@
-//! A queued run whose time has come: every row of the claim's table.
+//! Tests of claims: every row of the claim's table.
 
 use crate::ids::{MessageId, RunId};
 use crate::runs::command::Command;

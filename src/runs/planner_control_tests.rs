@@ -1,4 +1,4 @@
-//! What people press, and what that does to the schedule: stop, pause, resume, skip, retry, cancel.
+//! Tests of the controls for users: stop, pause, resume, skip, retry, cancel.
 
 use crate::ids::RunId;
 use crate::rounds::round::RoundState;
@@ -14,7 +14,7 @@ fn idle() -> PlannerFixture {
     PlannerFixture::with_characters(&["Ada", "Bob"])
 }
 
-/// Bob was made to speak and failed.
+/// Bob's forced turn has failed.
 fn failed_forced_turn() -> PlannerFixture {
     let mut stage = forced();
     stage.end_run(failure());

@@ -1,4 +1,4 @@
-//! The copilot: when it speaks, what its words do, and where it rests.
+//! Tests of the copilot: when it speaks, what follows its texts, and when it pauses.
 
 use crate::runs::command::{Command, CommandError, ExecutionEnd};
 use crate::runs::planner::fixture::{
@@ -11,7 +11,7 @@ use crate::spaces::space::ReplyOrder;
 const START: Command = Command::CopilotStarted { seat: EVE };
 const CHANGED: Command = Command::ApplyChanges;
 
-/// Eve with Ada, her copilot on with so many steps, not started.
+/// Eve with Ada; her copilot is on with this number of steps, but was not started.
 fn copilot_on(steps: i64) -> PlannerFixture {
     let mut stage = PlannerFixture::with_characters(&["Ada"]);
     enable_copilot(&mut stage, EVE, steps);
@@ -39,7 +39,7 @@ fn started(steps: i64) -> PlannerFixture {
     stage
 }
 
-/// What Eve's seat says of her copilot.
+/// Returns the copilot mode and the remaining steps of Eve's membership.
 fn copilot_settings(stage: &mut PlannerFixture) -> (CopilotMode, Option<i64>) {
     let seat = stage.member_mut(EVE);
     (seat.copilot_mode, seat.copilot_remaining_steps)

@@ -1,4 +1,4 @@
-//! What becomes of a run: every end, a node that dies or closes, a round that nothing moves.
+//! Tests of what follows a run: every kind of end, a node that dies or shuts down, a stalled round.
 
 use crate::ids::RunId;
 use crate::rounds::round::RoundState;

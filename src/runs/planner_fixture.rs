@@ -1,5 +1,5 @@
-//! A stage for tests of the planner: one conversation in memory, on which plans are carried out as
-//! the writer carries them out. A plan that cannot be carried out panics.
+//! Fixture for tests of the planner: one conversation in memory, which applies plans as the writer
+//! does. Panics if a plan cannot be applied.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,18 +16,18 @@ use crate::runs::state::ScheduleState;
 use crate::runs::{planner, run};
 use crate::spaces::{membership, space};
 
-/// The seat of the human.
+/// The membership of the human.
 pub const EVE: MembershipId = MembershipId(1);
-/// The seats of the first characters.
+/// The memberships of the first characters.
 pub const ADA: MembershipId = MembershipId(2);
 pub const BOB: MembershipId = MembershipId(3);
 
-/// A stop that keeps nothing.
+/// A stop that drops the text.
 pub const STOP: Command = Command::Stop {
     keep_partial: false,
 };
 
-/// See the module.
+/// The conversation, its state, and the runs that ended.
 #[derive(Clone)]
 pub struct PlannerFixture {
     pub state: ScheduleState,
@@ -35,9 +35,9 @@ pub struct PlannerFixture {
     pub has_provider: bool,
     /// The timeline, hidden messages included.
     pub messages: Vec<message::Model>,
-    /// Their texts, where they have several.
+    /// The swipes of messages that have several.
     pub swipes: Vec<swipe::Model>,
-    /// A branch hangs on it.
+    /// The message at which a branch starts.
     pub fork_point: Option<MessageId>,
     /// Every run that has ended, in the order of their ends.
     pub ended: Vec<run::Model>,
@@ -45,7 +45,7 @@ pub struct PlannerFixture {
 }
 
 impl PlannerFixture {
-    /// Eve, and these characters, in a space with the defaults.
+    /// Returns Eve and these characters, in a space with default settings.
     pub fn with_characters(characters: &[&str]) -> Self {
         let characters = (2..)
             .zip(characters)
@@ -63,13 +63,13 @@ impl PlannerFixture {
         }
     }
 
-    /// Decides about a command and carries the plan out; tells what it was, change by change.
+    /// Plans a command and applies the plan; returns a description of each change.
     pub fn run_command(&mut self, command: &Command) -> Result<Vec<String>, CommandError> {
         let (plan, _) = self.execute(command)?;
         Ok(self.describe(&plan))
     }
 
-    /// The same; gives the plan itself, and whether it changed anything.
+    /// As [`Self::run_command`], but returns the plan, and whether it changed anything.
     pub fn execute(&mut self, command: &Command) -> Result<(Plan, bool), CommandError> {
         self.load_for(command);
         self.seed += 1;
@@ -89,19 +89,19 @@ impl PlannerFixture {
         Ok((plan, changed))
     }
 
-    /// Eve says something.
+    /// Posts a message by Eve.
     pub fn post_as_eve(&mut self, text: &str) -> Result<Vec<String>, CommandError> {
         self.run_command(&post(text))
     }
 
-    /// The queued run's time has come.
+    /// Claims the queued run.
     pub fn claim_due(&mut self) -> Vec<String> {
         let run = self.state.queued.as_ref().expect("a queued run").id;
         self.run_command(&Command::Claim { run })
             .expect("never refused")
     }
 
-    /// The running run's executor is done.
+    /// Ends the running run.
     pub fn end_run(&mut self, end: ExecutionEnd) -> Vec<String> {
         let (run, lease) = self.running();
         self.run_command(&Command::RunEnded {
@@ -112,7 +112,7 @@ impl PlannerFixture {
         .expect("the run is ours")
     }
 
-    /// The running run's node died.
+    /// Expires the lease of the running run, whose node died.
     pub fn expire_lease(&mut self) -> Vec<String> {
         let (run, lease) = self.running();
         let silent_for_ms = 30_000;
@@ -124,7 +124,7 @@ impl PlannerFixture {
         self.run_command(&command).expect("the run is ours")
     }
 
-    /// The running run's node closes.
+    /// Releases the running run, whose node shuts down.
     pub fn release_run(&mut self) -> Vec<String> {
         let (run, lease) = self.running();
         self.run_command(&Command::RunReleased {
@@ -135,19 +135,19 @@ impl PlannerFixture {
         .expect("the run is ours")
     }
 
-    /// The running run and its fence.
+    /// Returns the running run and its lease.
     pub fn running(&self) -> (RunId, i64) {
         let run = self.state.running.as_ref().expect("a running run");
         (run.id, run.lease)
     }
 
-    /// The seat with this id, to be changed.
+    /// Returns the membership with this id, to be changed.
     pub fn member_mut(&mut self, id: MembershipId) -> &mut membership::Model {
         let mut members = self.state.members.iter_mut();
         members.find(|it| it.id == id).expect("a seat")
     }
 
-    /// What `situation::load` looks up for a command.
+    /// Loads what `state::load` loads for a command.
     fn load_for(&mut self, command: &Command) {
         let shown = |it: &&message::Model| it.visibility != message::Visibility::Hidden;
         self.state.tail = self.messages.iter().rev().find(shown).cloned();
@@ -190,7 +190,7 @@ impl PlannerFixture {
     }
 }
 
-/// Ada's turn of a round of Ada and Bob is queued.
+/// Ada's turn is queued, in a round of Ada and Bob.
 pub fn queued() -> PlannerFixture {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
     stage.state.space.replies_per_turn = space::RepliesPerTurn::Activated;
@@ -198,28 +198,28 @@ pub fn queued() -> PlannerFixture {
     stage
 }
 
-/// Ada's turn of a round of Ada and Bob is running.
+/// Ada's turn is running, in a round of Ada and Bob.
 pub fn running() -> PlannerFixture {
     let mut stage = queued();
     stage.claim_due();
     stage
 }
 
-/// Ada's turn was stopped, and waits for a person.
+/// Ada's turn was stopped, and the round is paused.
 pub fn paused() -> PlannerFixture {
     let mut stage = running();
     stage.run_command(&STOP).unwrap();
     stage
 }
 
-/// Ada's turn failed, and waits for a person.
+/// Ada's turn failed, and the round is failed.
 pub fn failed() -> PlannerFixture {
     let mut stage = running();
     stage.end_run(failure());
     stage
 }
 
-/// A reply of Ada's runs whose round is over, Bob's turn is queued.
+/// A reply by Ada whose round is over is running, and Bob's turn is queued.
 pub fn queued_and_running() -> PlannerFixture {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
     stage.state.space.reply_order = space::ReplyOrder::Natural;
@@ -229,7 +229,7 @@ pub fn queued_and_running() -> PlannerFixture {
     stage
 }
 
-/// Bob was made to speak, and does.
+/// Bob's forced turn is running.
 pub fn forced() -> PlannerFixture {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
     stage.post_as_eve("Hi.").unwrap();
@@ -238,13 +238,13 @@ pub fn forced() -> PlannerFixture {
     stage
 }
 
-/// Eve makes somebody speak.
+/// Returns Eve's command that forces this member to speak.
 pub fn force(speaker: MembershipId) -> Command {
     let (speaker, by) = (Some(speaker), "Eve".to_owned());
     Command::ForceTalk { speaker, by }
 }
 
-/// Eve's post.
+/// Returns Eve's post.
 pub fn post(text: &str) -> Command {
     Command::MessagePosted(NewPost {
         author: EVE,
@@ -255,12 +255,12 @@ pub fn post(text: &str) -> Command {
     })
 }
 
-/// A whole text.
+/// Returns the end of a run that succeeded with this text.
 pub fn success(text: &str) -> ExecutionEnd {
     ExecutionEnd::Succeeded(generated_text(text))
 }
 
-/// A failure of the model.
+/// Returns the end of a run whose model failed.
 pub fn failure() -> ExecutionEnd {
     ExecutionEnd::Failed {
         error: run::RunError {
@@ -273,7 +273,7 @@ pub fn failure() -> ExecutionEnd {
     }
 }
 
-/// A text as the executor hands it over.
+/// Returns a text as the executor reports it.
 pub fn generated_text(text: &str) -> GeneratedText {
     GeneratedText {
         content: text.to_owned(),

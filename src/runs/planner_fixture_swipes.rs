@@ -1,4 +1,4 @@
-//! The stage's messages have several texts: what is looked up of them, and how they change.
+//! Swipes in the planner's fixture: loads what commands need of them, and applies their changes.
 
 use crate::conversations::{message, swipe};
 use crate::ids::{MessageId, SwipeId};
@@ -7,7 +7,7 @@ use crate::runs::run;
 use crate::spaces::space::GroupRegenerateMode;
 
 impl PlannerFixture {
-    /// What the situation knows of the message a command is about.
+    /// Loads what the state contains of the target message.
     pub(super) fn load_target_message(&mut self, id: Option<MessageId>) {
         let found = self.messages.iter().find(|it| Some(it.id) == id).cloned();
         self.state.is_target_fork_point = found.is_some() && self.fork_point == id;
@@ -23,7 +23,7 @@ impl PlannerFixture {
         self.state.target_message = found;
     }
 
-    /// What was said since what the subject answers.
+    /// Loads the messages since the one that the target message answers.
     fn load_last_turn(&mut self) {
         let said = self
             .state
@@ -34,7 +34,7 @@ impl PlannerFixture {
         let shown = shown.filter(|it| it.visibility != message::Visibility::Hidden);
         self.state.last_turn_messages = shown.filter(|it| it.seq > said).cloned().collect();
         if self.state.space.group_regenerate_mode == GroupRegenerateMode::LastTurn {
-            // Who answers again is chosen as if nobody had.
+            // The new speakers are chosen as if no character had replied.
             let is_speech = |it: &&message::Model| {
                 let is_shown = it.visibility != message::Visibility::Hidden;
                 is_shown && it.role == message::MessageRole::Assistant && it.seq < said
@@ -52,7 +52,7 @@ impl PlannerFixture {
         }
     }
 
-    /// The text that a command is about.
+    /// Loads the swipe that a command refers to.
     pub(super) fn load_swipe(&mut self, id: MessageId, position: i64) {
         let of_message = |it: &&swipe::Model| it.message_id == id && it.position == position;
         self.state.swipe = self.swipes.iter().find(of_message).cloned();
@@ -67,7 +67,7 @@ impl PlannerFixture {
         text.select_on(self.message_mut(row.id), position);
     }
 
-    /// A person has changed the text of a message.
+    /// Applies a user's edit to the text of a message.
     pub(super) fn rewrite(&mut self, id: MessageId, content: &str) {
         let row = self.message_mut(id);
         row.content = content.to_owned();
@@ -84,7 +84,7 @@ impl PlannerFixture {
         swipe::SwipeText::from(swipe).select_on(self.message_mut(id), position);
     }
 
-    /// A branch is made at a message, where the door allows it: not while it is written anew.
+    /// Returns the message if a branch may start at it: not while it is regenerated.
     pub fn allowed_fork_point(&self, id: MessageId) -> Option<MessageId> {
         let active = [&self.state.queued, &self.state.running]
             .into_iter()
@@ -96,7 +96,7 @@ impl PlannerFixture {
         }
     }
 
-    /// The text of a message that has several is the one at its active place.
+    /// Asserts that the text of a message with swipes is that of its active swipe.
     fn assert_active_swipes_shown(&self) {
         for row in &self.messages {
             let mut texts = self.swipes.iter().filter(|it| it.message_id == row.id);
@@ -105,8 +105,8 @@ impl PlannerFixture {
         }
     }
 
-    /// I5: a run has one message or one other text of its target, or none, and only what succeeded
-    /// or was kept has one.
+    /// I5: a run has at most one message or one swipe of its target, and only runs that succeeded
+    /// or whose text was kept have one.
     pub fn assert_swipes_consistent(&self) {
         self.assert_active_swipes_shown();
         let n_texts = |run: &run::Model| match run.debug.target_message_id {

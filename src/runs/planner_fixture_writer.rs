@@ -1,5 +1,5 @@
-//! The stage's writer: carries out a plan's changes in memory, each only from the state in which
-//! the real statement would win, and tells them in words.
+//! The fixture's writer: applies a plan's changes in memory, each only from the state that the real
+//! statement expects, and describes them in words.
 
 use serde::Serialize;
 
@@ -183,7 +183,7 @@ impl PlannerFixture {
         run.debug.trigger_message_id = enqueue.trigger.and_then(|it| self.resolve(it));
         run.debug.expected_last_message_id = enqueue.expected_tail.and_then(|it| self.resolve(it));
         if let Some(present) = self.state.queued.take() {
-            // The upsert: the row stays, the plan is the new one's.
+            // The upsert: the row keeps its id and gets the new plan.
             run = run::Model {
                 id: present.id,
                 created_at: present.created_at,
@@ -203,7 +203,7 @@ impl PlannerFixture {
         }
     }
 
-    /// A plan in words: what ends, what changes, and what is queued.
+    /// Describes a plan in words: what ends, what changes, and what is queued.
     pub fn describe(&self, plan: &Plan) -> Vec<String> {
         let changes = plan.changes.iter().map(|it| self.describe_change(it));
         let queued = plan.enqueue.iter().map(|it| self.describe_enqueue(it));
@@ -298,13 +298,13 @@ fn describe_end(end: &queue::RunEnd) -> String {
     }
 }
 
-/// A state as rows and events spell it.
+/// Returns a state as spelled in rows and events.
 pub fn status_text(state: &impl Serialize) -> String {
     let value = serde_json::to_value(state).unwrap();
     value.as_str().unwrap().to_owned()
 }
 
-/// Whoever has a model to ask asks this one.
+/// Returns the provider that every member of the fixture uses.
 pub fn provider_row() -> provider::Model {
     provider::Model {
         id: ProviderId(1),

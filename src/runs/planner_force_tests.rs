@@ -1,4 +1,4 @@
-//! Whom a person makes speak, whom Generate wakes, and who greets.
+//! Tests of forced replies, of the speaker that Generate selects, and of greetings.
 
 use crate::conversations::swipe::SwipeText;
 use crate::ids::MembershipId;

@@ -1,4 +1,4 @@
-//! What may happen in the property tests of the planner.
+//! The actions that the property tests of the planner generate.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -7,8 +7,8 @@ use crate::conversations::message::Visibility;
 use crate::spaces::membership::{MembershipStatus, Participation};
 use crate::spaces::space::{InputPolicy, ReplyOrder};
 
-/// What happens next. What is changed by a door (a seat, a setting, the archive) and the command
-/// that tells the schedule are two acts, since anything may happen in between.
+/// The next action. A change by an endpoint (of a member, a setting or the archive) and the command
+/// that applies it to the schedule are two actions, because anything may happen in between.
 #[derive(Clone, Debug)]
 pub enum TestAction {
     Post(&'static str),
@@ -35,10 +35,10 @@ pub enum TestAction {
     Debounce(i64),
     AllActivated(bool),
     Auto(bool),
-    /// For the round that is active, or for another.
+    /// For the active round, or for another.
     EditQueue(Vec<i64>, bool),
     AutoTurns(i64),
-    /// Eve's copilot is on with so many steps, or off.
+    /// Eve's copilot is on with this number of steps, or off.
     Copilot(Option<i64>),
     StartCopilot,
     Provider(bool),
@@ -57,7 +57,7 @@ pub enum EndKind {
     EmptyIfRequested,
 }
 
-/// What a person presses.
+/// A control that a user may use.
 #[derive(Clone, Copy, Debug)]
 pub enum ControlAction {
     Pause,
@@ -68,7 +68,7 @@ pub enum ControlAction {
     CancelQueued,
 }
 
-/// Any of them, what happens often oftener.
+/// Generates any action, frequent ones more often.
 pub fn action_strategy() -> impl Strategy<Value = TestAction> {
     use TestAction as A;
     let texts = select(vec!["Hi.", "Bob?", "Ada, and Cid!"]);

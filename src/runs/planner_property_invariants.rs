@@ -1,5 +1,5 @@
-//! What holds of each single plan, whatever led to it: the command, the situation before, the plan,
-//! and the stage on which it has been carried out.
+//! Asserts what holds for each single plan, given the command, the state before, the plan, and the
+//! fixture after it was applied.
 
 use crate::clock::Timestamp;
 use crate::conversations::message;
@@ -17,10 +17,10 @@ use crate::spaces::membership::CopilotMode;
 use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 use crate::speakers::selection::SpeakerChoice;
 
-/// A burst is gathered no longer than this, whatever the debounce of these tests.
+/// Limit of a burst, whatever the debounce of these tests.
 const MAX_BURST_MS: i64 = 600_000;
 
-/// Holds a plan to the laws of its kind.
+/// Asserts the invariants of a plan.
 pub fn assert_plan_valid(
     before: &ScheduleState,
     command: &Command,
@@ -58,15 +58,15 @@ pub fn assert_plan_valid(
     assert_copilot_steps_left(stage);
 }
 
-/// Nobody is planned who may not speak. What is tried again may find its speaker gone: then the
-/// claim passes it over.
+/// Asserts that a planned speaker may speak. A repeated run may have lost its speaker: then the
+/// claim skips it.
 fn assert_speaker_allowed(enqueue: &EnqueueRun, stage: &PlannerFixture) {
     let run = &enqueue.run;
     let seat = stage.state.member(run.speaker_space_membership_id);
     let seat = seat.expect("a seat of this space");
     match run.reason {
         RunReason::Recovered | RunReason::Retry => {}
-        // A post keeps a forced turn, and the claim passes over a speaker that has left since.
+        // A post keeps a forced run, and the claim skips a speaker that has left since.
         RunReason::ForceTalk | RunReason::Generate if run.round_id.is_some() => {}
         _ if run.kind.is_scheduled() && seat.kind == membership::MembershipKind::Character => {
             assert!(seat.can_be_scheduled(), "{run:?}");
@@ -75,8 +75,8 @@ fn assert_speaker_allowed(enqueue: &EnqueueRun, stage: &PlannerFixture) {
     }
 }
 
-/// Auto mode waits its delay where nobody pressed for it; everything else is due at once, or after
-/// the debounce.
+/// Asserts that auto mode waits its delay unless a user triggered the run; everything else is due
+/// immediately or after the debounce.
 fn assert_delay(enqueue: &EnqueueRun, command: &Command, stage: &PlannerFixture) {
     let run = &enqueue.run;
     let debounce = stage.state.space.user_turn_debounce_ms;
@@ -89,7 +89,7 @@ fn assert_delay(enqueue: &EnqueueRun, command: &Command, stage: &PlannerFixture)
     let wait = run.run_after.map_or(0, |at| at.ms_since(stage.now));
     match command {
         Command::MessagePosted(_) => assert!((0..=MAX_BURST_MS).contains(&wait), "{run:?}"),
-        // What waits already goes on waiting as long as it would have.
+        // A queued turn keeps its due time.
         Command::EditQueue { .. } => assert!(wait >= 0),
         _ => {
             let by_itself = matches!(run.reason, RunReason::AutoMode | RunReason::NextSlot);
@@ -102,7 +102,7 @@ fn assert_delay(enqueue: &EnqueueRun, command: &Command, stage: &PlannerFixture)
     }
 }
 
-/// What answers a text that others may follow makes sense only after that text.
+/// Asserts that auto mode turns, regenerates and later slots are planned with an expected tail.
 fn assert_expected_tail(enqueue: &EnqueueRun, stage: &PlannerFixture) {
     let run = &enqueue.run;
     let is_later_slot = run.slot_position.is_some_and(|it| it > 0);
@@ -114,8 +114,8 @@ fn assert_expected_tail(enqueue: &EnqueueRun, stage: &PlannerFixture) {
     }
 }
 
-/// A round has speakers who can be scheduled, one or several as the space is set; in one of auto
-/// mode nobody answers themselves unless they may.
+/// Asserts that a round has speakers who can be scheduled, one or several according to the space's
+/// settings; in auto mode no character replies to itself unless the space allows it.
 fn assert_round_valid(
     kind: round::RoundKind,
     slots: &[SpeakerChoice],
@@ -157,7 +157,8 @@ fn assert_round_valid(
     }
 }
 
-/// What is claimed was due, its tail is the one it expects, and it sees the newest message.
+/// Asserts that a claimed run was due, that its tail is the expected one, and that it sees the
+/// newest message.
 fn assert_claim_valid(before: &ScheduleState, run: &run::Model, stage: &PlannerFixture) {
     assert!(before.running.is_none());
     let at = run.run_after.unwrap_or(Timestamp(0));
@@ -169,7 +170,7 @@ fn assert_claim_valid(before: &ScheduleState, run: &run::Model, stage: &PlannerF
     assert_eq!(running.cutoff_seq, Some(stage.state.conversation.last_seq));
 }
 
-/// Each button does what it says.
+/// Asserts the effect of each command.
 fn assert_command_effect(
     before: &ScheduleState,
     command: &Command,
@@ -231,8 +232,8 @@ fn assert_command_effect(
     }
 }
 
-/// Rules 17 to 19: a post keeps a queued forced turn, and ends a queued regenerate with an event that
-/// names the post.
+/// Rules 17 to 19: a post keeps a queued forced run, and ends a queued regenerate with an event
+/// that names the post.
 fn assert_nothing_discarded(before: &ScheduleState, stage: &PlannerFixture) {
     let Some(run) = &before.queued else {
         return;
@@ -260,7 +261,7 @@ fn assert_nothing_discarded(before: &ScheduleState, stage: &PlannerFixture) {
     }
 }
 
-/// What a run was decides what follows: one whose round is over moves no other.
+/// Asserts that a run whose round is over changes no other round.
 fn assert_newer_rounds_unchanged(
     before: &ScheduleState,
     command: &Command,
@@ -284,7 +285,7 @@ fn assert_newer_rounds_unchanged(
     }
 }
 
-/// A copilot without steps is off.
+/// Asserts that a copilot without steps is off.
 fn assert_copilot_steps_left(stage: &PlannerFixture) {
     for seat in &stage.state.members {
         let is_on = seat.copilot_mode == CopilotMode::Full;
@@ -292,7 +293,7 @@ fn assert_copilot_steps_left(stage: &PlannerFixture) {
     }
 }
 
-/// A plan of Ada's reply, and what it led to, to be held with something changed.
+/// Plans the end of Ada's reply, changes the plan, and asserts its invariants.
 fn check_changed_reply_plan(change: impl FnOnce(&mut Plan)) {
     let mut stage = fixture::queued();
     stage.claim_due();

@@ -1,5 +1,5 @@
-//! The laws of the schedule under any sequence of commands on any roster, with rounds of one slot
-//! and of several: what the planner decides can always be carried out, and leaves no law broken.
+//! Property tests: for any sequence of commands on any roster, with rounds of one slot or several,
+//! each plan can be applied, and all invariants hold.
 
 use std::collections::HashSet;
 
@@ -23,21 +23,21 @@ use crate::spaces::membership::CopilotMode;
 use crate::spaces::space;
 use crate::spaces::space::{GroupRegenerateMode, RepliesPerTurn};
 
-/// No budget of these tests is greater.
+/// The maximum of every budget in these tests.
 const MAX_TURNS: usize = 8;
 
-/// A stage under watch.
+/// A fixture with what the invariants need to know of its past.
 struct PropertyTest {
     stage: PlannerFixture,
     /// The runs that were planned for a message, with its `seq`.
     planned: Vec<(RunId, i64)>,
     /// The runs that were queued as forced turns.
     forced: HashSet<RunId>,
-    /// The turns that auto mode took since a person spoke, as round and slot.
+    /// The turns of auto mode since the last user message, as round and slot.
     turns: HashSet<(Option<RoundId>, Option<i64>)>,
-    /// What Eve's copilot was given in all.
+    /// All steps that Eve's copilot was given.
     n_steps: i64,
-    /// The space is archived, and the schedule was told.
+    /// Whether the space is archived and the schedule was changed accordingly.
     is_closed: bool,
 }
 
@@ -61,7 +61,8 @@ impl PropertyTest {
         }
     }
 
-    /// The command of an act; `None`: it changed something beside the schedule, or nothing.
+    /// Returns the command of an action; `None`: it changed something outside the schedule, or
+    /// nothing.
     fn command_for(&mut self, act: TestAction) -> Option<Command> {
         let s = &mut self.stage.state;
         let running = s.running.clone();
@@ -177,7 +178,7 @@ impl PropertyTest {
     }
 
     fn execute(&mut self, command: &Command) {
-        // The stage panics when a plan cannot be carried out; a refusal changes nothing.
+        // The fixture panics when a plan cannot be applied; a rejection changes nothing.
         let before = self.stage.state.clone();
         let outcome = self.stage.execute(command);
         if let Ok((plan, _)) = &outcome {
@@ -241,7 +242,7 @@ impl PropertyTest {
         self.n_steps += steps.unwrap_or_default();
     }
 
-    /// A copilot writes no more texts than it was given steps.
+    /// Asserts that a copilot writes at most as many texts as it was given steps.
     fn assert_copilot_steps(&self) {
         let messages = self.stage.messages.iter();
         let written =
@@ -250,7 +251,8 @@ impl PropertyTest {
         assert!(n_written <= self.n_steps, "a copilot goes on");
     }
 
-    /// S8, S9: what was planned for a message waits, runs with it in sight, or has ended.
+    /// S8, S9: a run that was planned for a message is queued, runs and sees the message, or has
+    /// ended.
     fn assert_no_run_lost(&self) {
         let s = &self.stage.state;
         for (id, seq) in &self.planned {
@@ -265,7 +267,7 @@ impl PropertyTest {
         }
     }
 
-    /// Lets everything come to its end: nothing new happens, every reply succeeds.
+    /// Runs until idle: nothing new happens, and every reply succeeds.
     fn run_until_idle(&mut self) {
         for _ in 0..100 {
             if self.stage.state.running.is_some() {
@@ -314,7 +316,8 @@ fn control_command(button: ControlAction, stage: &PlannerFixture) -> Option<Comm
     }
 }
 
-/// I2, I3: a round that goes on has a run of its current slot, one that rests has none queued.
+/// I2, I3: a generating round has a run of its current slot; a paused or failed one has none
+/// queued.
 fn assert_round_progresses(
     round: &ActiveRound,
     queued: Option<&run::Model>,
@@ -335,7 +338,7 @@ fn assert_round_progresses(
     }
 }
 
-/// I4: slots before the cursor are spoken or skipped, from it on pending.
+/// I4: slots before the cursor are spoken or skipped, those from the cursor on are pending.
 fn assert_cursor(round: &ActiveRound) {
     for it in &round.slots {
         let is_pending = it.status == slot::SlotStatus::Pending;

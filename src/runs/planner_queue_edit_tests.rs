@@ -1,4 +1,4 @@
-//! What becomes of a round whose queue a person puts together anew.
+//! Tests of editing the queue of a round.
 
 use crate::ids::{MembershipId, RoundId};
 use crate::rounds::round::RoundState;
@@ -9,7 +9,7 @@ use crate::spaces::space::RepliesPerTurn;
 
 const CID: MembershipId = MembershipId(4);
 
-/// Ada's turn of a round of Ada, Bob and Cid is queued, after a debounce.
+/// Ada's turn is queued after a debounce, in a round of Ada, Bob and Cid.
 fn queued() -> PlannerFixture {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
     stage.state.space.replies_per_turn = RepliesPerTurn::Activated;
@@ -40,7 +40,7 @@ impl PlannerFixture {
         self.run_command(&edit(round, slots))
     }
 
-    /// Who is yet to speak, with the reason.
+    /// Returns the pending speakers with their reasons.
     fn pending_slots(&self) -> Vec<(MembershipId, &str)> {
         let round = self.state.round.as_ref().expect("a round");
         let slots = round.slots.iter();
@@ -50,7 +50,7 @@ impl PlannerFixture {
             .collect()
     }
 
-    /// Who speaks until the round is over.
+    /// Returns the speakers until the round is over.
     fn speakers_until_end(&mut self) -> Vec<MembershipId> {
         let before = self.messages.len();
         while self.state.queued.is_some() || self.state.running.is_some() {

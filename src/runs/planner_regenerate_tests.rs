@@ -1,4 +1,4 @@
-//! Another text for a message: when it is planned, what becomes of it, and what stays as it was.
+//! Tests of swipes: when a regenerate is planned, how it ends, and what it leaves unchanged.
 
 use crate::conversations::message::Visibility;
 use crate::conversations::swipe::SwipeText;
@@ -12,7 +12,7 @@ use crate::runs::planner::rules_tests::{edit, show};
 use crate::spaces::membership;
 use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
-/// Somebody has this message written anew, or the tail.
+/// Returns the command to regenerate this message, or the tail.
 pub fn regenerate(message: Option<i64>) -> Command {
     let (message, by) = (message.map(MessageId), "Eve".to_owned());
     Command::Regenerate { message, by }
@@ -26,7 +26,7 @@ fn select(message: i64, position: i64) -> Command {
     }
 }
 
-/// Eve has said "Hi.", Ada has answered "Hello." as message 2.
+/// Eve has posted "Hi.", Ada has replied "Hello." as message 2.
 fn answered() -> PlannerFixture {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
     stage.post_as_eve("Hi.").unwrap();
@@ -35,7 +35,7 @@ fn answered() -> PlannerFixture {
     stage
 }
 
-/// Another text for Ada's answer is being written.
+/// A new swipe of Ada's reply is being written.
 fn writing() -> PlannerFixture {
     let mut stage = answered();
     stage.run_command(&regenerate(None)).unwrap();

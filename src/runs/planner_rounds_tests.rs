@@ -1,5 +1,5 @@
-//! Rounds of several, in their middle: whoever comes next expects the tail that is there then, a
-//! node that dies costs a slot one more attempt, and a round that is over keeps its laws.
+//! Tests of rounds with several speakers: later slots expect the current tail, a slot whose node
+//! died gets one more attempt, and the invariants hold when a round is over.
 
 use crate::ids::{MembershipId, MessageId};
 use crate::rounds::round::RoundState;
@@ -12,7 +12,7 @@ use crate::spaces::space::{RepliesPerTurn, ReplyOrder};
 
 const CID: MembershipId = MembershipId(4);
 
-/// Ada has answered Eve, and Bob's turn of a round of Ada, Bob and Cid is queued.
+/// Ada has replied to Eve, and Bob's turn is queued, in a round of Ada, Bob and Cid.
 fn queued() -> PlannerFixture {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob", "Cid"]);
     stage.state.space.replies_per_turn = RepliesPerTurn::Activated;

@@ -1,4 +1,4 @@
-//! What is hidden, edited, muted, set or archived, and what that does to the schedule.
+//! Tests of how hiding, editing, muting, settings and archiving affect the schedule.
 
 use crate::conversations::message::Visibility;
 use crate::ids::MessageId;
@@ -16,7 +16,7 @@ fn idle() -> PlannerFixture {
     PlannerFixture::with_characters(&["Ada", "Bob"])
 }
 
-/// Bob was made to speak and failed: a retry would make him speak again.
+/// Bob's forced turn has failed: a retry would force it again.
 fn retryable() -> PlannerFixture {
     let mut stage = forced();
     stage.end_run(failure());
@@ -38,7 +38,7 @@ pub fn edit(message: i64) -> Command {
     edit_from(message, 1)
 }
 
-/// An edit that was made from this version of the message.
+/// Returns an edit based on this version of the message.
 fn edit_from(message: i64, expected_version: i64) -> Command {
     Command::EditMessage(MessageEdit {
         message: MessageId(message),

@@ -1,5 +1,5 @@
-//! What a post does to a forced turn and to a regenerate that are queued or running, and the reason
-//! that each canceled run keeps.
+//! Tests of what a post does to forced runs and regenerates that are queued or running, and of the
+//! reason that each canceled run stores.
 
 use crate::ids::MessageId;
 use crate::runs::command::Command;
@@ -12,7 +12,7 @@ use crate::spaces::membership;
 use crate::spaces::membership::{CopilotMode, Participation};
 use crate::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
-/// Bob is muted and was forced; his turn is queued.
+/// Bob is muted, and his forced turn is queued.
 fn forced() -> PlannerFixture {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
     stage.state.space.user_turn_debounce_ms = 500;
@@ -21,7 +21,7 @@ fn forced() -> PlannerFixture {
     stage
 }
 
-/// Ada has spoken, and a new version of her text is queued.
+/// Ada has replied, and a regenerate of her reply is queued.
 fn regenerated() -> PlannerFixture {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
     stage.post_as_eve("Hi.").unwrap();

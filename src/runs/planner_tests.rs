@@ -1,4 +1,4 @@
-//! What a post plans: the policy table, the debounce, and who may post.
+//! Tests of what a post plans: the input policies, the debounce, and who may post.
 
 use crate::ids::MembershipId;
 use crate::rounds::round;

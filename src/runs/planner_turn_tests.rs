@@ -1,4 +1,4 @@
-//! A whole turn once more: what goes, who answers again, and where that happens.
+//! Tests of regenerating a whole turn: what is hidden, who replies again, and where that happens.
 
 use crate::conversations::message::MessageRole;
 use crate::ids::MessageId;
@@ -8,7 +8,7 @@ use crate::runs::planner::regenerate_tests::regenerate;
 use crate::spaces::membership;
 use crate::spaces::space::{GroupRegenerateMode, ReplyOrder};
 
-/// Ada and Bob have answered Eve, in a space that writes whole turns anew.
+/// Ada and Bob have replied to Eve, in a space that regenerates whole turns.
 fn answered_by_two() -> PlannerFixture {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
     stage.state.space.group_regenerate_mode = GroupRegenerateMode::LastTurn;

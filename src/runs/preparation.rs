@@ -1,5 +1,5 @@
-//! What a run needs before its model can speak: whom to ask, and what to say. Also shows it to
-//! people without asking anybody.
+//! Prepares the model call of a run: provider, prompt, request and tools. Also builds the prompt
+//! for a preview without a call.
 
 use std::sync::Arc;
 
@@ -27,30 +27,30 @@ use crate::runs::{run, tool_offers};
 use crate::spaces::membership;
 use crate::tools::tool_settings::SpaceTools;
 
-/// A prompt, if it fits into the model's window.
+/// A prompt, if it fits into the model's context window.
 type FittedPrompt = Result<BuiltPrompt, ContextOverflow>;
 
-/// How long a candidate may become where the settings say nothing.
+/// The maximum length of a candidate if the preset does not set one.
 const DEFAULT_CANDIDATE_TOKENS: u32 = 200;
 
-/// A turn that is ready to be taken.
+/// Everything that a run needs to call its model.
 pub struct PreparedRun {
     pub provider: Arc<dyn Provider>,
-    /// Where that one is configured.
+    /// The provider's row.
     pub provider_id: ProviderId,
     pub request: Request,
     pub speaker: PromptMember,
-    /// Everybody else whose name may not begin a line.
+    /// The other members whose names may not begin a line of the reply.
     pub others: Vec<PromptMember>,
     pub sent: SentPromptRef,
-    /// What the speaker may call.
+    /// The tools that the speaker may call.
     pub offers: Vec<ToolOffer>,
 }
 
-/// Prepares a claimed run, from what its claim has seen.
+/// Prepares a claimed run from the state that its claim loaded.
 ///
 /// # Errors
-/// The failure with which the run ends.
+/// Returns the failure with which the run must end.
 pub async fn prepare(
     context: &RunServices,
     run: &run::Model,
@@ -79,17 +79,17 @@ pub async fn prepare(
     let scene = scene.map_err(internal_failure)?;
     let seed = run.id.0.as_u64_pair().1;
     let mut prepared = prepare_with_provider(context, &row, scene, seed).await?;
-    // Whoever speaks for a person calls nothing.
+    // A copilot, which writes for a user, calls no tools.
     if prepared.speaker.is_character() && !allowed.is_empty() {
         prepared.offers = tool_offers::list_for_space(context, allowed, owner).await;
     }
     Ok(prepared)
 }
 
-/// Prepares a text that no run asks for: what this human might say now, as `instruction` has it.
+/// Prepares a text without a run: what this user might write now, following `instruction`.
 ///
 /// # Errors
-/// Why it cannot be written.
+/// Returns the reason why it cannot be written.
 pub async fn prepare_candidate(
     context: &RunServices,
     conversation: ConversationId,
@@ -116,7 +116,7 @@ pub async fn prepare_candidate(
     prepare_with_provider(context, &row, scene, seed).await
 }
 
-/// What a run is to the entries of a preset and of lore.
+/// Returns how preset prompts and lorebook entries classify a run.
 fn prompt_trigger(run: &run::Model) -> GenerationTrigger {
     match run.debug.target_message_id {
         Some(_) => GenerationTrigger::Regenerate,
@@ -124,7 +124,7 @@ fn prompt_trigger(run: &run::Model) -> GenerationTrigger {
     }
 }
 
-/// The endpoint that this seat's model answers at.
+/// Returns the provider for the model of this membership.
 async fn require_provider(
     context: &RunServices,
     speaker: MembershipId,
@@ -144,7 +144,7 @@ async fn load_scene(
     scene.ok_or_else(|| internal_failure("the conversation is gone"))
 }
 
-/// The turn of whoever speaks in `scene`, put into words for this endpoint.
+/// Builds the request of the speaker in `scene` for this provider.
 async fn prepare_with_provider(
     context: &RunServices,
     row: &provider::Model,
@@ -191,8 +191,8 @@ async fn prepare_with_provider(
     })
 }
 
-/// What would be sent if this seat spoke now, and through which endpoint. `None`: no conversation,
-/// no such seat, or no model.
+/// Returns the prompt that would be sent if this member spoke now, and its provider. `None`: the
+/// conversation, the membership or a model is missing.
 pub async fn preview(
     context: &RunServices,
     conversation: ConversationId,
@@ -221,8 +221,8 @@ pub async fn preview(
     Ok(Some((row, built)))
 }
 
-/// Builds a prompt. That counts tokens, which is CPU work, and the first count reads the
-/// vocabulary: a task of its own does it, so that neither a stream nor a door waits.
+/// Builds a prompt in a blocking task. Counting tokens is CPU work, and the first count loads the
+/// vocabulary, which must block neither streams nor requests.
 async fn build_prompt(
     context: &RunServices,
     prompt: Scene,
@@ -235,8 +235,8 @@ async fn build_prompt(
     building.await.map_err(ended)
 }
 
-/// The newest message that the prompt of a run may contain. To write a message anew is to forget it,
-/// and all that came after it.
+/// Returns the newest message that the prompt of a run may contain. To regenerate a message, the
+/// prompt omits it and everything after it.
 async fn prompt_cutoff(context: &RunServices, run: &run::Model) -> Result<i64, DbErr> {
     let seen = run.cutoff_seq.unwrap_or(i64::MAX);
     let Some(target) = run.debug.target_message_id else {

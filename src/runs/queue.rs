@@ -1,7 +1,7 @@
-//! Moves a run from one state to the next: the only file that writes `conversation_runs.status`.
+//! State transitions of runs: the only file that writes `conversation_runs.status`.
 //!
-//! **Invariant:** every move names the state it expects to find and returns whether it found it.
-//! Who is told `false` has lost the run: stop, and publish nothing.
+//! **Invariant:** every transition names the state it expects and returns whether it changed a row.
+//! A caller that gets `false` has lost the run: it must stop and publish nothing.
 
 use sea_orm::sea_query::{Expr, ExprTrait, OnConflict, Query, SimpleExpr};
 use sea_orm::{
@@ -17,7 +17,7 @@ use crate::ids::{ConversationId, RunId};
 use crate::runs::run;
 use crate::runs::run::{Column, RunStatus};
 
-/// How a run that ran comes to its end.
+/// How a running run ends.
 #[derive(Clone, Debug)]
 pub enum RunEnd {
     Succeeded,
@@ -26,7 +26,7 @@ pub enum RunEnd {
 }
 
 impl RunEnd {
-    /// The state it leads to.
+    /// Returns the final status.
     pub fn status(&self) -> RunStatus {
         match self {
             Self::Succeeded => RunStatus::Succeeded,
@@ -36,12 +36,12 @@ impl RunEnd {
     }
 }
 
-/// Puts a run into the conversation's one queued place. A newer plan overwrites the one that is
-/// there; the row keeps its id. Returns the row as it is now.
+/// Queues a run. If the conversation has a queued run, the new plan overwrites it and the row keeps
+/// its id. Returns the row as it is now.
 pub async fn enqueue(tx: &impl ConnectionTrait, plan: run::Model) -> Result<run::Model, DbErr> {
     let mut conflict = OnConflict::column(Column::ConversationId);
     conflict
-        // Must be the literal: a bound parameter does not match the partial index, at once on
+        // Must be the literal: a bound parameter does not match the partial index, immediately on
         // SQLite and from the sixth execution on PostgreSQL.
         .target_and_where(Expr::cust("status = 'queued'"))
         .update_columns([
@@ -62,8 +62,8 @@ pub async fn enqueue(tx: &impl ConnectionTrait, plan: run::Model) -> Result<run:
         .await
 }
 
-/// Writes down runs that ended in another installation, in their order, as the newest ones. One that has not ended is left out: nothing begins to
-/// speak because a file says so.
+/// Inserts runs that ended in another installation, in their order, as the newest ones. Unfinished
+/// runs are left out: an import must not start runs.
 pub async fn restore(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -82,8 +82,8 @@ pub async fn restore(
         .map(|_| ())
 }
 
-/// Takes a due run: from here on it is `worker`'s, under a new lease. `None`: somebody else was
-/// faster, which is no error.
+/// Claims a due run for `worker` under a new lease. Returns `None` if another claim was faster,
+/// which is not an error.
 pub async fn claim(
     tx: &impl ConnectionTrait,
     id: RunId,
@@ -103,17 +103,17 @@ pub async fn claim(
         .await;
     match claimed {
         Ok(mut rows) => Ok(rows.pop()),
-        // Another run of the conversation runs. On PostgreSQL this transaction is lost with it;
-        // the conversation's lock keeps it from ever getting here.
+        // Another run of the conversation is running. On PostgreSQL the violation aborts this
+        // transaction; the conversation's lock prevents that this is reached.
         Err(error) if backend::is_unique_violation(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Writes down what a claimed run will have seen: the newest message there is.
+/// Stores the newest message that a claimed run will see, and returns its `seq`.
 ///
-/// **Invariant:** comes after [`claim`], in the same transaction. In the other order a message
-/// that is posted in between is planned into this run and never seen by it.
+/// **Invariant:** comes after [`claim`], in the same transaction. In the other order a message that
+/// is posted in between would be planned into this run but be missing in its prompt.
 pub async fn set_cutoff(tx: &impl ConnectionTrait, id: RunId) -> Result<i64, DbErr> {
     let newest = Query::select()
         .column(conversation::Column::LastSeq)
@@ -137,9 +137,9 @@ pub async fn set_cutoff(tx: &impl ConnectionTrait, id: RunId) -> Result<i64, DbE
         .unwrap_or_default())
 }
 
-/// Renews the heartbeats of the runs that a node executes, and tells what became of them. A run that
-/// is not in the answer is no longer ours. One that is the node's by its row alone, since the answer
-/// to its claim was lost, is not renewed: nobody writes it.
+/// Renews the heartbeats of the runs that a node executes, and returns their rows. A run that is
+/// missing in the result is no longer ours. `held` excludes runs whose claim committed without the
+/// node knowing it, because no executor writes them; recovery ends them.
 pub async fn heartbeat(
     db: &impl ConnectionTrait,
     worker: &str,
@@ -156,7 +156,7 @@ pub async fn heartbeat(
         .await
 }
 
-/// Asks the node that runs it to end a run and keep its text.
+/// Requests the executing node to end a run and keep its text.
 pub async fn request_cancel(
     tx: &impl ConnectionTrait,
     id: RunId,
@@ -170,7 +170,8 @@ pub async fn request_cancel(
     Ok(res.rows_affected == 1)
 }
 
-/// Ends a run that is still ours. `false`: a cancel, the reaper or a newer claim was faster.
+/// Ends a run that is still ours. Returns `false` if a cancellation, the reaper or a newer claim
+/// was faster.
 pub async fn finish(
     tx: &impl ConnectionTrait,
     run: &run::Model,
@@ -193,7 +194,7 @@ pub async fn finish(
     Ok(update.exec(tx).await?.rows_affected == 1)
 }
 
-/// Notes what a running run of ours waits for. `false`: it is no longer ours.
+/// Stores what a running run of ours waits for. Returns `false` if it is no longer ours.
 pub async fn set_waiting_for(
     tx: &impl ConnectionTrait,
     (id, lease): (RunId, i64),
@@ -207,8 +208,8 @@ pub async fn set_waiting_for(
     Ok(res.rows_affected == 1)
 }
 
-/// Notes what a run had sent and cost that was canceled before its executor could report it.
-/// `false`: it was not canceled under this lease, or that is known already.
+/// Stores prompt and usage of a run that was canceled before its executor could report them.
+/// Returns `false` if it was not canceled under this lease or already has them.
 pub async fn set_late_usage(
     tx: &impl ConnectionTrait,
     (id, lease): (RunId, i64),
@@ -235,8 +236,8 @@ pub async fn set_late_usage(
     Ok(noted.exec(tx).await?.rows_affected == 1)
 }
 
-/// Ends a run whose heartbeat is as far from now as `stale` says, if the lease is the one that was
-/// seen: a node that came back to life in between keeps it.
+/// Ends a run whose heartbeat is stale, if it still has the given lease: a node that resumed its
+/// heartbeat in between keeps the run.
 pub async fn expire(
     tx: &impl ConnectionTrait,
     run: &run::Model,
@@ -255,7 +256,7 @@ pub async fn expire(
     Ok(update.exec(tx).await?.rows_affected == 1)
 }
 
-/// Gives a running run back, for another node or the next start to claim.
+/// Queues a running run again, for another node or the next start to claim.
 pub async fn release(
     tx: &impl ConnectionTrait,
     run: &run::Model,
@@ -276,7 +277,7 @@ pub async fn release(
     Ok(res.rows_affected == 1)
 }
 
-/// Takes a queued run out of the queue for good.
+/// Cancels a queued run.
 pub async fn cancel_queued(
     tx: &impl ConnectionTrait,
     run: &run::Model,
@@ -285,7 +286,7 @@ pub async fn cancel_queued(
     end_queued(tx, run, RunStatus::Canceled, now, None).await
 }
 
-/// Passes over a queued run whose turn makes no sense any more; its `debug` says why.
+/// Skips a queued run that is no longer valid; its `debug` has the reason.
 pub async fn skip(
     tx: &impl ConnectionTrait,
     run: &run::Model,
@@ -294,7 +295,7 @@ pub async fn skip(
     end_queued(tx, run, RunStatus::Skipped, now, None).await
 }
 
-/// Fails a queued run before any model was asked.
+/// Fails a queued run before a model was called.
 pub async fn fail_queued(
     tx: &impl ConnectionTrait,
     run: &run::Model,
@@ -324,7 +325,7 @@ fn update_in_status(id: RunId, from: RunStatus) -> UpdateMany<run::Entity> {
         .filter(Column::Status.eq(from))
 }
 
-/// What every end writes: the state, the hour, the bill, the story.
+/// Sets what every end writes: status, time, usage and debug data.
 fn update_ended(run: &run::Model, to: RunStatus, now: Timestamp) -> UpdateMany<run::Entity> {
     run::Entity::update_many()
         .col_expr(Column::Status, Expr::value(to))
@@ -345,16 +346,16 @@ fn to_json(value: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(value).expect("a document of ours is plain data and always encodes")
 }
 
-/// Which running runs count as abandoned.
+/// Determines which running runs count as abandoned.
 #[derive(Clone, Copy, Debug)]
 pub struct StaleAfter {
-    /// How old the last heartbeat must be.
+    /// Minimum age of the last heartbeat.
     pub after_ms: i64,
     pub dialect: Backend,
 }
 
 impl StaleAfter {
-    /// A heart that beats so far in the future beat before the clock was set back.
+    /// A heartbeat this far in the future was written before the clock was set back.
     fn condition(&self, now: Timestamp) -> SimpleExpr {
         let clock = || backend::lease_time(self.dialect, now);
         let beat = || Expr::col(Column::HeartbeatAt);
@@ -363,7 +364,7 @@ impl StaleAfter {
     }
 }
 
-/// The running runs whose heartbeat stopped, oldest first.
+/// Returns the running runs whose heartbeat is stale, oldest first.
 pub async fn list_expired(
     db: &impl ConnectionTrait,
     now: Timestamp,

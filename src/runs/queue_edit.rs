@@ -1,4 +1,4 @@
-//! The queue of a round, put together anew by a person.
+//! Lets a user edit the pending slots of a round.
 
 use crate::ids::{MembershipId, RoundId};
 use crate::rounds::{round, slot};
@@ -8,13 +8,13 @@ use crate::runs::plan_builder::PlanBuilder;
 use crate::runs::run;
 use crate::speakers::selection::SpeakerChoice;
 
-/// The list replaces what is pending: the slots after the cursor, and the cursor's own as long as
-/// no run of it has begun. What is left out is removed, what is named twice speaks twice. `by` is
-/// shown as the reason of what is new.
+/// Replaces the pending slots by `members`: the slots after the cursor, and the current one if its
+/// run is not running. Members that are left out are removed; a member that is named twice speaks
+/// twice. `by` is shown as the reason of new slots.
 ///
 /// # Errors
-/// [`Refusal::StaleRound`] when another round is active by now, or none;
-/// [`Refusal::NotSchedulable`] for a member whom the scheduler cannot choose.
+/// Returns `StaleRound` when this round is not active, or `NotSchedulable` when a member cannot be
+/// scheduled.
 pub fn edit(
     builder: &mut PlanBuilder,
     round: RoundId,
@@ -57,7 +57,7 @@ pub fn edit(
     Ok(())
 }
 
-/// The slots in their new order; who was there already keeps the reason.
+/// Returns the slots in their new order; existing slots keep their reason.
 fn arrange_slots(
     mut pending: Vec<slot::Model>,
     members: &[MembershipId],
@@ -76,8 +76,8 @@ fn arrange_slots(
     members.iter().map(&mut arrange).collect()
 }
 
-/// The queued run becomes another speaker's, due when it was due. A round that rests has none. A
-/// forced turn that is removed ends with its own event.
+/// Replaces the queued run by one for the new first speaker, due at the same time. A paused or
+/// failed round has none. A forced run that is removed ends with its own event.
 fn replace_queued_run(builder: &mut PlanBuilder, first: SpeakerChoice, keeps_forced: bool) {
     let queued = builder.queued.clone().filter(|run| {
         let is_forced = run.kind == run::RunKind::ForceTalk;

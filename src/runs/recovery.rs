@@ -1,10 +1,10 @@
-//! Heals what a dead node left behind: runs whose heartbeat stopped, rounds that nothing moves.
-//! Runs on every node; two at once do no harm, since every move names the lease it saw.
+//! Recovers what a dead node left behind: runs whose heartbeat stopped, rounds without a run. Runs
+//! on every node; two at the same time do no harm, because every transition names the lease it saw.
 //!
-//! **Invariant:** a reaper that was itself stopped, or whose database was, does not judge others:
-//! after a gap in its own ticks, a look that failed or took as long as a heartbeat, or a clock of the
-//! database that was set, it waits one full stale time, in which living nodes beat again. What its
-//! own node executes it never judges.
+//! **Invariant:** a reaper that was itself suspended, or whose database was, recovers nothing for
+//! one stale time, in which living nodes renew their heartbeats. It detects this by a gap between
+//! its own ticks, a check that failed or took as long as a heartbeat, or a jump of the database's
+//! clock. It never recovers runs that its own node executes.
 
 use std::time::{Duration, Instant};
 
@@ -24,21 +24,21 @@ use crate::runs::queue::StaleAfter;
 use crate::runs::services::{RunServices, RunSettings};
 use crate::runs::{jobs, queue, run, scheduler, step_marks};
 
-/// What a sweep healed.
+/// What a sweep recovered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = ReapReport)]
 pub struct RecoveryReport {
     /// Runs that were ended because their node is gone.
     pub failed: u32,
-    /// Those of them whose turn was planned again.
+    /// Those of them that were queued again.
     pub requeued: u32,
-    /// Rounds that waited for nothing.
+    /// Rounds that had neither a queued nor a running run.
     pub rounds_closed: u32,
-    /// Background jobs whose node is gone, and which this one continues.
+    /// Background jobs whose node is gone, and which this node continues.
     pub jobs_continued: u32,
 }
 
-/// Sweeps until the node has put everything down.
+/// Runs sweeps until the node stops.
 pub async fn run_reaper(context: RunServices) {
     let interval = context.settings.reaper_interval;
     let mut tick = tokio::time::interval(interval);
@@ -49,7 +49,7 @@ pub async fn run_reaper(context: RunServices) {
             () = context.shutdown.stopping.cancelled() => return,
             _ = tick.tick() => {}
         }
-        // It looks in any case: what stands still longer than that is seen only by looking.
+        // Checks in any case: only checking detects a clock or database that stands still.
         let judges = |shows| guard.can_recover(Instant::now(), shows);
         match recover_silent_for(&context, stale_ms(&context), judges).await {
             Ok(Some(_)) => {}
@@ -62,14 +62,14 @@ pub async fn run_reaper(context: RunServices) {
     }
 }
 
-/// When a reaper may judge others: not for a stale time after something stood still.
+/// Decides when a reaper may recover: not for one stale time after a suspension or a clock jump.
 struct ClockJumpGuard {
     longest_gap: Duration,
     heartbeat: Duration,
     stale_after: Duration,
     last: Instant,
     recover_from: Instant,
-    /// When the clock that hearts are told by was looked at, and what it showed.
+    /// When the clock of the heartbeats was last read, and what it showed.
     last_reading: Option<(Instant, Timestamp)>,
 }
 
@@ -85,8 +85,9 @@ impl ClockJumpGuard {
         }
     }
 
-    /// After each look, with what the clock of the hearts shows. A gap between two: this very process
-    /// stood still. Time that passed on one clock and not on ours: that one was set.
+    /// Called after each check with the reading of the heartbeats' clock. A gap between two calls
+    /// means that this process was suspended; a difference between elapsed time and the readings
+    /// means that the clock was set.
     fn can_recover(&mut self, now: Instant, reading: Option<Timestamp>) -> bool {
         if now.duration_since(self.last) > self.longest_gap || self.has_clock_jumped(now, reading) {
             self.postpone(now);
@@ -112,10 +113,10 @@ impl ClockJumpGuard {
     }
 }
 
-/// Looks once, and heals what it finds.
+/// Checks once and recovers what it finds.
 ///
 /// # Errors
-/// When the database does not answer.
+/// Returns the database's error when it fails.
 pub async fn recover(context: &RunServices) -> Result<RecoveryReport, DbErr> {
     let report = recover_silent_for(context, stale_ms(context), |_| true).await?;
     Ok(report.unwrap_or_default())
@@ -126,14 +127,14 @@ fn stale_ms(context: &RunServices) -> i64 {
     i64::try_from(silent).unwrap_or(i64::MAX)
 }
 
-/// Longer than any clock can be set back between two starts, and no sum of it overflows.
+/// More than any clock can be set back between two starts, and small enough that no sum overflows.
 const ANY_AGE_MS: i64 = i64::MIN / 4;
 
-/// Heals at start what the last process left, on a database that one process owns: whatever runs
-/// there has nobody who writes it.
+/// Recovers at start what the previous process left. On SQLite, which one process owns, all running
+/// runs are recovered, whatever the age of their heartbeat.
 ///
 /// # Errors
-/// When the database does not answer.
+/// Returns the database's error when it fails.
 pub async fn recover_at_start(context: &RunServices) -> Result<RecoveryReport, DbErr> {
     match context.db.backend() {
         Backend::Sqlite => {
@@ -144,8 +145,8 @@ pub async fn recover_at_start(context: &RunServices) -> Result<RecoveryReport, D
     }
 }
 
-/// `None`: the database stood still, or this process while it waited. A heartbeat that waited with
-/// us may be written only now, so nobody is judged.
+/// Returns `None` if the database or this process was suspended during the check. A heartbeat that
+/// was delayed as well may be written only now, so nothing is recovered.
 async fn recover_silent_for(
     context: &RunServices,
     after_ms: i64,
@@ -160,7 +161,7 @@ async fn recover_silent_for(
     let asked = Instant::now();
     let (db, now) = (context.db.reader(), context.clock.now());
     let silent = queue::list_expired(db, now, &stale).await?;
-    // After the list: a clock that was set before it is seen to have been.
+    // After the list, so that a clock jump before the list is detected.
     let shows = backend::read_lease_time(db, stale.dialect, now).await?;
     if asked.elapsed() > context.settings.heartbeat {
         return Ok(None);
@@ -168,7 +169,7 @@ async fn recover_silent_for(
     if !judges(shows) {
         return Ok(Some(RecoveryReport::default()));
     }
-    // What this node itself executes lives, whatever a clock says that was set.
+    // Runs that this node executes are alive, even if a clock was set.
     let is_ours = |it: &run::Model| {
         let held = context.leases.find(it.id);
         held.is_some_and(|lease| lease.number == it.lease)
@@ -212,15 +213,15 @@ async fn recover_run(
             Ok(())
         }
         Err(EngineError::Database(error)) => Err(error),
-        // It beats again, or another reaper was faster.
+        // The heartbeat resumed, or another reaper was faster.
         Err(_) => Ok(()),
     }
 }
 
-/// Conversations whose round goes on though no run of it is queued or running.
+/// Returns conversations with a generating round but without a queued or running run.
 ///
 /// # Errors
-/// When the database does not answer.
+/// Returns the database's error when it fails.
 pub async fn list_stalled_rounds(db: &impl ConnectionTrait) -> Result<Vec<ConversationId>, DbErr> {
     let of_round = (round::Entity, round::Column::ConversationId);
     // A literal for each partial index, so that no finished run is read.
@@ -309,7 +310,7 @@ mod tests {
         for set_by in [HOUR, -HOUR] {
             let start = Instant::now();
             let mut patience = guard(start);
-            // It goes a little slower than ours.
+            // The other clock runs a little slower than ours.
             let mut look = |s: u64, by: i64| {
                 let shows = Timestamp(HOUR + by + i64::try_from(s).unwrap() * 990);
                 patience.can_recover(start + Duration::from_secs(s), Some(shows))

@@ -1,7 +1,7 @@
-//! Other texts for a message: a run writes one, or a person chooses among those that are there.
+//! Swipes: alternative versions of a message, written by a regenerate run or selected by a user.
 //!
-//! **Invariant:** a text changes only where nothing that follows was built on it: on the tail, and
-//! never where a branch hangs. Its run was planned there; what has been posted since follows it.
+//! **Invariant:** the shown swipe changes only while nothing depends on it: on the tail, and never
+//! at a fork point. A regenerate run was planned there; messages posted since then follow it.
 
 use crate::conversations::{message, swipe};
 use crate::ids::MessageId;
@@ -11,13 +11,13 @@ use crate::runs::plan::{EnqueueRun, MessageRef, PlanChange};
 use crate::runs::plan_builder::PlanBuilder;
 use crate::runs::{controls, queue, regenerate_last_turn, run};
 
-/// An AI's message on the tail is to be written anew, by whoever wrote it. What is being written
-/// now is dropped: it would end up behind the text that goes.
+/// Regenerates an AI's message on the tail, with the same speaker. Cancels the running run, because
+/// its text would follow the text that is replaced.
 ///
-/// In a group it may mean the whole turn; see `regenerate_turn`.
+/// In a group it may regenerate the whole last turn; see [`regenerate_last_turn`].
 ///
 /// # Errors
-/// [`Refusal::BranchFirst`] where others have built on it.
+/// Returns `BranchRequired` when later messages or branches depend on the message.
 pub fn regenerate(
     builder: &mut PlanBuilder,
     message: Option<MessageId>,
@@ -57,7 +57,7 @@ pub fn regenerate(
     Ok(())
 }
 
-/// The message that is meant, if it can be written anew at all.
+/// Returns the target message if it can be regenerated at all.
 fn require_target<'a>(
     builder: &PlanBuilder<'a>,
     message: Option<MessageId>,
@@ -81,7 +81,7 @@ fn require_target<'a>(
     }
 }
 
-/// The text becomes one more of its message, and is shown. Nobody's turn moves on by it.
+/// Adds the text as a swipe of the target message and shows it. No round advances.
 pub fn commit_swipe(
     builder: &mut PlanBuilder,
     run: run::Model,
@@ -91,7 +91,7 @@ pub fn commit_swipe(
     let id = run.id;
     let is_there = |it: &message::Model| it.visibility != message::Visibility::Hidden;
     if !builder.state.target_message.as_ref().is_some_and(is_there) {
-        // Deleting it has ended the run; a message that is gone otherwise takes no text either.
+        // Hiding the message ends the run; this covers messages that are gone for other reasons.
         let end = queue::RunEnd::Canceled;
         let canceled_because = Some(run::RunCancelReason::MessageHidden);
         let run = run::Model {
@@ -100,7 +100,7 @@ pub fn commit_swipe(
         };
         return builder.push(PlanChange::Finish { run, end });
     }
-    // The fence first: if it does not hold, nothing of this plan is written.
+    // The fenced change first: if it fails, nothing of this plan is written.
     builder.push(PlanChange::Finish { run, end });
     builder.push(PlanChange::AddSwipe(swipe::SwipeText {
         run: Some(id),
@@ -109,7 +109,7 @@ pub fn commit_swipe(
     }));
 }
 
-/// A message is deleted: nobody writes another text for it.
+/// Cancels the runs that regenerate a message that is hidden.
 pub fn cancel_targeting(builder: &mut PlanBuilder, message: MessageId) {
     let is_for = |it: &run::Model| it.debug.target_message_id == Some(message);
     if builder.running.as_ref().is_some_and(is_for) {
@@ -120,10 +120,10 @@ pub fn cancel_targeting(builder: &mut PlanBuilder, message: MessageId) {
     }
 }
 
-/// Another text of the tail is shown.
+/// Shows another swipe of the tail.
 ///
 /// # Errors
-/// As for an edit; [`Refusal::NoSuchSwipe`] for a text that is not there.
+/// Returns the errors of an edit, or `NoSuchSwipe` when the swipe does not exist.
 pub fn select_swipe(
     builder: &mut PlanBuilder,
     id: MessageId,

@@ -1,4 +1,4 @@
-//! A whole turn once more: what followed a human's message goes, and it is answered again.
+//! Regenerates a whole turn: hides what followed a user message and starts a new round for it.
 
 use crate::conversations::message;
 use crate::ids::MessageId;
@@ -11,8 +11,9 @@ use crate::runs::{run, speaker_choice};
 use crate::spaces::space::{GroupRegenerateMode, ReplyOrder};
 use crate::speakers::selection::SpeakerChoice;
 
-/// The human's message that a regenerate is about, where it means the whole turn: in a group whose
-/// space says so, if a human has spoken. In manual order nobody would answer it.
+/// Returns the user message whose replies a regenerate replaces, if it applies to the whole turn:
+/// in a group whose space is set so, after a user message. Not in manual order, which would select
+/// no speaker.
 pub fn concerns<'a>(builder: &PlanBuilder<'a>) -> Option<&'a message::Model> {
     let whole_turns = builder.state.space.group_regenerate_mode == GroupRegenerateMode::LastTurn;
     let is_group = builder.state.candidates().len() > 1;
@@ -21,10 +22,10 @@ pub fn concerns<'a>(builder: &PlanBuilder<'a>) -> Option<&'a message::Model> {
     said.filter(|_| whole_turns && is_group && somebody_answers)
 }
 
-/// What follows `said` is hidden, and a new round answers it.
+/// Hides what follows the user message and starts a new round for it.
 ///
 /// # Errors
-/// [`Refusal::BranchFirst`] when other people's words or a branch were built on what would go.
+/// Returns `BranchRequired` when another user message or a branch depends on what would be hidden.
 pub fn last_turn(
     builder: &mut PlanBuilder,
     user_message: &message::Model,
@@ -45,10 +46,11 @@ pub fn last_turn(
     Ok(())
 }
 
-/// The tail is a human's message, and is answered again: at the beginning of a branch.
+/// Replies again to the tail, which is a user message: at the start of a branch.
 ///
 /// # Errors
-/// [`Refusal::NothingToRegenerate`], [`Refusal::NoSpeaker`].
+/// Returns `NothingToRegenerate` when the tail is not a user message, or `NoSpeaker` when no
+/// character would reply.
 pub fn reply_to_tail(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     let tail = builder.state.tail.as_ref();
     let said = tail.filter(|it| it.role == message::MessageRole::User);
@@ -60,7 +62,7 @@ pub fn reply_to_tail(builder: &mut PlanBuilder) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Who would answer the message if it were said now.
+/// Returns who would reply if the message were posted now.
 fn require_repliers(
     builder: &PlanBuilder,
     user_message: &message::Model,

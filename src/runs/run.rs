@@ -1,5 +1,5 @@
-//! Table `conversation_runs`: one attempt to produce one text. Words, finders and the document;
-//! the moves are in `queue.rs`, and only there.
+//! Table `conversation_runs`: one attempt to produce one text. Columns, queries and the API
+//! document; `queue.rs` is the only file that changes a run's status.
 
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, UnionType};
@@ -18,10 +18,10 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: RunId,
     pub conversation_id: ConversationId,
-    /// Its place among the runs of its conversation, from 1: the only order there is. Taken under the
-    /// conversation's lock; a newer plan for a queued run takes a new one.
+    /// Position among the runs of its conversation, from 1; defines their order. Assigned under the
+    /// conversation's lock; a newer plan for a queued run assigns a new one.
     pub run_seq: i64,
-    /// Its conversation's; for giving each space its turn.
+    /// The conversation's space; used to alternate between spaces when runs are claimed.
     pub space_id: SpaceId,
     pub round_id: Option<RoundId>,
     pub slot_position: Option<i64>,
@@ -29,34 +29,34 @@ pub struct Model {
     pub status: RunStatus,
     pub reason: RunReason,
     pub speaker_space_membership_id: MembershipId,
-    /// Not due before; none: due at once on every node, whatever its clock shows.
+    /// Not due before this time. Null: due immediately on every node, whatever its clock shows.
     pub run_after: Option<Timestamp>,
-    /// The first message of the burst that this run will answer: bounds the debounce.
+    /// When the first message of the burst was posted that this run answers; limits the debounce.
     pub burst_started_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub cancel_requested_at: Option<Timestamp>,
-    /// A cancel was asked for that stores what was streamed.
+    /// Whether the requested cancel stores the text that was streamed.
     pub keep_partial: bool,
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     /// On PostgreSQL by the database's clock.
     pub heartbeat_at: Option<Timestamp>,
-    /// The node that runs it.
+    /// The node that executes it.
     pub worker_id: Option<String>,
     /// From 1; 2 when it repeats a run whose node died.
     pub attempt: i64,
-    /// The fence: rises with each claim, and who ends the run must name it.
+    /// The fencing number: incremented by each claim; ending the run requires the current one.
     pub lease: i64,
-    /// What a running run waits for; it holds no permit then.
+    /// What a running run waits for; it holds no permit meanwhile.
     pub waiting_for: Option<WaitingFor>,
-    /// The newest message its prompt may contain.
+    /// The `seq` of the newest message that its prompt may contain.
     pub cutoff_seq: Option<i64>,
     pub error: Option<RunError>,
     pub usage: Option<RunUsage>,
     pub debug: RunDebug,
-    /// Only of a canceled run; null where it was canceled before reasons were stored.
+    /// Only for a canceled run; null if it was canceled before reasons were stored.
     pub canceled_because: Option<RunCancelReason>,
-    /// The post that canceled it, with `superseded_by_message`.
+    /// The post that canceled it; only for the reason `superseded_by_message`.
     pub superseded_by_message_id: Option<MessageId>,
 }
 
@@ -79,13 +79,13 @@ impl Related<crate::conversations::conversation::Entity> for Entity {
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// What a run is; decides what follows it.
+    /// The kind of a run, which determines what follows it.
     #[schema(as = RunKind)]
     RunKind { UserTurn, AutoMode, Regenerate, ForceTalk }
-    /// Where a run stands. The last four are final.
+    /// The status of a run. The last four are final.
     #[schema(as = RunStatus)]
     RunStatus { Queued, Running, Succeeded, Failed, Canceled, Skipped }
-    /// What a running run waits for: the decision about a tool call, or a permit to go on.
+    /// What a running run waits for: a decision about a tool call, or a permit to continue.
     #[schema(as = RunWaitingFor)]
     WaitingFor { Approval, Place }
     /// What caused a run.
@@ -103,40 +103,40 @@ string_enum! {
 }
 
 impl RunStatus {
-    /// As in the column, in JSON and in the log.
+    /// Returns the status as in the column, in JSON and in the log.
     pub fn word(self) -> String {
         self.to_value()
     }
 
-    /// Whether nothing can follow.
+    /// Returns whether the status is final.
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
     }
 }
 
 impl RunKind {
-    /// As in the column, in JSON and in the log.
+    /// Returns the kind as in the column, in JSON and in the log.
     pub fn word(self) -> String {
         self.to_value()
     }
 
-    /// Whether the scheduler chose the speaker, so that muting takes the turn away.
+    /// Returns whether the scheduler chose the speaker, so that muting the speaker skips the run.
     pub fn is_scheduled(self) -> bool {
         matches!(self, Self::UserTurn | Self::AutoMode)
     }
 }
 
-/// Why a run failed: a code for programs, a sentence for people.
+/// Why a run failed: a code for programs and a sentence for users.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult, ToSchema)]
 #[schema(as = RunError)]
 pub struct RunError {
     pub code: String,
     pub message: String,
-    /// Whether trying again may help.
+    /// Whether a retry may succeed.
     pub retryable: bool,
 }
 
-/// What a run cost, in tokens.
+/// The tokens that a run used.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, FromJsonQueryResult, ToSchema,
 )]
@@ -144,7 +144,7 @@ pub struct RunError {
 pub struct RunUsage {
     pub prompt_tokens: i64,
     pub completion_tokens: i64,
-    /// A part of it was not reported by the provider and is the server's own count.
+    /// Part of it was not reported by the provider and is the server's own count.
     #[serde(default)]
     pub estimated: bool,
 }
@@ -160,12 +160,12 @@ impl From<UsageTotal> for RunUsage {
 }
 
 impl RunUsage {
-    /// Prompt and completion together.
+    /// Returns prompt and completion tokens together.
     pub fn total(self) -> i64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 
-    /// With what further calls of the same run cost.
+    /// Returns the sum of both, if known.
     pub fn sum(before: Option<Self>, more: Option<Self>) -> Option<Self> {
         let (Some(before), Some(more)) = (before, more) else {
             return before.or(more);
@@ -180,7 +180,7 @@ impl RunUsage {
     }
 }
 
-/// What led to a run and what went into it: for people who ask why.
+/// What led to a run and what its prompt contained, for users who inspect it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
 #[serde(default)]
 pub struct RunDebug {
@@ -190,7 +190,7 @@ pub struct RunDebug {
     pub trigger_message_id: Option<MessageId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_message_id: Option<MessageId>,
-    /// The tail this run was planned after; another one at the claim makes it pointless.
+    /// The tail for which this run was planned; if it changed by the claim, the run is skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_last_message_id: Option<MessageId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,7 +199,7 @@ pub struct RunDebug {
     pub prompt: Option<PromptStats>,
 }
 
-/// What went into a prompt, in figures.
+/// Statistics of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptRecord)]
 pub struct PromptStats {
@@ -212,13 +212,13 @@ pub struct PromptStats {
     pub seed: i64,
 }
 
-/// One attempt to produce one text, as the API shows it.
+/// One attempt to produce one text.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Run)]
 pub struct RunView {
     pub id: RunId,
     pub conversation_id: ConversationId,
-    /// Its place among the runs of its conversation.
+    /// Position among the runs of its conversation, from 1.
     pub run_seq: i64,
     pub round_id: Option<RoundId>,
     pub slot_position: Option<i64>,
@@ -234,9 +234,9 @@ pub struct RunView {
     pub heartbeat_at: Option<Timestamp>,
     pub attempt: i64,
     pub waiting_for: Option<WaitingFor>,
-    /// Of a canceled run.
+    /// Why it was canceled; only for a canceled run.
     pub canceled_because: Option<RunCancelReason>,
-    /// The post that canceled it, with `superseded_by_message`.
+    /// The post that canceled it; only for the reason `superseded_by_message`.
     pub superseded_by_message_id: Option<MessageId>,
     pub error: Option<RunError>,
     pub usage: Option<RunUsage>,
@@ -248,7 +248,7 @@ pub struct RunView {
 }
 
 impl Model {
-    /// What people may read of this run.
+    /// Returns the API document of this run.
     pub fn view(&self) -> RunView {
         RunView {
             id: self.id,
@@ -280,14 +280,14 @@ impl Model {
         }
     }
 
-    /// A run that a post cancels names that post.
+    /// Sets the post that canceled this run, if a post did.
     pub fn set_superseding_message(&mut self, post: Option<MessageId>) {
         if self.canceled_because == Some(RunCancelReason::SupersededByMessage) {
             self.superseded_by_message_id = post;
         }
     }
 
-    /// What the next runs of its round are: a forced turn is followed by plain ones.
+    /// Returns the kind of the next runs of its round: a forced run is followed by plain ones.
     pub fn kind_of_next_slot(&self) -> RunKind {
         match self.kind {
             RunKind::ForceTalk => RunKind::UserTurn,
@@ -295,27 +295,27 @@ impl Model {
         }
     }
 
-    /// How long it waited from being due to its claim, or to its end if nobody claimed it. One that
-    /// ended before it was due did not wait.
+    /// Returns how long it waited from due to its claim, or to its end if it was not claimed. A run
+    /// that ended before it was due waited 0 ms.
     pub fn queue_wait_ms(&self) -> i64 {
         let until = self.started_at.or(self.finished_at);
         let due = self.run_after.unwrap_or(self.created_at);
         until.map_or(0, |it| it.ms_since(due).max(0))
     }
 
-    /// The document for the log of a timeline: `None` when there is no run.
+    /// Returns the document of a run, if any.
     pub fn optional_view(run: &Option<Model>) -> Option<RunView> {
         run.as_ref().map(Model::view)
     }
 }
 
-/// The queued and the running run of a conversation, in one look.
+/// Returns the queued and the running run of a conversation, with one query.
 pub async fn find_active(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
 ) -> Result<(Option<Model>, Option<Model>), DbErr> {
     let of_status = |status: &'static str| {
-        // Literals, so that the partial indexes are seen to fit.
+        // Literals, because a bound parameter does not match the partial indexes.
         Entity::find()
             .filter(Column::ConversationId.eq(conversation))
             .filter(Expr::cust(status))
@@ -335,13 +335,13 @@ pub async fn find_active(
     Ok((queued.into_iter().next(), running.into_iter().next()))
 }
 
-/// The queued and the running runs of these conversations.
+/// Returns the queued and the running runs of these conversations.
 pub async fn list_active(
     db: &impl ConnectionTrait,
     conversations: &[ConversationId],
 ) -> Result<Vec<Model>, DbErr> {
     let mut found = Vec::new();
-    // One look for each partial index.
+    // One query for each partial index.
     for status in ["status = 'queued'", "status = 'running'"] {
         let active = Entity::find()
             .filter(Column::ConversationId.is_in(conversations.iter().copied()))
@@ -351,7 +351,7 @@ pub async fn list_active(
     Ok(found)
 }
 
-/// The newest run of a conversation, whatever became of it.
+/// Returns the newest run of a conversation, whatever its status.
 pub async fn find_newest(
     db: &impl ConnectionTrait,
     conversation: ConversationId,

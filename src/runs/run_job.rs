@@ -1,11 +1,13 @@
-//! The dispatcher of a node: finds due runs, claims them through the gate, executes them.
+//! The dispatcher of a node: finds due runs, claims them through the scheduler and executes them.
 //!
-//! **Invariant:** it claims *any* due run, whoever planned it. A bell only makes it look sooner;
-//! without one it sleeps until the next run is due, and looks by itself every [`SLOW_POLL`].
+//! **Invariant:** it claims *any* due run, whichever node planned it. A wake-up signal only
+//! shortens the wait: without one it sleeps until the next run is due, and polls every
+//! [`POLL_INTERVAL`].
 //!
-//! What does not fit on the node stays queued; who comes next is told by `fairness.rs`. It also gives
-//! permits back to runs whose question was decided, and what is left to copilot candidates; that a
-//! node does which only serves, too, and while it drains.
+//! Runs for which the node has no permit stay queued; `fairness.rs` decides their order. The
+//! dispatcher also grants permits to runs whose tool approval was decided, and the remaining ones
+//! to copilot candidates. A node without workers grants permits, too; a node that drains grants
+//! them only to runs.
 
 use std::time::Duration;
 
@@ -18,16 +20,16 @@ use crate::runs::fairness::{ClaimCapacity, PendingRuns, RunningRun};
 use crate::runs::services::RunServices;
 use crate::runs::{due_runs, executor, scheduler};
 
-/// The net under the bell: another node's run, or one whose ring was lost.
+/// Finds runs of other nodes, and runs whose wake-up signal was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// How many runs are claimed at once.
+/// Maximum number of runs in one claim.
 const MAX_CLAIMS: usize = 32;
-/// How many spaces one look sees when more waits than one batch takes.
+/// Maximum number of spaces in one query when more runs are due than fit into one claim.
 const MAX_SPACES: usize = 64;
-/// After so long another node is done with what it held when we came.
+/// Delay after which another node has probably released the conversations that it had locked.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Claims until the node drains, and grants permits until it puts its runs down.
+/// Claims runs until the node drains, and grants permits until it releases its runs.
 pub async fn run_worker(context: RunServices) {
     let letting_go = context.shutdown.releasing.clone();
     let mut dispatcher = RunJob::new(context);
@@ -48,24 +50,24 @@ pub async fn run_worker(context: RunServices) {
     }
 }
 
-/// What there is to wait for, beside a ring.
+/// What to wait for in addition to a wake-up signal.
 #[derive(Debug)]
 enum NextWork {
     /// Nothing else.
     Wakeup,
-    /// A run that is due then.
+    /// The time at which a run is due.
     At(Timestamp),
-    /// A step of this node, which has the conversation.
+    /// The end of a step of this node, which holds the conversation's lock.
     StepUnlocked(ConversationId),
-    /// Another node, which has all that is due.
+    /// Another node, which holds the locks of all due conversations.
     AnotherNode,
 }
 
 struct RunJob {
     context: RunServices,
-    /// As they were at the last look.
+    /// What runs on this node, as of the last query.
     capacity: ClaimCapacity,
-    /// The space up to which the last look got.
+    /// The last space of the previous query; the next one continues after it.
     last_space: SpaceId,
 }
 
@@ -89,7 +91,7 @@ impl RunJob {
         }
     }
 
-    /// Claims what is due and fits; tells what to wait for.
+    /// Claims what is due and fits; returns what to wait for.
     async fn claim_due(&mut self) -> Result<NextWork, DbErr> {
         let context = self.context.clone();
         let (leases, permits) = (&context.leases, &context.permits);
@@ -97,11 +99,12 @@ impl RunJob {
             .retain(|run| leases.holds_permit(run) || permits.is_held(run));
         let n_held = leases.n_permits() + permits.n_held();
         let n_free = context.settings.max_running.saturating_sub(n_held);
-        // A run that ends rings.
+        // A run that ends sends a wake-up signal.
         if n_free == 0 {
             return Ok(NextWork::Wakeup);
         }
-        // What is due is decided by the time; the heartbeat rings when it knows it again.
+        // Due times need a synchronized clock; the heartbeat sends a signal when it is
+        // synchronized.
         if !context.is_clock_synchronized() {
             return Ok(NextWork::Wakeup);
         }
@@ -130,7 +133,7 @@ impl RunJob {
         let claims = scheduler::claim(&context, chosen).await?;
         for claimed in claims.runs {
             crate::fail_point!("claim.after_commit");
-            // The step holds the lease from before its events went out.
+            // The step registered the lease before its events were published.
             let Some(lease) = context.leases.find(claimed.run.id) else {
                 continue;
             };
@@ -147,12 +150,12 @@ impl RunJob {
         })
     }
 
-    /// Gives a run that waits here its permit back, if it still waits.
+    /// Gives a run that waits on this node its permit back.
     fn resume_run(&mut self, due: &DueRun) {
         let Some(lease) = self.context.leases.find(due.id) else {
             return;
         };
-        // Before the grant: the run may return it at once.
+        // Before the grant, because the run may release the permit immediately.
         lease.set_permit(true);
         match self.context.permits.grant_run(due.id) {
             true => self.capacity.add(RunningRun::from_due(due)),
@@ -160,7 +163,7 @@ impl RunJob {
         }
     }
 
-    /// Copilot candidates come after all due runs.
+    /// Grants permits to copilot candidates, which come after all due runs.
     fn start_candidates(&mut self, n_left: usize) {
         let context = self.context.clone();
         if context.shutdown.draining.is_cancelled() {
@@ -178,8 +181,8 @@ impl RunJob {
         }
     }
 
-    /// What is due, of every space some, and when the next run will be. Nothing is claimed where the
-    /// node only serves, or closes.
+    /// Returns due runs, some of every space, and when the next run is due. Returns none on a node
+    /// without workers or while the node drains.
     async fn list_waiting(
         &mut self,
         now: Timestamp,
@@ -192,7 +195,7 @@ impl RunJob {
         let full = self
             .capacity
             .full_providers(self.context.settings.max_per_provider);
-        // One more than fits, to see that there is more.
+        // One more than fits, to detect that there are more.
         let soonest = due_runs::list_next_due(db, &full, MAX_CLAIMS as u64 + 1).await?;
         let (mut due, later): (Vec<DueRun>, Vec<DueRun>) =
             soonest.into_iter().partition(|it| it.is_due(now));

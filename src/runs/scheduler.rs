@@ -1,10 +1,10 @@
-//! The gate: whatever happens to a conversation's schedule goes through [`step`], or through
-//! [`claim`], which takes many steps of one kind at once.
+//! The scheduler: every change of a conversation's schedule goes through [`step`], or through
+//! [`claim`], which claims many runs in one transaction.
 //!
-//! Lock the conversation, load the situation, decide, write, commit, announce.
+//! A step locks the conversation, loads its state, plans, writes, commits and announces.
 //!
-//! **Invariant:** everything a step changes commits together or not at all; no model, tool, HTTP
-//! or Redis call happens in between; nothing is announced before the commit.
+//! **Invariant:** everything a step changes commits together or not at all; no model, tool, HTTP or
+//! Redis call happens in between; nothing is announced before the commit.
 
 use std::collections::{BTreeMap, HashMap, hash_map};
 use std::sync::Arc;
@@ -27,25 +27,25 @@ use crate::runs::state::ScheduleState;
 use crate::runs::{announce, planner, run, state};
 use crate::spaces::membership;
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug)]
 pub struct StepResult {
-    /// The conversation as it is now.
+    /// The conversation's state after the step.
     pub state: ScheduleState,
-    /// The message that was appended or changed, or that was there already.
+    /// The message that was appended or changed, or the existing one of a repeated post.
     pub message: Option<message::Model>,
     /// The run that was claimed.
     pub claimed: Option<run::Model>,
-    /// The command had been carried out before; nothing was done now.
+    /// Whether the command is a repeated post; nothing was changed then.
     pub is_repeated: bool,
 }
 
-/// Carries out a command on a conversation.
+/// Applies a command to a conversation.
 ///
-/// Runs to its end even when the caller is dropped half-way: what is committed is announced.
+/// Completes even if the caller is dropped: what is committed is announced.
 ///
 /// # Errors
-/// The refusal of the planner, a lost race, or the database's failure. Nothing was changed then.
+/// Returns the planner's rejection, a conflict, or the database's error. Nothing was changed then.
 pub async fn step(
     context: &RunServices,
     conversation: ConversationId,
@@ -61,7 +61,7 @@ pub async fn step(
                 announce::announce(&own, &done.state, written);
                 return Ok(done);
             }
-            // A change of settings comes first.
+            // A pending change of settings is applied first.
             let applied = decide_and_write(&own, conversation, Command::ApplyChanges).await?;
             if let Some((done, written)) = applied {
                 crate::fail_point!("step.after_commit");
@@ -73,32 +73,33 @@ pub async fn step(
         .unwrap_or_else(|_| Err(DbErr::Custom("the step's task ended".to_owned()).into()))
 }
 
-/// A run that is ours now.
+/// A run that this node claimed.
 #[derive(Debug)]
 pub struct ClaimedRun {
-    /// The place it holds.
+    /// What the run counts against in the limits of this node.
     pub running: RunningRun,
     pub run: run::Model,
-    /// The conversation as it was claimed in: what its prompt is made of.
+    /// The conversation's state at the claim, from which the prompt is built.
     pub state: ScheduleState,
 }
 
-/// What a look at many due runs came to.
+/// The result of claiming several due runs.
 #[derive(Debug, Default)]
 pub struct ClaimResult {
     pub runs: Vec<ClaimedRun>,
-    /// How many of them were decided: claimed, passed over, or found to be gone.
+    /// How many of them were decided: claimed, skipped, or no longer queued.
     pub n_decided: usize,
-    /// A step of this node has the conversation; another node's is waited for by nobody.
+    /// A conversation that a step of this node has locked. Those that other nodes have locked are
+    /// not reported.
     pub locked_conversation: Option<ConversationId>,
 }
 
-/// Decides many due runs at once, in one transaction: a step each, as [`step`] with
-/// [`Command::Due`] would take it. A conversation that somebody else has is left to them. Where one
-/// spoils the transaction, each is decided by itself.
+/// Claims many due runs in one transaction, each like a [`step`] with [`Command::Claim`]. Skips
+/// conversations that are locked. If the transaction fails, each run is claimed separately.
 ///
 /// # Errors
-/// When the task ended half-way; every other failure is logged, and the runs stay queued.
+/// Returns an error when the task ended early; every other failure is logged, and the runs stay
+/// queued.
 pub async fn claim(context: &RunServices, due: Vec<DueRun>) -> Result<ClaimResult, DbErr> {
     let own = context.clone();
     let task = context
@@ -113,7 +114,7 @@ async fn claim_all(context: &RunServices, due: Vec<DueRun>) -> ClaimResult {
     let mut in_order = Vec::new();
     let mut ready = Vec::new();
     for it in due {
-        // Never waited for: who waits with locks in hand makes others wait.
+        // Never waits: waiting while holding other locks would block their conversations.
         let Some(lock) = context.step_locks.try_lock(it.conversation_id) else {
             claims.locked_conversation = Some(it.conversation_id);
             continue;
@@ -180,11 +181,11 @@ async fn claim_one(context: &RunServices, due: &DueRun) -> Option<StepResult> {
     }
 }
 
-/// What was decided at once, and the conversations to which a change must be applied first.
+/// The decided steps, and the conversations to which a change must be applied first.
 type DecidedSteps = (Vec<(StepResult, WrittenPlan)>, Vec<ConversationId>);
 
-/// Decides all that nobody else has. Where a change of settings must be applied first, nothing is
-/// decided and the conversation is returned.
+/// Decides all runs whose conversation is not locked. Where a change of settings must be applied
+/// first, nothing is decided and the conversation is returned.
 async fn decide_all(context: &RunServices, due: &[DueRun]) -> Result<DecidedSteps, EngineError> {
     let step_context = StepContext::from_services(context);
     let runs: BTreeMap<ConversationId, RunId> =
@@ -222,12 +223,12 @@ async fn decide_all(context: &RunServices, due: &[DueRun]) -> Result<DecidedStep
         .await
 }
 
-/// Returns when no step of this node has the conversation.
+/// Returns when no step of this node holds the conversation's lock.
 pub async fn wait_until_unlocked(context: &RunServices, conversation: ConversationId) {
     context.step_locks.wait_until_unlocked(conversation).await;
 }
 
-/// `None`: nothing was decided, because a change of settings must be applied first.
+/// Returns `None` if nothing was decided because a change of settings must be applied first.
 async fn decide_and_write(
     context: &RunServices,
     conversation: ConversationId,
@@ -257,7 +258,7 @@ async fn decide_and_write(
         .await
 }
 
-/// Who decides, and when.
+/// The time, node and database backend of a step.
 #[derive(Clone)]
 struct StepContext {
     now: Timestamp,
@@ -274,7 +275,7 @@ impl StepContext {
         }
     }
 
-    /// Decides and writes; the conversation is locked.
+    /// Plans and writes. The conversation must be locked.
     async fn decide(
         &self,
         tx: &DatabaseTransaction,
@@ -317,8 +318,8 @@ impl StepContext {
     }
 }
 
-/// The first message of a post whose `client_id` came before: the answer to this one too, which
-/// plans nothing again. Looked for under the lock, as the first may have been under way.
+/// Returns the existing message of a post whose `client_id` was used before; the repeated post
+/// plans nothing. Checked under the lock, because the first post may have been in progress.
 async fn find_repeated_post(
     tx: &DatabaseTransaction,
     conversation: ConversationId,

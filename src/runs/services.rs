@@ -1,4 +1,4 @@
-//! What the engine room shares: built once, cloned freely.
+//! Shared services of the runs module, built once and passed to its functions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::shutdown::Shutdown;
 use crate::tools::mcp::tool_cache::McpToolCache;
 use crate::tools::tool_runtime::ToolRuntime;
 
-/// Cloning gives another handle on the same parts.
+/// Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct RunServices {
     pub db: Db,
@@ -40,44 +40,44 @@ pub struct RunServices {
     pub permits: Permits,
     pub candidates: CopilotCandidates,
     pub metrics: RunMetrics,
-    /// The tools that run here.
+    /// Built-in tools and their executor.
     pub tool_runtime: ToolRuntime,
-    /// What servers of tools elsewhere have.
+    /// Cached tool lists of MCP servers.
     pub mcp_tools: McpToolCache,
-    /// Rung when people have decided whether a tool may be called.
+    /// Notified when a tool approval was decided.
     pub approval_decided: Arc<Notify>,
-    /// Rung when something that other nodes said was, or may have been, missed.
+    /// Notified when events of other nodes were, or may have been, missed.
     pub check_missed_events: Arc<Notify>,
-    /// This process, among all that ever ran on this database.
+    /// Id of this process, unique among all that ever used this database.
     pub node: Arc<str>,
     pub settings: RunSettings,
-    /// Steps of one conversation announce in the order in which they commit.
+    /// Make the steps of one conversation announce in the order in which they commit.
     pub(super) step_locks: StepLocks,
-    /// The background jobs that this node works on.
+    /// The background jobs that this node executes.
     pub(super) jobs: RunningJobs,
-    /// How much text a person's spaces may store.
+    /// Limits how much text a user's spaces may store.
     pub quota: TextQuota,
 }
 
-/// How the engine room is run.
+/// Settings of the runs module.
 #[derive(Clone, Copy, Debug)]
 pub struct RunSettings {
-    /// 0: this node only serves.
+    /// 0: this node claims no runs and only serves requests.
     pub workers: usize,
     pub max_running: usize,
-    /// Of them at one provider.
+    /// Maximum number of them at one provider.
     pub max_per_provider: usize,
     pub heartbeat: Duration,
     pub stale_after: Duration,
     pub reaper_interval: Duration,
     pub stream_slice: Duration,
     pub call_limits: CallLimits,
-    /// What one person may store; 0 is no limit.
+    /// Bytes that one user may store; 0 means no limit.
     pub stored_bytes: u64,
 }
 
 impl RunSettings {
-    /// From what the environment says.
+    /// Reads the settings from the configuration.
     pub fn new(config: &Config) -> Self {
         Self {
             workers: config.workers,
@@ -99,7 +99,7 @@ impl RunSettings {
 }
 
 impl RunServices {
-    /// Puts the parts together.
+    /// Builds the services.
     pub fn new(
         db: Db,
         hub: Hub,
@@ -134,14 +134,14 @@ impl RunServices {
         }
     }
 
-    /// Whether this node knows the time: on PostgreSQL it has measured its offset to the database's
-    /// clock within the stale time. Without, it claims nothing and is not ready.
+    /// Returns whether this node knows the time: on PostgreSQL it has measured its offset to the
+    /// database's clock within the stale time. If not, it claims nothing and is not ready.
     pub fn is_clock_synchronized(&self) -> bool {
         let is_alone = self.db.backend() == Backend::Sqlite;
         is_alone || self.clock.is_measured_within(self.settings.stale_after)
     }
 
-    /// How many conversations are stepped now, or wait to be.
+    /// Returns how many conversations have a step that runs or waits.
     pub fn n_step_locks(&self) -> usize {
         self.step_locks.count()
     }

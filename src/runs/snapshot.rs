@@ -1,4 +1,4 @@
-//! Reading: what a client needs to show a conversation, and to catch up after any pause.
+//! Reads what a client needs to show a conversation and to catch up after a pause.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::runs::views::{ConversationView, RoundView, RuntimeView};
 use crate::runs::{auto_mode, failed_run, run, state, tool_approval, views};
 use crate::spaces::{membership, space};
 
-/// How many messages a client starts with.
+/// How many messages a snapshot without `after_rev` has.
 const N_NEWEST_MESSAGES: u64 = 50;
 /// How long a snapshot waits for a text that another node writes.
 const LIVE_TEXT_TIMEOUT: Duration = Duration::from_millis(250);
-/// More changes than this are a new start.
+/// If more messages changed, the snapshot starts over with the newest ones.
 const MAX_CHANGES: u64 = 500;
 
 /// A conversation at one `rev`.
@@ -32,24 +32,24 @@ const MAX_CHANGES: u64 = 500;
 pub struct Snapshot {
     #[serde(skip)]
     pub rev: i64,
-    /// The messages are the newest ones, and what the client had is void.
+    /// If true, the messages are the newest ones, and the client must discard those it has.
     pub reset: bool,
     pub messages: Vec<SnapshotEntry>,
-    /// Whether older messages stand before these. False where the messages are what has changed.
+    /// Whether older messages exist. False when the messages are the changed ones.
     pub has_more: bool,
     pub state: ConversationState,
     pub round: Option<RoundView>,
     pub queued_run: Option<run::RunView>,
     pub running_run: Option<run::RunView>,
-    /// The newest run, if it failed: what Retry plans again.
+    /// The newest run, if it failed: the one that Retry repeats.
     pub failed_run: Option<run::RunView>,
-    /// What waits for the moderators, oldest first.
+    /// Pending approvals of tool calls, oldest first.
     pub tool_approvals: Vec<tool_approval::ToolApprovalView>,
     /// Null while auto mode is off.
     pub auto_mode_turns_left: Option<i64>,
 }
 
-/// A message of a snapshot, or that it is gone.
+/// A message of a snapshot, or the note that it was hidden.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = SnapshotMessage)]
 #[serde(untagged)]
@@ -59,18 +59,18 @@ pub enum SnapshotEntry {
 }
 
 impl RunEngine {
-    /// The conversation as it is now: its newest messages, or what changed after `after_rev`.
-    /// `None`: there is no such conversation.
+    /// Returns the conversation's newest messages, or those that changed after `after_rev`, with
+    /// its current state. Returns `None` if the conversation does not exist.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns the database's error when it fails.
     pub async fn snapshot(
         &self,
         id: ConversationId,
         after_rev: Option<i64>,
     ) -> Result<Option<Snapshot>, DbErr> {
         match self.load_snapshot(id, after_rev, false).await? {
-            // With its HTML it is larger than what may be sent at once.
+            // With HTML the changes exceed the size limit.
             Some(found) if found.has_more && after_rev.is_some() && !found.reset => {
                 self.load_snapshot(id, after_rev, true).await
             }
@@ -78,7 +78,7 @@ impl RunEngine {
         }
     }
 
-    /// With `reset` the newest messages, whatever the client has.
+    /// With `reset`, loads the newest messages even if the client has some.
     async fn load_snapshot(
         &self,
         id: ConversationId,
@@ -129,13 +129,13 @@ impl RunEngine {
         }))
     }
 
-    /// The text so far of what this node is writing in a conversation.
+    /// Returns the text so far of what this node is writing in a conversation.
     pub fn live_text(&self, id: ConversationId) -> Option<LiveStream> {
         self.context.live_streams.text(id)
     }
 
-    /// Has the text so far of a run of another node sent here, unless this node knows it. Without
-    /// it a listener begins with none, and sees it as soon as it comes.
+    /// Requests the text so far of another node's run, unless this node has it. If it does not
+    /// arrive in time, the client starts without it and receives it later.
     pub async fn fetch_text(&self, id: ConversationId, run: RunId) {
         drop(
             self.context
@@ -145,10 +145,10 @@ impl RunEngine {
         );
     }
 
-    /// What a conversation is doing.
+    /// Returns what a conversation is doing.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns the database's error when it fails.
     pub async fn runtime(&self, id: ConversationId) -> Result<RuntimeView, DbErr> {
         let read = self
             .context
@@ -157,10 +157,11 @@ impl RunEngine {
         read.await
     }
 
-    /// The document of a conversation.
+    /// Returns the document of a conversation.
     ///
     /// # Errors
-    /// `RecordNotFound` when it does not exist (any more); when the database fails.
+    /// Returns `RecordNotFound` when the conversation does not exist, or the database's error when
+    /// it fails.
     pub async fn conversation_view(&self, id: ConversationId) -> Result<ConversationView, DbErr> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
@@ -178,11 +179,11 @@ impl RunEngine {
         read.await
     }
 
-    /// Who would speak if the button were pressed now, as far as that can be said without dice: the
+    /// Returns who would probably speak if a reply were forced now, without the random choice: the
     /// character after the last speaker.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns the database's error when it fails.
     pub async fn likely_speaker(&self, id: ConversationId) -> Result<Option<MembershipId>, DbErr> {
         let db = self.context.db.reader();
         let Some(row) = conversation::Entity::find_by_id(id).one(db).await? else {
@@ -203,8 +204,8 @@ impl RunEngine {
         Ok(next.or(can.first()).map(|it| it.id))
     }
 
-    /// The newest of these messages with their HTML, ascending, as many as may be sent at once; and
-    /// whether some are left out.
+    /// Renders the newest of these messages, as many as fit the size limit, in ascending order.
+    /// Also returns whether some were left out.
     async fn render_messages(
         &self,
         rows: Vec<message::Model>,
@@ -223,14 +224,14 @@ impl RunEngine {
             let is_cut = views.len() < n_rows;
             (views, is_cut)
         };
-        // Long texts are much to render, and this may be a thread of sockets.
+        // Rendering long texts is CPU work and must not block a thread that serves sockets.
         let rendering = self.context.shutdown.main().spawn_blocking(render);
         let ended = |_| DbErr::Custom("a page could not be rendered".to_owned());
         rendering.await.map_err(ended)
     }
 }
 
-/// What a snapshot shows, as one transaction read it.
+/// The data of a snapshot, read in one transaction.
 struct SnapshotData {
     row: conversation::Model,
     space: Option<space::Model>,
@@ -272,7 +273,7 @@ impl SnapshotData {
             None => newest_changes(tx, id).await?,
         };
         let messages = pages::load_messages(tx, id, &shown).await?;
-        // Only a running run asks.
+        // Only a running run has pending approvals.
         let tool_approvals = match &runtime.running {
             Some(_) => tool_approval::list_open(tx, id).await?,
             None => Vec::new(),
@@ -294,7 +295,7 @@ impl SnapshotData {
     }
 }
 
-/// The newest messages, and whether there are older ones. No more are read than can be sent: HTML
+/// Returns the newest messages, and whether older ones exist. Reads no more than can be sent: HTML
 /// is about as long as its text.
 async fn newest_changes(
     tx: &impl ConnectionTrait,
@@ -316,7 +317,7 @@ async fn newest_changes(
     ))
 }
 
-/// What a conversation is doing. Consistent only within one transaction.
+/// Returns what a conversation is doing. Consistent only within one transaction.
 async fn load_runtime(tx: &impl ConnectionTrait, id: ConversationId) -> Result<RuntimeView, DbErr> {
     let (queued, running) = run::find_active(tx, id).await?;
     Ok(RuntimeView {
@@ -327,11 +328,11 @@ async fn load_runtime(tx: &impl ConnectionTrait, id: ConversationId) -> Result<R
     })
 }
 
-/// The documents of some conversations of one space, in their order. Consistent only within one
-/// transaction, in which the rows were read as well.
+/// Returns the documents of some conversations of one space, in their order. Consistent only if the
+/// rows were read in the same transaction.
 ///
 /// # Errors
-/// `RecordNotFound` when the space does not exist (any more); when the database fails.
+/// Returns `RecordNotFound` when the space does not exist, or the database's error when it fails.
 pub async fn list_conversation_views(
     tx: &impl ConnectionTrait,
     space: SpaceId,

@@ -1,4 +1,5 @@
-//! Whom a message wakes, and whom a button does: the conversation as a scene for `speakers/`.
+//! Selects who replies to a message or to a forced reply: builds the input of `speakers/` from the
+//! conversation's state.
 
 use crate::ids::MembershipId;
 use crate::runs::plan_builder::PlanBuilder;
@@ -8,27 +9,27 @@ use crate::speakers::selection::{SelectionInput, SpeakerChoice};
 use crate::speakers::selector;
 use crate::speakers::selector::SelectionTrigger;
 
-/// A message that may wake somebody.
+/// A message that may trigger replies.
 #[derive(Clone, Copy, Debug)]
 pub struct TriggerMessage<'a> {
     pub author: MembershipId,
     pub text: &'a str,
-    /// Seats named by id beside the text.
+    /// Memberships mentioned by id, in addition to names in the text.
     pub mentions: &'a [MembershipId],
 }
 
-/// Who answers a message of role user, one after the other.
+/// Returns who replies to a message of role user, in order.
 pub fn after_user_message(
     builder: &PlanBuilder,
     trigger_message: &TriggerMessage,
 ) -> Vec<SpeakerChoice> {
     let mut scene = trigger_scene(builder, trigger_message);
-    // The message begins a new epoch: nobody has spoken in it.
+    // The message starts a new epoch, in which no character has spoken.
     scene.speakers_since_last_user_message.clear();
     choose_speakers(builder, SelectionTrigger::Human, &scene)
 }
 
-/// Who answers the message of a character, in auto mode.
+/// Returns who replies to the message of a character, in auto mode.
 pub fn after_ai_message(
     builder: &PlanBuilder,
     trigger_message: &TriggerMessage,
@@ -41,7 +42,7 @@ pub fn after_ai_message(
     choose_speakers(builder, SelectionTrigger::Auto, &scene)
 }
 
-/// Whom a button wakes that does not say who.
+/// Returns who speaks when a reply is forced without naming a speaker.
 pub fn for_force_talk(builder: &PlanBuilder) -> Option<SpeakerChoice> {
     let tail = builder.state.tail.as_ref();
     let scene = SelectionInput {

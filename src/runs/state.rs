@@ -1,4 +1,4 @@
-//! The facts a decision needs, loaded under the conversation's lock.
+//! Loads the facts that the planner needs, under the conversation's lock.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,13 +18,13 @@ use crate::spaces::{membership, space};
 use crate::speakers::from_memberships;
 use crate::speakers::selection::Candidate;
 
-/// One conversation at one instant.
+/// The state of one conversation at one instant.
 #[derive(Clone, Debug)]
 pub struct ScheduleState {
     pub conversation: conversation::Model,
     pub space: space::Model,
-    /// The active seats in the order of the roster, then the removed ones that are named: by a run,
-    /// a slot, a message that is loaded, or the command.
+    /// The active memberships in roster order, then the removed ones that are referred to by a run,
+    /// a slot, a loaded message, or the command.
     pub members: Vec<membership::Model>,
     /// The active round.
     pub round: Option<ActiveRound>,
@@ -34,31 +34,32 @@ pub struct ScheduleState {
     pub tail: Option<message::Model>,
     /// The author of the newest assistant message that is not hidden.
     pub last_speaker: Option<MembershipId>,
-    /// Who has spoken since the newest message of role user; loaded when somebody is drawn.
+    /// Who has spoken since the newest message of role user; loaded when the speaker choice needs
+    /// it.
     pub spoken_in_epoch: HashSet<MembershipId>,
-    /// What the cards say of how readily they join in; loaded when that decides.
+    /// The talkativeness on the characters' cards; loaded when the speaker choice needs it.
     pub talkativeness: HashMap<CharacterId, f64>,
-    /// The newest run, whatever became of it; loaded for what goes on after a stop.
+    /// The newest run, whatever its status; loaded for commands that continue after a stop.
     pub newest_run: Option<run::Model>,
-    /// The message the command is about.
+    /// The message that the command refers to.
     pub target_message: Option<message::Model>,
-    /// Whether a branch hangs on that message.
+    /// Whether a branch starts at that message.
     pub is_target_fork_point: bool,
-    /// How many alternative texts that message has.
+    /// How many swipes that message has.
     pub n_target_swipes: i64,
-    /// The text of it that the command is about.
+    /// The swipe of it that the command refers to.
     pub swipe: Option<swipe::Model>,
-    /// The newest message of role user before it, that is not hidden: what it answers.
+    /// The newest visible message of role user before it, which it answers.
     pub answered_message: Option<message::Model>,
-    /// What was said since that, where a whole turn may be written anew.
+    /// The messages since then, loaded if a whole turn may be regenerated.
     pub last_turn_messages: Vec<message::Model>,
-    /// Whether a branch hangs on any of it.
+    /// Whether a branch starts at one of them.
     pub has_fork_point_in_last_turn: bool,
-    /// Nobody has spoken but in greeting; looked up for a greeting.
+    /// Whether the conversation contains only greetings; loaded for a greeting.
     pub is_untouched: bool,
-    /// Who has greeted already; looked up for a greeting.
+    /// The members that have greeted; loaded for a greeting.
     pub greeted_members: HashSet<MembershipId>,
-    /// The endpoint that the queued run's speaker speaks through; looked up for a claim.
+    /// The provider of the queued run's speaker; loaded for a claim.
     pub provider: Option<provider::Model>,
 }
 
@@ -70,19 +71,19 @@ pub struct ActiveRound {
 }
 
 impl ActiveRound {
-    /// The slot whose turn it is.
+    /// Returns the slot at the cursor.
     pub fn current_slot(&self) -> Option<&slot::Model> {
         self.slots.iter().find(|it| it.position == self.row.cursor)
     }
 }
 
 impl ScheduleState {
-    /// The seat with this id, removed or not.
+    /// Returns the membership with this id, removed or not.
     pub fn member(&self, id: MembershipId) -> Option<&membership::Model> {
         self.members.iter().find(|it| it.id == id)
     }
 
-    /// The seats that something loaded refers to.
+    /// Returns the memberships that the loaded data refers to.
     fn referenced_members(&self) -> impl Iterator<Item = MembershipId> {
         let runs = [&self.queued, &self.running, &self.newest_run];
         let runs = runs.into_iter().flatten();
@@ -98,13 +99,13 @@ impl ScheduleState {
             .chain(messages.map(|it| it.space_membership_id))
     }
 
-    /// The characters as the selector knows them.
+    /// Returns the characters as input for the speaker choice.
     pub fn candidates(&self) -> Vec<Candidate> {
         from_memberships::candidates(&self.members, &self.talkativeness)
     }
 }
 
-/// What a conversation is doing, in one word.
+/// The state of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, ToSchema)]
 #[schema(as = ConversationState)]
 #[serde(rename_all = "snake_case")]
@@ -116,7 +117,7 @@ pub enum ConversationState {
     Failed,
 }
 
-/// Locks the conversation and loads what `command` needs to be decided. `None`: it is not there.
+/// Locks the conversation and loads what `command` needs. Returns `None` if it does not exist.
 pub async fn load(
     tx: &impl ConnectionTrait,
     id: ConversationId,
@@ -125,7 +126,7 @@ pub async fn load(
     let Some((conversation, space)) = conversation::lock_with_space(tx, id).await? else {
         return Ok(None);
     };
-    // A job fills or deletes it: only what ends its runs still reaches it.
+    // A job is filling or deleting it: only the command that ends its runs may change it.
     if (conversation.is_hidden || space.is_hidden) && !matches!(command, Command::SpaceClosed(_)) {
         return Ok(None);
     }
@@ -134,7 +135,7 @@ pub async fn load(
     state.await.map(Some)
 }
 
-/// The same for a conversation that this transaction has locked. `members`: the active ones.
+/// As [`load`], for a conversation that this transaction has locked. `members` are the active ones.
 pub(super) async fn load_locked(
     tx: &impl ConnectionTrait,
     conversation: conversation::Model,
@@ -179,7 +180,7 @@ pub(super) async fn load_locked(
     Ok(state)
 }
 
-/// What only some commands ask about.
+/// Loads the facts that only some commands need.
 async fn load_command_facts(
     tx: &impl ConnectionTrait,
     command: &Command,
@@ -213,7 +214,7 @@ async fn load_command_facts(
                 state.spoken_in_epoch =
                     timeline::speakers_since_last_user_message(tx, &state.conversation).await?;
             }
-            // What a regenerate wrote goes to the message that it was for.
+            // A regenerate run adds its text to its target message.
             let running = state.running.as_ref();
             if let Some(target) = running.and_then(|it| it.debug.target_message_id) {
                 load_target_message(tx, target, state).await?;
@@ -258,7 +259,7 @@ async fn load_target_message(
     Ok(())
 }
 
-/// What the subject answers, and what was said since, if all of that may have to go.
+/// Loads the answered message, and the messages since then if the whole turn may be regenerated.
 async fn load_last_turn(tx: &impl ConnectionTrait, state: &mut ScheduleState) -> Result<(), DbErr> {
     let id = state.conversation.id;
     let Some(row) = &state.target_message else {
@@ -272,14 +273,14 @@ async fn load_last_turn(tx: &impl ConnectionTrait, state: &mut ScheduleState) ->
         state.last_turn_messages = timeline::visible_since(tx, id, said.seq).await?;
         state.has_fork_point_in_last_turn =
             timeline::has_fork_point(tx, state.last_turn_messages.iter().map(|it| it.id)).await?;
-        // Who answers again is chosen as if nobody had.
+        // The new speakers are chosen as if no character had replied.
         state.last_speaker = timeline::last_speaker(tx, id, said.seq).await?;
         load_talkativeness(tx, state).await?;
     }
     Ok(())
 }
 
-/// Only `natural` for several asks for it.
+/// Loads talkativeness if the reply order uses it: natural order with several replies per turn.
 async fn load_talkativeness(
     tx: &impl ConnectionTrait,
     state: &mut ScheduleState,
@@ -293,7 +294,7 @@ async fn load_talkativeness(
     Ok(())
 }
 
-/// A message of this conversation.
+/// Returns a message of this conversation.
 pub(super) async fn find_message(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -305,7 +306,7 @@ pub(super) async fn find_message(
         .await
 }
 
-/// The active round of a conversation with its slots.
+/// Returns the active round of a conversation with its slots.
 pub async fn find_active_round(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -315,7 +316,7 @@ pub async fn find_active_round(
 }
 
 impl ScheduleState {
-    /// What the conversation is doing.
+    /// Returns what the conversation is doing.
     pub fn runtime(&self) -> RuntimeView {
         RuntimeView {
             round: self.round.clone(),

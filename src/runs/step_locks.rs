@@ -1,5 +1,5 @@
-//! The locks that order the steps of one conversation within this process: one lock per
-//! conversation, and none where nothing is stepped.
+//! In-process locks that order the steps of one conversation: one lock per conversation, created on
+//! demand.
 //!
 //! **Invariant:** two conversations never share a lock; an entry exists exactly as long as a caller
 //! holds its lock or waits for it.
@@ -20,7 +20,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Entries = Mutex<HashMap<ConversationId, Weak<AsyncMutex<()>>>>;
 
-/// The locks of a node. Cloning gives another handle on the same ones.
+/// The locks of a node. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct StepLocks {
     entries: Arc<Entries>,
@@ -28,7 +28,7 @@ pub struct StepLocks {
 
 /// A held lock; dropping it lets the next step of that conversation begin.
 pub struct StepGuard {
-    // Dropped in this order: the lock is free before its entry is judged unused.
+    // Fields drop in this order: the lock must be free before its entry is checked for use.
     _guard: OwnedMutexGuard<()>,
     _entry: EntryUse,
 }
@@ -43,8 +43,7 @@ struct EntryUse {
 impl StepLocks {
     /// Waits for the lock of a conversation.
     ///
-    /// # Errors
-    /// A timeout, as that of a connection, after 10 s.
+    /// Returns `ConnectionAcquire` with a timeout when the lock is not free within 10 s.
     pub async fn lock(&self, id: ConversationId) -> Result<StepGuard, DbErr> {
         let (entry, lock) = self.entry(id);
         let guard = tokio::time::timeout(LOCK_TIMEOUT, lock.lock_owned()).await;
@@ -91,7 +90,7 @@ impl StepLocks {
 impl Drop for EntryUse {
     fn drop(&mut self) {
         let mut entries = self.entries.lock();
-        // Under the map's lock, so that no one takes the entry between the count and the removal.
+        // Under the map's lock, so that the entry cannot be used between the count and the removal.
         self.lock = None;
         if let Some(entry) = entries.get(&self.id)
             && entry.strong_count() == 0

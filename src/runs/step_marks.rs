@@ -1,7 +1,8 @@
 //! Applies a change of settings to the conversations that it marked (`conversations.needs_step`).
 //!
-//! **Invariant:** a marker is removed only under the lock of its conversation, in the transaction that
-//! applies the change or finds that nothing runs there. Several nodes may do this at once.
+//! **Invariant:** a marker is removed only under the lock of its conversation, in the transaction
+//! that applies the change or finds that no run or round is active. Several nodes may do this at
+//! the same time.
 
 use std::collections::HashSet;
 
@@ -23,11 +24,11 @@ const BATCH: u64 = 100;
 /// How many batches one sweep of the reaper applies; the next sweep continues.
 const MAX_BATCHES: u32 = 50;
 
-/// Applies a change of this space, by `command`, at once to the conversations with a queued or running run or an
-/// active round, and in the background to all others.
+/// Applies a change of this space with `command`: immediately to the conversations with a queued or
+/// running run or an active round, and in the background to all others.
 ///
 /// # Errors
-/// When the database fails. The markers are kept then, and a sweep continues.
+/// Returns the database's error when it fails. The markers are kept then, and a sweep continues.
 pub async fn apply_to_space(
     context: &RunServices,
     space: SpaceId,
@@ -49,7 +50,7 @@ pub async fn apply_to_space(
 /// Applies what earlier changes have left, on this node or on one that ended.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database's error when it fails.
 pub async fn process_all(context: &RunServices) -> Result<(), DbErr> {
     process_marked(context, None).await
 }
@@ -91,7 +92,8 @@ async fn step_ignoring_conflicts(
     }
 }
 
-/// Removes the marker where nothing runs, and returns the others that are not locked.
+/// Removes the markers of conversations without active run or round, and returns the others that
+/// are not locked.
 async fn unmark_idle(
     context: &RunServices,
     ids: Vec<ConversationId>,
@@ -103,7 +105,7 @@ async fn unmark_idle(
                 let locked = conversation::lock_available(tx, ids).await?.into_iter();
                 let locked = locked.filter(|(row, _)| row.needs_step);
                 let locked: Vec<ConversationId> = locked.map(|(row, _)| row.id).collect();
-                // Looked for under the locks: a step that was under way may have queued a run.
+                // Queried under the locks: a step that was in progress may have queued a run.
                 let runs = run::list_active(tx, &locked).await?;
                 let rounds = round::list_active(tx, &locked).await?;
                 let live: HashSet<ConversationId> = (runs.iter().map(|it| it.conversation_id))
@@ -121,7 +123,7 @@ async fn unmark_idle(
 /// Returns the marked conversations behind `after` with their spaces, in the order of the index.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database's error when it fails.
 pub async fn list_marked(
     db: &impl ConnectionTrait,
     space: Option<SpaceId>,
@@ -154,7 +156,7 @@ pub async fn list_marked(
 /// Returns the conversations of a space in which a run is queued or running or a round is active.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database's error when it fails.
 pub async fn list_live(
     db: &impl ConnectionTrait,
     space: SpaceId,

@@ -1,7 +1,7 @@
-//! Table `tool_approvals`: calls of tools that somebody in the room must agree to.
+//! Table `tool_approvals`: tool calls that a moderator must approve or refuse.
 //!
-//! **Invariant:** a question is decided once. It is open only while the run that asks it is executed
-//! under the number under which it was asked: another execution asks anew.
+//! **Invariant:** an approval is decided once. It is open only while its run executes under the
+//! lease under which it was requested: another execution requests it again.
 
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::ExprTrait;
@@ -41,31 +41,31 @@ pub enum Relation {}
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// What became of a question.
+    /// The state of an approval.
     #[schema(as = ToolApprovalStatus)]
     ToolApprovalStatus { Pending, Approved, Refused, Expired }
 }
 
-/// A character wants to call a tool, and somebody must agree.
+/// A tool call of a character that needs approval.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = ToolApproval)]
 pub struct ToolApprovalView {
     pub id: ToolApprovalId,
     pub conversation_id: ConversationId,
     pub run_id: RunId,
-    /// Who wants to call it.
+    /// The character that wants to call the tool.
     pub membership_id: MembershipId,
-    /// As people know it.
+    /// The tool's display name.
     pub tool: String,
-    /// JSON.
+    /// The arguments as a JSON text.
     pub arguments: String,
     pub status: ToolApprovalStatus,
-    /// How people here know who decided.
+    /// The display name of the user who decided.
     pub decided_by: Option<String>,
     pub created_at: Timestamp,
 }
 
-/// A question was asked, or is decided.
+/// An approval was requested or decided.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ToolApprovalUpdated {
     pub conversation_id: ConversationId,
@@ -79,7 +79,7 @@ impl Event for ToolApprovalUpdated {
 }
 
 impl Model {
-    /// As people see it.
+    /// Returns the API document.
     pub fn view(&self) -> ToolApprovalView {
         ToolApprovalView {
             id: self.id,
@@ -95,21 +95,21 @@ impl Model {
     }
 }
 
-/// Whether a tool may be called with these arguments.
+/// A tool call for which approval is requested.
 #[derive(Clone, Debug)]
 pub struct ApprovalRequest {
     pub tool: String,
     pub arguments: String,
 }
 
-/// The most questions that are open in one space.
+/// Maximum number of open approvals in one space.
 pub const MAX_OPEN: u64 = 8;
 
-/// Asks whether a run may make these calls, and notes that it waits. The rows come in the order of
-/// the questions; those that would be more than [`MAX_OPEN`] in the space are not asked.
+/// Requests approvals for a run and marks the run as waiting. Returns the rows in the order of the
+/// requests; requests above [`MAX_OPEN`] in the space are left out.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database's error when it fails.
 pub async fn request(
     db: &Db,
     run: &run::Model,
@@ -136,7 +136,7 @@ pub async fn request(
         .collect();
     db.write(move |tx| {
         Box::pin(async move {
-            // Its conversation may be deleted at this very moment.
+            // The conversation may have been deleted meanwhile.
             if conversation::lock(tx, conversation).await?.is_none() {
                 return Ok(Vec::new());
             }
@@ -160,10 +160,10 @@ pub async fn request(
     .await
 }
 
-/// These questions, in the order in which they were asked.
+/// Returns these approvals, in the order in which they were requested.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database's error when it fails.
 pub async fn find_many(
     db: &impl ConnectionTrait,
     ids: &[ToolApprovalId],
@@ -175,10 +175,10 @@ pub async fn find_many(
         .await
 }
 
-/// The questions of a conversation that wait for an answer, oldest first.
+/// Returns the open approvals of a conversation, oldest first.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database's error when it fails.
 pub async fn list_open(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -191,10 +191,10 @@ pub async fn list_open(
         .await
 }
 
-/// Decides a question. `None`: it was decided already, or its run is over.
+/// Decides an approval. Returns `None` if it was decided already or its run ended.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database's error when it fails.
 pub async fn decide(
     db: &Db,
     id: ToolApprovalId,
@@ -224,10 +224,11 @@ pub async fn decide(
     .await
 }
 
-/// Nobody answered these in time, or nobody needs an answer any more. Gives those that were open.
+/// Expires approvals that were not decided in time or are no longer needed. Returns those that were
+/// pending.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database's error when it fails.
 pub async fn expire(
     db: &Db,
     ids: Vec<ToolApprovalId>,
@@ -267,12 +268,12 @@ pub async fn expire(
     .await
 }
 
-/// Pending, and asked by an execution that goes on.
+/// Condition: pending, and requested by an execution that continues.
 fn is_open() -> Condition {
     is_open_where(Condition::all())
 }
 
-/// The same, in one space.
+/// As [`is_open`], in one space.
 fn is_open_in_space(space: SpaceId) -> Condition {
     is_open_where(Condition::all().add(run::Column::SpaceId.eq(space)))
 }
@@ -281,7 +282,7 @@ fn is_open_where(asked_by: Condition) -> Condition {
     let asking = run::Entity::find()
         .select_only()
         .column(run::Column::Id)
-        // The literal, so that the partial index of running runs is seen to fit.
+        // The literal, because a bound parameter does not match the partial index of running runs.
         .filter(Expr::cust("status = 'running'"))
         .filter(asked_by)
         .filter(Expr::col((run::Entity, run::Column::Lease)).equals((Entity, Column::Lease)));

@@ -1,5 +1,5 @@
-//! What a character may call in its turn: the tools that the settings of the space allow, those of
-//! servers elsewhere among them.
+//! Determines which tools a character may call in a run: the built-in tools and MCP servers that
+//! the settings of the space allow.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use crate::tools::mcp::tool_names::model_facing_name;
 use crate::tools::tool::ServerTool;
 use crate::tools::tool_settings::{McpServerSettings, SpaceTools, ToolPermission};
 
-/// The most tools of one turn: APIs take no more.
+/// Maximum number of tools in one request, the limit of common APIs.
 const MAX_TOOLS: usize = 128;
 
-/// A tool that may be called.
+/// A tool that the model may call.
 pub struct ToolOffer {
     pub tool: Arc<dyn ServerTool>,
     pub declaration: Tool,
-    /// As people know it.
+    /// The name that is shown to users.
     pub display_name: String,
-    /// A moderator must agree to each call.
+    /// A moderator must approve each call.
     pub needs_approval: bool,
 }
 
-/// What the characters of a space may call.
+/// Returns the tools that the characters of a space may call.
 pub async fn list_for_space(
     context: &RunServices,
     allowed: SpaceTools,
@@ -55,7 +55,8 @@ fn builtin_offers(context: &RunServices, allowed: &SpaceTools) -> Vec<ToolOffer>
     allowed.builtin.iter().filter_map(offer).collect()
 }
 
-/// The tools of servers. One that does not answer offers none; the turn goes on without it.
+/// Returns the tools of MCP servers. A server that does not respond offers none; the run continues
+/// without it.
 async fn server_offers(
     context: &RunServices,
     owner: UserId,

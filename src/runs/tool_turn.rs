@@ -1,8 +1,8 @@
-//! A turn with tools: the model is asked, what it called is run, and it is asked again with what came
-//! of that, until it has said all. What it says on the way is one text.
+//! The agent loop of a run: calls the model, runs the tools that it requests, and calls it again
+//! with the results until it requests no more. The texts of all iterations form one message.
 //!
-//! **Invariant:** each call is answered, with an output or with why there is none; a call that
-//! somebody must agree to is not run before.
+//! **Invariant:** each tool call gets a result: its output, or the reason why there is none. A call
+//! that needs approval does not run before it is approved.
 
 use std::borrow::Cow;
 
@@ -34,47 +34,47 @@ use crate::tools::executor::ToolJob;
 use crate::tools::tool::{ToolArguments, ToolResult};
 use crate::tools::{parse_arguments, tool_messages};
 
-/// The most times that one turn asks its model. The last time it may call nothing.
+/// Maximum number of model calls in one run. The last one may not request tools.
 const MAX_ITERATIONS: usize = 10;
-/// The most calls of one turn.
+/// Maximum number of tool calls in one run.
 const MAX_CALLS: usize = 32;
-/// The longest arguments, in bytes, about which a person is asked: whoever agrees must see them whole.
+/// Maximum length of arguments, in bytes, that need approval: the moderator must see all of them.
 const MAX_SHOWN_BYTES: usize = 16 * 1024;
-/// How much of an output, in bytes, is kept beside the text.
+/// How many bytes of an output are stored with the message.
 const MAX_RECORD_BYTES: usize = 4 * 1024;
 
-/// A turn.
+/// The agent loop of one run.
 pub struct RunAgentLoop<'a> {
     pub context: &'a RunServices,
     pub run: &'a run::Model,
     pub lease: &'a LeaseGuard,
     pub provider: &'a dyn Provider,
-    /// Where that one is configured.
+    /// The row id of the provider.
     pub provider_id: ProviderId,
     pub trim: ReplyTrimmer,
     pub offers: &'a [ToolOffer],
 }
 
-/// What came of it.
+/// The result of the loop.
 pub struct RunLoopOutcome {
-    /// All that was said, as if in one go.
+    /// The texts of all iterations, combined.
     pub output: ModelOutput,
-    /// What all calls of the model cost.
+    /// The usage of all model calls.
     pub usage: Option<UsageTotal>,
-    /// What was called, and what came of each, as people may see it.
+    /// The tool calls and their results, as shown to users.
     pub tool_call_records: Vec<Value>,
 }
 
-/// A call that the model made.
+/// A tool call that the model requested.
 struct PlannedCall<'a> {
     call: ToolCall,
-    /// What may be run, or why nothing is.
+    /// What to run, or the reason why the call is not run.
     plan: Result<(&'a ToolOffer, ToolArguments), String>,
     approved_by: Option<String>,
 }
 
 impl RunAgentLoop<'_> {
-    /// Takes the turn. What is said goes into `sink`.
+    /// Runs the loop and streams its output into `sink`.
     pub async fn generate(&self, request: &Request, sink: &mut dyn Sink) -> RunLoopOutcome {
         let mut watches = self.context.settings.call_limits;
         let until = Instant::now() + watches.total;
@@ -131,12 +131,12 @@ impl RunAgentLoop<'_> {
         }
     }
 
-    /// Whether the space's limit is reached with what this run has cost so far: then the model is
-    /// not asked again.
+    /// Returns a failure if this run's usage so far reaches the space's token limit, so that the
+    /// model is not called again.
     async fn token_limit(&self, so_far: Option<UsageTotal>) -> Option<GenerationFailure> {
         let db = self.context.db.reader();
         let space = space::Entity::find_by_id(self.run.space_id).one(db).await;
-        // Where the database does not answer, the commit will tell.
+        // If the database does not respond, the commit reports it.
         let space = space.ok().flatten()?;
         let so_far = so_far.map_or(0, UsageTotal::total);
         space
@@ -154,7 +154,7 @@ impl RunAgentLoop<'_> {
         model_call::complete(self.provider, request, trim, watches, combined, token).await
     }
 
-    /// What is to be done with a call.
+    /// Decides what to do with a tool call.
     fn plan_call(&self, mut call: ToolCall) -> PlannedCall<'_> {
         let found = self
             .offers
@@ -170,7 +170,7 @@ impl RunAgentLoop<'_> {
             }
             (Some(offer), Some(arguments)) => Ok((offer, arguments)),
         };
-        // Servers that look into it must not stumble over what is no JSON.
+        // Providers that parse the arguments must not receive invalid JSON.
         if !parse_arguments::is_object(&call.arguments) {
             call.arguments = "{}".to_owned();
         }
@@ -184,7 +184,7 @@ impl RunAgentLoop<'_> {
         }
     }
 
-    /// Runs what may be run, and gives what came of each call. `None`: the turn ends first.
+    /// Runs the planned calls and returns the result of each. Returns `None` if the run ends first.
     async fn run(&self, made: &mut [PlannedCall<'_>], until: Instant) -> Option<Vec<ToolResult>> {
         self.request_approvals(made, until).await?;
         let (mut jobs, mut places) = (Vec::new(), Vec::new());
@@ -213,7 +213,7 @@ impl RunAgentLoop<'_> {
         Some(outcomes)
     }
 
-    /// Asks the moderators about the calls that they must agree to. `None`: the turn ends first.
+    /// Requests approval for the calls that need it. Returns `None` if the run ends first.
     async fn request_approvals(&self, made: &mut [PlannedCall<'_>], until: Instant) -> Option<()> {
         let is_asked =
             |it: &&mut PlannedCall| matches!(&it.plan, Ok((offer, _)) if offer.needs_approval);
@@ -244,7 +244,7 @@ impl RunAgentLoop<'_> {
         Some(())
     }
 
-    /// How a turn ends whose calls came to no end.
+    /// Returns how a run ends whose tool calls were interrupted.
     fn cut_off_end(&self) -> Option<CallEnd> {
         match self.lease.token.is_cancelled() {
             true => Some(CallEnd::Canceled),
@@ -272,11 +272,11 @@ fn tool_call_record(made: &PlannedCall, outcome: &ToolResult) -> Value {
     receipt
 }
 
-/// All that was said, put together from what was said in each step.
+/// Combines the output of all iterations.
 struct CombinedOutput<'a> {
     sink: &'a mut dyn Sink,
     text: String,
-    /// Something was said in an earlier step: what is said now begins a paragraph.
+    /// An earlier iteration produced text, so the next text starts a paragraph.
     needs_separator: bool,
     reasoning: Option<Reasoning>,
     usage: Option<UsageTotal>,
@@ -297,7 +297,7 @@ impl<'a> CombinedOutput<'a> {
         }
     }
 
-    /// What was said in a step, of which the words are known already.
+    /// Adds the result of an iteration whose text was streamed already.
     fn add(&mut self, output: ModelOutput) {
         self.needs_separator = !self.text.is_empty();
         self.reasoning = match (self.reasoning.take(), output.reasoning) {
@@ -311,7 +311,7 @@ impl<'a> CombinedOutput<'a> {
         self.end = Some(output.end);
     }
 
-    /// Whether the model could say all that it wanted.
+    /// Returns whether the model finished without reaching a limit or a filter.
     fn is_complete(&self) -> bool {
         let is_cut =
             |it: &FinishReason| matches!(it, FinishReason::Length | FinishReason::ContentFilter);

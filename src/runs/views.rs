@@ -1,4 +1,5 @@
-//! Documents about a conversation's runtime: its round, its state, and the whole conversation.
+//! API documents about what a conversation is doing: its round, its state, and the whole
+//! conversation.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,7 +12,7 @@ use crate::runs::state::{ActiveRound, ConversationState};
 use crate::runs::{auto_mode, run};
 use crate::spaces::space;
 
-/// The speakers of one trigger, in order, as the API shows them.
+/// The ordered speakers that one trigger activated.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Round)]
 pub struct RoundView {
@@ -30,14 +31,14 @@ pub struct SlotView {
     pub position: i64,
     pub membership_id: MembershipId,
     pub status: slot::SlotStatus,
-    /// A person forced it.
+    /// Whether a user forced it.
     pub forced: bool,
     pub skip_reason: Option<String>,
     pub chosen_because: String,
 }
 
 impl ActiveRound {
-    /// What people may read of this round.
+    /// Returns the API document of this round.
     pub fn view(&self) -> RoundView {
         RoundView {
             id: self.row.id,
@@ -67,12 +68,12 @@ pub struct RuntimeView {
     pub round: Option<ActiveRound>,
     pub queued: Option<run::Model>,
     pub running: Option<run::Model>,
-    /// The newest run, if it failed; loaded where a conversation is read.
+    /// The newest run, if it failed; loaded only when a conversation is read.
     pub failed: Option<run::Model>,
 }
 
 impl RuntimeView {
-    /// In one word.
+    /// Returns the state of the conversation.
     pub fn state(&self) -> ConversationState {
         match self.round.as_ref().map(|it| it.row.state) {
             Some(round::RoundState::Paused) => ConversationState::Paused,
@@ -84,7 +85,7 @@ impl RuntimeView {
     }
 }
 
-/// One timeline and what goes on in it, as the API shows it.
+/// A timeline and its current state.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Conversation)]
 pub struct ConversationView {
@@ -104,12 +105,12 @@ pub struct ConversationView {
     pub round: Option<RoundView>,
     pub queued_run: Option<run::RunView>,
     pub running_run: Option<run::RunView>,
-    /// The newest run, if it failed: what Retry plans again.
+    /// The newest run, if it failed: the one that Retry repeats.
     pub failed_run: Option<run::RunView>,
     pub created_at: Timestamp,
 }
 
-/// Puts the document together.
+/// Builds the document of a conversation.
 pub fn conversation_view(
     row: &conversation::Model,
     space: &space::Model,

@@ -1,4 +1,5 @@
-//! Writes what a turn leaves behind beside its text: what was sent, and what is remembered.
+//! Writes what a run leaves behind apart from its text: the sent prompt, macro variables, timed
+//! lorebook effects and usage.
 
 use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::{Value, json};
@@ -16,30 +17,30 @@ use crate::runs::state::ScheduleState;
 use crate::runs::{queue, run};
 use crate::spaces::space;
 
-/// What is known of a run that a cancel has ended before.
+/// The prompt and usage of a run that was canceled before its executor could report them.
 #[derive(Clone)]
 pub struct LatePrompt {
     pub run: RunId,
     pub conversation: ConversationId,
     pub space: SpaceId,
-    /// The number under which it was executed.
+    /// The lease under which it was executed.
     pub lease: i64,
     pub sent: SentPromptRef,
-    /// What its calls cost.
+    /// The usage of its model calls.
     pub usage: Option<run::RunUsage>,
     pub now: Timestamp,
 }
 
-/// Keeps what a canceled run sent, and counts what it cost: once, as it is known already where the
-/// executor itself ended the run. Nothing is kept of a run that goes on elsewhere or was reaped; of
-/// one that was deleted with its conversation only the cost is counted.
+/// Stores the prompt of a canceled run and charges its usage once: if the executor ended the run,
+/// both are stored already. Stores nothing for a run that continues elsewhere or was recovered; for
+/// one that was deleted with its conversation, only the usage is charged.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns the database's error when it fails.
 pub async fn store_late_prompt(db: &Db, late: LatePrompt) -> Result<(), DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
-            // Its conversation may be deleted at this very moment.
+            // The conversation may have been deleted meanwhile.
             if conversation::lock(tx, late.conversation).await?.is_none() {
                 return charge_tokens(tx, &late).await;
             }
@@ -64,7 +65,7 @@ async fn charge_tokens(tx: &impl ConnectionTrait, late: &LatePrompt) -> Result<(
 }
 
 impl PlanWriter<'_> {
-    /// Keeps what a run sent.
+    /// Stores the prompt that a run sent.
     pub(super) async fn store_prompt(
         &self,
         schedule: &ScheduleState,
@@ -75,8 +76,8 @@ impl PlanWriter<'_> {
         run_prompt::store(self.tx, run, conversation, record.clone(), self.now).await
     }
 
-    /// Remembers what macros have set and how the lore stands. The row is locked: what it says is
-    /// what the turn before left.
+    /// Stores macro variables and timed lorebook effects. The conversation's row is locked, so it
+    /// contains what the previous run stored.
     pub(super) async fn store_effects(
         &self,
         schedule: &mut ScheduleState,

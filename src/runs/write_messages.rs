@@ -1,4 +1,4 @@
-//! Writes what a plan changes of a message's texts, and of a turn that is answered again.
+//! Writes the changes of a plan to the texts of a message, and to a turn that is regenerated.
 
 use sea_orm::{ActiveModelTrait, DbErr, EntityTrait, IntoActiveModel};
 
@@ -7,13 +7,13 @@ use crate::runs::command::MessageEdit;
 use crate::runs::plan_writer::{PlanWriter, WrittenMessage, WrittenPlan, next_rev};
 use crate::runs::state::ScheduleState;
 
-/// A length as the database counts it.
+/// Converts a length to the type of the database.
 pub(super) fn n_bytes(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
 impl PlanWriter<'_> {
-    /// Deletes what followed the message that is answered again.
+    /// Hides the messages after the user message that is answered again.
     pub(super) async fn hide_messages(
         &self,
         schedule: &mut ScheduleState,
@@ -35,7 +35,7 @@ impl PlanWriter<'_> {
         self.refresh_newest(schedule).await
     }
 
-    /// Replaces the shown text by a person's.
+    /// Replaces the shown text by a user's edit.
     pub(super) async fn set_content(
         &self,
         schedule: &mut ScheduleState,
@@ -58,7 +58,7 @@ impl PlanWriter<'_> {
             .filter(|_| schedule.n_target_swipes > 0)
         {
             Some(row) => {
-                // The text is stored a second time, as one of several.
+                // The text is stored a second time, as a swipe.
                 schedule.conversation.text_bytes += schedule.conversation.text_bytes - before;
                 swipe::update_active(self.tx, row).await
             }
@@ -66,7 +66,7 @@ impl PlanWriter<'_> {
         }
     }
 
-    /// Adds a text and shows it. A message that had one text alone keeps that as the first.
+    /// Adds a swipe and shows it. If the message had no swipes, its text becomes the first.
     pub(super) async fn add_swipe(
         &self,
         schedule: &mut ScheduleState,
@@ -87,7 +87,7 @@ impl PlanWriter<'_> {
             .await
     }
 
-    /// Shows one of the texts there are.
+    /// Shows an existing swipe.
     pub(super) async fn show_swipe(
         &self,
         schedule: &mut ScheduleState,

@@ -1,4 +1,4 @@
-//! Writes what a plan changes of rounds and their slots.
+//! Writes the changes of a plan to rounds and their slots.
 
 use sea_orm::{DbErr, EntityTrait, IntoActiveModel};
 
@@ -9,7 +9,7 @@ use crate::runs::plan_writer::{PlanWriter, resolve_message};
 use crate::runs::state::{ActiveRound, ScheduleState};
 
 impl PlanWriter<'_> {
-    /// Carries out a change of the active round, or of one of its slots.
+    /// Writes a change of the active round or of one of its slots.
     pub(super) async fn change_round(
         &self,
         schedule: &mut ScheduleState,
