@@ -81,40 +81,40 @@ impl RunMetrics {
         to.register("runs_ended", "Runs that ended here", self.ended.clone());
         to.register(
             "run_wait_seconds",
-            "From being due to being claimed",
+            "Time from due to claimed",
             self.queue_wait.clone(),
         );
         to.register(
             "run_first_delta_seconds",
-            "From the claim to the first piece of text",
+            "Time from the claim to the first text",
             self.first_delta.clone(),
         );
         to.register(
             "run_duration_seconds",
-            "From the claim to the end",
+            "Time from the claim to the end",
             self.duration.clone(),
         );
         to.register(
             "reaped",
-            "What the reaper of this node healed",
+            "What the reaper of this node recovered",
             self.recoveries.clone(),
         );
         to.register(
             "listeners_behind",
-            "How often listeners of a conversation had missed what another node said",
+            "How often subscribers of a conversation had missed an event of another node",
             self.missed_events.clone(),
         );
         self.register_load(to);
     }
 
     fn register_load(&self, to: &mut Registry) {
-        let up = "Whether the database told what waits and runs";
+        let up = "Whether the queue could be read from the database";
         to.register("database_up", up, self.database_up.clone());
-        let queued = "Runs that wait, on all nodes together";
+        let queued = "Queued runs, on all nodes together";
         to.register("runs_queued", queued, self.queued.clone());
-        let running = "Runs that are executed, on all nodes together";
+        let running = "Running runs, on all nodes together";
         to.register("runs_running", running, self.running.clone());
-        let oldest = "How long ago the run that waits longest was planned; 0 when none waits";
+        let oldest = "Age of the oldest queued run; 0 if none is queued";
         to.register("runs_oldest_queued_seconds", oldest, self.oldest.clone());
     }
 

@@ -37,7 +37,7 @@ pub async fn run_checks(context: RunServices) {
             () = context.check_missed_events.notified() => {}
         }
         if let Err(error) = check_once(&context).await {
-            tracing::warn!(%error, "what listeners missed could not be looked up: {error}");
+            tracing::warn!(%error, "failed to check for missed events");
         }
         tokio::select! {
             () = context.shutdown.stopping.cancelled() => return,

@@ -17,7 +17,7 @@ pub fn new_model(
     run::Model {
         id,
         conversation_id: conversation,
-        run_seq: 0, // given when it is queued
+        run_seq: 0, // assigned when it is queued
         space_id: space,
         round_id: None,
         slot_position: None,

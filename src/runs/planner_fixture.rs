@@ -96,9 +96,9 @@ impl PlannerFixture {
 
     /// Claims the queued run.
     pub fn claim_due(&mut self) -> Vec<String> {
-        let run = self.state.queued.as_ref().expect("a queued run").id;
+        let run = self.state.queued.as_ref().expect("a run is queued").id;
         self.run_command(&Command::Claim { run })
-            .expect("never refused")
+            .expect("a claim is never rejected")
     }
 
     /// Ends the running run.
@@ -137,14 +137,14 @@ impl PlannerFixture {
 
     /// Returns the running run and its lease.
     pub fn running(&self) -> (RunId, i64) {
-        let run = self.state.running.as_ref().expect("a running run");
+        let run = self.state.running.as_ref().expect("a run is running");
         (run.id, run.lease)
     }
 
     /// Returns the membership with this id, to be changed.
     pub fn member_mut(&mut self, id: MembershipId) -> &mut membership::Model {
         let mut members = self.state.members.iter_mut();
-        members.find(|it| it.id == id).expect("a seat")
+        members.find(|it| it.id == id).expect("the member exists")
     }
 
     /// Loads what `state::load` loads for a command.

@@ -40,13 +40,13 @@ impl PlannerFixture {
             PlanChange::CancelQueued(run) => self.leave_queue(run, RunStatus::Canceled),
             PlanChange::RequestCancel(run) => {
                 let now = self.now;
-                let running = self.state.running.as_mut().expect("it runs");
+                let running = self.state.running.as_mut().expect("a run is running");
                 assert_eq!(running.id, run.id);
                 running.cancel_requested_at = Some(now);
                 running.keep_partial = true;
             }
             PlanChange::Finish { run, end } | PlanChange::ExpireLease { run, end, .. } => {
-                let running = self.state.running.take().expect("it runs");
+                let running = self.state.running.take().expect("a run is running");
                 assert_eq!((running.id, running.lease), (run.id, run.lease));
                 self.apply_end(run, end.status());
             }
@@ -84,7 +84,7 @@ impl PlannerFixture {
     }
 
     fn claim(&mut self, run: &run::Model) {
-        let mut queued = self.state.queued.take().expect("it is queued");
+        let mut queued = self.state.queued.take().expect("a run is queued");
         assert_eq!(queued.id, run.id);
         assert!(self.state.running.is_none(), "I1: another run runs");
         queued.status = RunStatus::Running;
@@ -95,7 +95,7 @@ impl PlannerFixture {
     }
 
     fn leave_queue(&mut self, run: run::Model, status: RunStatus) {
-        let queued = self.state.queued.take().expect("it is queued");
+        let queued = self.state.queued.take().expect("a run is queued");
         assert_eq!(queued.id, run.id);
         self.apply_end(run, status);
     }
@@ -115,9 +115,9 @@ impl PlannerFixture {
     }
 
     fn apply_release(&mut self, run: &run::Model) {
-        let mut running = self.state.running.take().expect("it runs");
+        let mut running = self.state.running.take().expect("a run is running");
         assert_eq!((running.id, running.lease), (run.id, run.lease));
-        assert!(self.state.queued.is_none(), "I1: the queued place is taken");
+        assert!(self.state.queued.is_none(), "I1: another run is queued");
         running.status = RunStatus::Queued;
         (running.started_at, running.cutoff_seq) = (None, None);
         running.usage = run.usage;

@@ -41,7 +41,7 @@ pub fn assert_plan_valid(
             PlanChange::SkipQueued(run) => assert!(run.debug.skipped_because.is_some()),
             PlanChange::SpendCopilotStep(seat) => {
                 let left = |s: &ScheduleState| {
-                    let seat = s.member(*seat).expect("a seat");
+                    let seat = s.member(*seat).expect("the member exists");
                     seat.copilot_remaining_steps.unwrap_or_default()
                 };
                 assert_eq!(
@@ -63,7 +63,7 @@ pub fn assert_plan_valid(
 fn assert_speaker_allowed(enqueue: &EnqueueRun, stage: &PlannerFixture) {
     let run = &enqueue.run;
     let seat = stage.state.member(run.speaker_space_membership_id);
-    let seat = seat.expect("a seat of this space");
+    let seat = seat.expect("the speaker is a member");
     match run.reason {
         RunReason::Recovered | RunReason::Retry => {}
         // A post keeps a forced run, and the claim skips a speaker that has left since.
@@ -139,9 +139,9 @@ fn assert_round_valid(
                 .all(|it| Some(it.id) != forced.first().map(|it| it.id))
     );
     for slot in chosen {
-        let seat = stage.state.member(slot.id).expect("a seat");
+        let seat = stage.state.member(slot.id).expect("the member exists");
         assert!(seat.kind == membership::MembershipKind::Character && seat.can_be_scheduled());
-        assert!(!slot.reason.is_empty(), "each slot says why");
+        assert!(!slot.reason.is_empty(), "each slot has a reason");
     }
     if kind == round::RoundKind::AutoMode {
         assert!(space.auto_mode_enabled);
@@ -166,7 +166,7 @@ fn assert_claim_valid(before: &ScheduleState, run: &run::Model, stage: &PlannerF
     if let Some(expected) = run.debug.expected_last_message_id {
         assert_eq!(before.tail.as_ref().map(|it| it.id), Some(expected));
     }
-    let running = stage.state.running.as_ref().expect("it runs");
+    let running = stage.state.running.as_ref().expect("a run is running");
     assert_eq!(running.cutoff_seq, Some(stage.state.conversation.last_seq));
 }
 
@@ -250,7 +250,7 @@ fn assert_nothing_discarded(before: &ScheduleState, stage: &PlannerFixture) {
         RunKind::Regenerate => {
             assert!(queued.is_none_or(|it| it.id != run.id), "a new run");
             let ended = stage.ended.iter().find(|it| it.id == run.id);
-            let ended = ended.expect("it ends with an event of its own");
+            let ended = ended.expect("it ends with its own event");
             let post = stage.messages.last().map(|it| it.id);
             assert_eq!(
                 (ended.canceled_because, ended.superseded_by_message_id),
@@ -273,7 +273,7 @@ fn assert_newer_rounds_unchanged(
     let Some(round) = &before.round else {
         return;
     };
-    let run = before.running.as_ref().expect("it ran");
+    let run = before.running.as_ref().expect("a run was running");
     let is_turn = run.round_id == Some(round.row.id) && run.slot_position == Some(round.row.cursor);
     if !is_turn {
         let after = stage.state.round.as_ref().map(|it| &it.row);

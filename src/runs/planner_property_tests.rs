@@ -248,7 +248,10 @@ impl PropertyTest {
         let written =
             messages.filter(|it| it.space_membership_id == EVE && it.conversation_run_id.is_some());
         let n_written = i64::try_from(written.count()).expect("few texts");
-        assert!(n_written <= self.n_steps, "a copilot goes on");
+        assert!(
+            n_written <= self.n_steps,
+            "a copilot continues without steps"
+        );
     }
 
     /// S8, S9: a run that was planned for a message is queued, runs and sees the message, or has

@@ -30,7 +30,7 @@ fn running() -> PlannerFixture {
 }
 
 fn expected_tail(stage: &PlannerFixture) -> Option<MessageId> {
-    let queued = stage.state.queued.as_ref().expect("a queued run");
+    let queued = stage.state.queued.as_ref().expect("a run is queued");
     queued.debug.expected_last_message_id
 }
 

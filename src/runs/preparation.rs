@@ -141,7 +141,7 @@ async fn load_scene(
 ) -> Result<Scene, GenerationFailure> {
     let scene = loader::load(context.db.reader(), turn).await;
     let scene = scene.map_err(internal_failure)?;
-    scene.ok_or_else(|| internal_failure("the conversation is gone"))
+    scene.ok_or_else(|| internal_failure("the conversation does not exist"))
 }
 
 /// Builds the request of the speaker in `scene` for this provider.
@@ -176,7 +176,7 @@ async fn prepare_with_provider(
     let own = own
         .into_iter()
         .next()
-        .ok_or_else(|| internal_failure("the speaker has no seat"))?;
+        .ok_or_else(|| internal_failure("the speaker has no membership"))?;
     Ok(PreparedRun {
         sent: sent_prompt(row, &built, seed),
         request: Request {
@@ -284,7 +284,7 @@ fn no_provider_failure() -> GenerationFailure {
 }
 
 fn internal_failure(cause: impl std::fmt::Display) -> GenerationFailure {
-    tracing::error!(error = %cause, "a run could not be prepared: {cause}");
+    tracing::error!(error = %cause, "failed to prepare a run");
     GenerationFailure {
         code: FailureCode::Internal,
         message: "Something went wrong on the server. It has been logged.".to_owned(),

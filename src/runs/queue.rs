@@ -181,7 +181,7 @@ pub async fn finish(
 ) -> Result<bool, DbErr> {
     let mut update = update_ended(run, end.status(), now)
         .filter(Column::Status.eq(RunStatus::Running))
-        .filter(Column::Lease.eq(lease)); // the fence: a revived worker holds an older one
+        .filter(Column::Lease.eq(lease)); // fencing: a revived worker holds an older lease
     if let RunEnd::Failed(error) = end {
         update = update.col_expr(Column::Error, Expr::value(to_json(error)));
     }
@@ -343,7 +343,7 @@ fn update_ended(run: &run::Model, to: RunStatus, now: Timestamp) -> UpdateMany<r
 }
 
 fn to_json(value: &impl serde::Serialize) -> serde_json::Value {
-    serde_json::to_value(value).expect("a document of ours is plain data and always encodes")
+    serde_json::to_value(value).expect("our documents are plain data, which always serializes")
 }
 
 /// Determines which running runs count as abandoned.

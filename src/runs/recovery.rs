@@ -55,8 +55,8 @@ pub async fn run_reaper(context: RunServices) {
             Ok(Some(_)) => {}
             Ok(None) => guard.postpone(Instant::now()),
             Err(error) => {
-                tracing::warn!(%error, "the reaper could not look: {error}");
-                guard.postpone(Instant::now()); // nor could anybody beat
+                tracing::warn!(%error, "recovery query failed");
+                guard.postpone(Instant::now()); // heartbeats may have failed, too
             }
         }
     }

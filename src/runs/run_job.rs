@@ -37,7 +37,7 @@ pub async fn run_worker(context: RunServices) {
         let next = match dispatcher.claim_due().await {
             Ok(next) => next,
             Err(error) => {
-                tracing::warn!(%error, "due runs could not be looked up, trying again: {error}");
+                tracing::warn!(%error, "failed to query due runs; retrying");
                 NextWork::Wakeup
             }
         };

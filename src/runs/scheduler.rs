@@ -142,7 +142,7 @@ async fn claim_all(context: &RunServices, due: Vec<DueRun>) -> ClaimResult {
             }
         }
         Err(error) => {
-            tracing::warn!(%error, runs = ready.len(), "due runs could not be claimed together, each is tried by itself: {error}");
+            tracing::warn!(%error, runs = ready.len(), "failed to claim due runs together; claiming each separately");
             drop(in_order);
             let each = ready.iter().map(|it| claim_one(context, it));
             for done in join_all(each).await {
@@ -174,10 +174,10 @@ async fn claim_one(context: &RunServices, due: &DueRun) -> Option<StepResult> {
     match step(context, due.conversation_id, Command::Claim { run: due.id }).await {
         Ok(done) => Some(done),
         Err(EngineError::Database(error)) => {
-            tracing::warn!(run.id = %due.id, %error, "run {} could not be claimed: {error}", due.id);
+            tracing::warn!(run.id = %due.id, %error, "failed to claim run {}", due.id);
             None
         }
-        Err(_) => None, // somebody else was faster
+        Err(_) => None, // another claim was faster
     }
 }
 

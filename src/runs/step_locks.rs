@@ -134,7 +134,7 @@ mod tests {
         let held = locks.lock(ConversationId(2)).await.unwrap();
         assert!(locks.lock(ConversationId(2)).now_or_never().is_none());
         drop(held);
-        assert_eq!(locks.count(), 0, "a wait that was given up leaves nothing");
+        assert_eq!(locks.count(), 0, "a dropped wait leaves no entry");
     }
 
     #[tokio::test(start_paused = true)]

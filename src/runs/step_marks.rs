@@ -41,7 +41,7 @@ pub async fn apply_to_space(
     let rest = context.clone();
     context.shutdown.spawn(async move {
         if let Err(error) = process_marked(&rest, Some(space)).await {
-            tracing::warn!(%error, space.id = %space, "a change of settings could not be applied everywhere, a sweep continues: {error}");
+            tracing::warn!(%error, space.id = %space, "failed to apply changed settings to all conversations of the space; the next sweep continues");
         }
     });
     Ok(())
@@ -69,7 +69,7 @@ async fn process_marked(context: &RunServices, space: Option<SpaceId>) -> Result
                 Ok(()) => {}
                 Err(EngineError::Database(error)) => return Err(error),
                 Err(error) => {
-                    tracing::debug!(%error, conversation.id = %id, "not stepped: {error}")
+                    tracing::debug!(%error, conversation.id = %id, "failed to apply changed settings to conversation {id}")
                 }
             }
         }

@@ -68,7 +68,7 @@ async fn server_offers(
         if url.is_none() {
             tracing::warn!(
                 tool.server = it.label,
-                "the address of the tool server {:?} may not be called",
+                "the address of tool server {:?} is not allowed",
                 it.label
             );
         }
@@ -85,7 +85,7 @@ async fn server_offers(
     let lists = servers.iter().map(async |it| {
         let list = context.mcp_tools.tools_of(owner, it).await;
         list.inspect_err(|error| {
-            tracing::warn!(tool.server = it.label, %error, "the tool server {:?} offers nothing: {error}", it.label);
+            tracing::warn!(tool.server = it.label, %error, "failed to list the tools of server {:?}", it.label);
         })
     });
     let mut offers: Vec<ToolOffer> = Vec::new();
