@@ -171,7 +171,7 @@ fn switching_it_on_starts_nothing() {
 }
 
 #[test]
-fn what_a_person_forces_sets_it_going_again_within_its_budget() {
+fn a_forced_reply_restarts_auto_mode_within_its_budget() {
     let mut fresh = auto_mode_fixture();
     fresh.run_command(&force(ADA)).unwrap();
     let mut spent = waiting();

@@ -116,7 +116,7 @@ fn the_last_step_is_answered_and_it_is_off() {
 }
 
 #[test]
-fn so_many_steps_are_so_many_texts_and_so_many_answers() {
+fn each_step_writes_one_text_that_gets_one_reply() {
     let mut stage = started(10);
     let mut n_texts = 0;
     while stage.state.running.is_some() {
@@ -154,7 +154,7 @@ fn a_node_that_dies_spends_no_step_and_the_second_attempt_spends_one() {
 }
 
 #[test]
-fn out_of_steps_at_the_claim_it_is_passed_over() {
+fn a_copilot_without_steps_at_the_claim_is_skipped() {
     let mut stage = copilot_on(1);
     stage.run_command(&START).unwrap();
     disable_copilot(&mut stage);
@@ -178,7 +178,7 @@ fn turned_off_what_waits_is_canceled_and_what_is_written_is_dropped() {
 }
 
 #[test]
-fn a_seat_without_a_voice_is_not_spoken_for() {
+fn the_copilot_does_not_speak_for_a_muted_observing_or_removed_member() {
     let muted = |it: &mut membership::Model| it.participation = Participation::Muted;
     let observer = |it: &mut membership::Model| it.participation = Participation::Observer;
     let removed = |it: &mut membership::Model| it.status = MembershipStatus::Removed;
@@ -300,7 +300,7 @@ fn kept_words_of_a_stopped_run_spend_a_step_and_are_not_answered() {
 }
 
 #[test]
-fn it_is_asked_before_auto_mode_and_gives_auto_mode_no_new_turns() {
+fn the_copilot_precedes_auto_mode_and_does_not_reset_its_turns() {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
     stage.state.space.auto_mode_enabled = true;
     stage.state.space.auto_mode_max_turns = 1;
@@ -349,7 +349,7 @@ fn a_speaker_who_was_forced_is_followed_too() {
 }
 
 #[test]
-fn without_a_replier_it_does_not_talk_to_itself() {
+fn without_a_replier_the_copilot_does_not_reply_to_itself() {
     let mut stage = started(5);
     stage.member_mut(ADA).participation = Participation::Muted;
 
@@ -360,7 +360,7 @@ fn without_a_replier_it_does_not_talk_to_itself() {
 }
 
 #[test]
-fn several_of_them_take_turns() {
+fn several_copilots_alternate() {
     let mut stage = PlannerFixture::with_characters(&["Ada", "Bob"]);
     stage.member_mut(BOB).kind = membership::MembershipKind::Human;
     enable_copilot(&mut stage, EVE, 2);
@@ -379,7 +379,7 @@ fn several_of_them_take_turns() {
 }
 
 #[test]
-fn it_plays_in_its_own_conversation_alone() {
+fn the_copilot_speaks_only_in_its_own_conversation() {
     let mut stage = copilot_on(2);
     stage.member_mut(EVE).copilot_conversation_id = Some(crate::ids::ConversationId(9));
 

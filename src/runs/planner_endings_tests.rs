@@ -297,7 +297,7 @@ fn a_closing_node_gives_its_run_back() {
 }
 
 #[test]
-fn a_released_run_makes_room_for_the_queued_one() {
+fn a_released_run_is_replaced_by_the_queued_one() {
     let mut stage = running();
     stage.post_as_eve("Hello?").unwrap();
 
@@ -306,7 +306,7 @@ fn a_released_run_makes_room_for_the_queued_one() {
 }
 
 #[test]
-fn a_run_of_a_paused_round_is_not_given_back() {
+fn a_run_of_a_paused_round_is_not_queued_again() {
     let mut stage = running();
     stage.run_command(&Command::Pause).unwrap();
 
@@ -316,7 +316,7 @@ fn a_run_of_a_paused_round_is_not_given_back() {
 }
 
 #[test]
-fn a_run_that_was_stopped_is_not_given_back() {
+fn a_run_that_was_stopped_is_not_queued_again() {
     let mut stage = forced();
     stage.run_command(&stop(true)).unwrap();
 

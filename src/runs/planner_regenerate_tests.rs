@@ -110,7 +110,7 @@ fn it_ends_the_round_and_drops_what_is_being_written() {
 }
 
 #[test]
-fn twice_is_one_run_while_the_first_has_not_begun() {
+fn a_second_regenerate_replaces_the_queued_one() {
     let mut stage = answered();
     stage.run_command(&regenerate(None)).unwrap();
     let first = stage.state.queued.as_ref().unwrap().id;
@@ -125,7 +125,7 @@ fn twice_is_one_run_while_the_first_has_not_begun() {
 }
 
 #[test]
-fn twice_drops_the_first_text_when_that_is_under_way() {
+fn a_second_regenerate_cancels_the_running_one() {
     let mut stage = writing();
 
     let plan = stage.run_command(&regenerate(None)).unwrap();
@@ -200,7 +200,7 @@ fn a_muted_author_may_regenerate_and_a_removed_one_may_not() {
 }
 
 #[test]
-fn another_tail_at_the_claim_makes_it_pointless() {
+fn a_regenerate_is_skipped_if_the_tail_changed_before_its_claim() {
     let mut stage = answered();
     stage.run_command(&regenerate(None)).unwrap();
     // A post would cancel it; the greeting of a character that joins does not.
@@ -266,7 +266,7 @@ fn a_stop_that_keeps_nothing_leaves_the_text_as_it_was() {
 }
 
 #[test]
-fn its_dead_node_costs_nothing_but_time() {
+fn a_regenerate_whose_node_died_is_planned_once_more() {
     let mut stage = writing();
 
     let plan = stage.expire_lease();
@@ -307,7 +307,7 @@ fn a_human_message_waits_for_it_or_drops_it_by_the_policy() {
 }
 
 #[test]
-fn deleting_the_message_ends_it_wherever_the_message_stands() {
+fn hiding_a_message_ends_its_regenerate_wherever_the_message_is() {
     let mut stage = writing();
     let plan = stage.run_command(&show(2, Visibility::Hidden)).unwrap();
     assert_eq!(plan, ["message hidden", "finish Ada: canceled"]);

@@ -83,7 +83,7 @@ fn a_message_without_repliers_moves_the_queued_turn_to_the_next_slot() {
 }
 
 #[test]
-fn a_slot_whose_node_dies_is_tried_once_more_and_then_waits_in_its_place() {
+fn a_slot_whose_node_dies_gets_one_more_attempt_and_then_fails_in_place() {
     let mut stage = running();
 
     let first = stage.expire_lease();
@@ -114,7 +114,7 @@ fn a_recovered_speaker_muted_meanwhile_is_skipped_at_the_claim() {
 }
 
 #[test]
-fn of_a_round_that_is_over_no_slot_behind_the_cursor_is_settled() {
+fn skipped_slots_of_a_finished_round_are_before_its_cursor() {
     let mut stage = running();
     for seat in [BOB, CID] {
         stage.member_mut(seat).participation = Participation::Muted;
@@ -145,7 +145,7 @@ fn a_speaker_unmuted_before_its_turn_speaks() {
 }
 
 #[test]
-fn a_paused_round_is_skipped_through_and_resumed_where_it_stands() {
+fn a_paused_round_resumes_at_the_slot_to_which_it_was_skipped() {
     let mut stage = queued();
     stage.run_command(&Command::Pause).unwrap();
 

@@ -199,7 +199,7 @@ fn a_muted_speaker_keeps_a_forced_turn_and_a_removed_one_does_not() {
 }
 
 #[test]
-fn a_seat_that_only_changed_its_name_loses_nothing() {
+fn a_change_that_forbids_nothing_keeps_all_runs() {
     let told = Command::ApplyChanges;
 
     assert!(queued().run_command(&told).unwrap().is_empty());
@@ -238,7 +238,7 @@ fn another_change_of_order_leaves_the_round_as_it_is() {
 }
 
 #[test]
-fn nothing_goes_on_in_an_archived_space() {
+fn archiving_a_space_ends_its_runs() {
     let archived = |mut stage: PlannerFixture| {
         stage.state.space.status = space::SpaceStatus::Archived;
         stage

@@ -51,7 +51,7 @@ fn a_whole_turn_goes_and_the_human_is_answered_again() {
 }
 
 #[test]
-fn a_turn_on_which_others_have_built_is_answered_again_in_a_branch() {
+fn a_turn_with_later_messages_or_branches_is_regenerated_in_a_branch() {
     let branch_first = Err(CommandError::BranchRequired(MessageId(1)));
     let mut forked = answered_by_two();
     forked.fork_point = Some(MessageId(2));
@@ -63,7 +63,7 @@ fn a_turn_on_which_others_have_built_is_answered_again_in_a_branch() {
 }
 
 #[test]
-fn alone_by_hand_or_without_a_human_it_means_the_one_message() {
+fn without_a_group_repliers_or_a_user_message_only_the_message_is_regenerated() {
     let one = ["queue Bob: regenerate, regenerate"];
     let mut alone = answered_by_two();
     alone.member_mut(ADA).status = membership::MembershipStatus::Removed;
