@@ -1,7 +1,7 @@
-//! Runs the calls of one round: at once, within bounds, and whatever one does, the others go on.
+//! Runs the tool calls of one iteration concurrently, with limits on concurrency, time and output.
 //!
-//! **Invariant:** a call ends with an output or an error, never without: a panic and a tool that takes
-//! too long are errors. Permits of the node's pool are held while a tool runs, and no longer.
+//! **Invariant:** every call ends with an output or an error: a panic and a timeout become errors
+//! and do not affect the other calls. A permit of the node's pool is held only while its tool runs.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use tokio::time::timeout;
 use crate::tools::ordered_output::{OrderedOutput, ToolUpdate};
 use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
-/// Calls of one response that run at the same time.
+/// Maximum number of concurrent calls per response.
 const MAX_CONCURRENT_CALLS: usize = 8;
 
-/// Calls of all responses of this node that run at the same time.
+/// Maximum number of concurrent calls per node, over all responses.
 pub const MAX_CALLS_PER_NODE: usize = 256;
 
-/// So long may one call take.
+/// Time limit of one call.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
-/// The longest output, in bytes; what is longer is cut, visibly.
+/// Maximum size of an output, in bytes. A longer output is cut and ends with a note.
 const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 
-/// One call.
+/// One tool call to execute.
 pub struct ToolJob {
     pub tool: Arc<dyn ServerTool>,
     pub arguments: ToolArguments,
 }
 
-/// How calls are run. Cloning gives another handle on the same pool.
+/// Executes tool calls within limits. Cheap to clone; clones share one pool of permits.
 #[derive(Clone)]
 pub struct ToolExecutor {
     pool: Arc<Semaphore>,
@@ -47,7 +47,7 @@ impl Default for ToolExecutor {
 }
 
 impl ToolExecutor {
-    /// With room for so many calls, each of which may take so long.
+    /// Creates an executor with `n_calls` permits and a time limit for each call.
     pub fn new(n_calls: usize, max_time: Duration) -> Self {
         Self {
             pool: Arc::new(Semaphore::new(n_calls)),
@@ -55,8 +55,9 @@ impl ToolExecutor {
         }
     }
 
-    /// Runs all, and gives what came of each, in their order. `tell` is told of them in that order,
-    /// each from its beginning to its end before the next. Dropping this ends what still runs.
+    /// Runs all jobs and returns their results in the order of the jobs. `on_update` receives the
+    /// updates in that order too: all updates of one call before the first of the next. Dropping
+    /// the future stops the calls that still run.
     pub async fn run(
         &self,
         jobs: Vec<ToolJob>,
@@ -85,7 +86,7 @@ impl ToolExecutor {
     }
 
     async fn run_one(&self, job: &ToolJob, progress: &(dyn Fn(&str) + Sync)) -> ToolResult {
-        // Never closed: an error would only let one more run.
+        // The semaphore is never closed. If it were, the call would only run without a permit.
         let _permit = self.pool.acquire().await.ok();
         let running = AssertUnwindSafe(job.tool.run(&job.arguments, progress)).catch_unwind();
         match timeout(self.max_time, running).await {
@@ -116,7 +117,7 @@ impl<T: FnMut(usize, ToolUpdate)> BatchState<T> {
 }
 
 fn truncate_output(text: String) -> String {
-    let text = text.replace('\0', ""); // no database takes it
+    let text = text.replace('\0', ""); // databases reject U+0000
     if text.len() <= MAX_OUTPUT_BYTES {
         return text;
     }

@@ -1,4 +1,4 @@
-//! Batches: at once, in order, and nobody takes the others down.
+//! Tests of the executor: concurrency, order of the updates, and isolation of failing calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::llm::tool::Tool;
 use crate::tools::ordered_output::ToolUpdate;
 use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
-/// Does what it is told, and counts how many do so at once.
+/// Follows the instruction in its arguments and counts how many calls run concurrently.
 #[derive(Default)]
 struct ScriptedTool {
     n_running: AtomicUsize,
@@ -54,7 +54,6 @@ fn job(tool: &Arc<ScriptedTool>, ms: u64, end: Option<&str>) -> ToolJob {
     }
 }
 
-// R55
 #[tokio::test(start_paused = true)]
 async fn calls_run_concurrently_and_are_reported_in_order() {
     let tool = Arc::<ScriptedTool>::default();
@@ -73,7 +72,6 @@ async fn calls_run_concurrently_and_are_reported_in_order() {
     assert_eq!(told[5].1, ToolUpdate::Finished(Ok("10".to_owned())));
 }
 
-// R56
 #[tokio::test(start_paused = true)]
 async fn a_failing_call_gets_an_error_and_the_others_an_output() {
     let tool = Arc::<ScriptedTool>::default();
@@ -97,7 +95,6 @@ async fn a_failing_call_gets_an_error_and_the_others_an_output() {
     );
 }
 
-// R67
 #[tokio::test(start_paused = true)]
 async fn the_pool_limits_concurrent_calls_and_all_finish() {
     let tool = Arc::<ScriptedTool>::default();

@@ -1,7 +1,7 @@
-//! Addresses that people and models name, and that are read from here.
+//! Fetches URLs that members and models name.
 //!
-//! **Invariant:** every address that it calls, those that it is sent on to included, is judged by the
-//! outbound guard of members: in private networks it reaches only the hosts that an admin lists.
+//! **Invariant:** the outbound policy for members checks every requested URL, including redirect
+//! targets: in private networks only the hosts that an admin lists are reachable.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ use reqwest::{Response, Url};
 
 use crate::llm::outbound_client::OutboundClient;
 
-/// How often it is sent on.
+/// Maximum number of redirects.
 const MAX_REDIRECTS: usize = 3;
 
-/// The way to the web. Cloning gives another handle.
+/// HTTP client for URLs from members and models. Cheap to clone.
 #[derive(Clone)]
 pub struct WebFetcher {
-    /// For addresses that members name.
+    /// Client with the outbound policy for members.
     pub client: OutboundClient,
 }
 
-/// Why nothing was read. Nothing of the reason of a failed call: it could tell what there is in
-/// networks that are closed to it.
+/// Why a fetch failed. It omits the cause of a failed connection, because that could reveal which
+/// hosts exist in blocked networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchError {
     InvalidUrl,
@@ -49,10 +49,12 @@ impl fmt::Display for FetchError {
 }
 
 impl WebFetcher {
-    /// Asks for what is at an address, and goes where it leads.
+    /// Requests a URL and follows redirects.
     ///
     /// # Errors
-    /// Nothing answers there, or it may not be asked.
+    /// Returns `InvalidUrl`, `UnsupportedUrl` or `Forbidden` when the URL or a redirect target must
+    /// not be requested, `Unreachable` when the request fails, and `MissingRedirect` or
+    /// `TooManyRedirects` for bad redirects.
     pub async fn fetch(&self, url: &str, accept: &str) -> Result<Response, FetchError> {
         let mut url = Url::parse(url).map_err(|_| FetchError::InvalidUrl)?;
         for _ in 0..=MAX_REDIRECTS {
@@ -81,10 +83,10 @@ impl WebFetcher {
     }
 }
 
-/// The beginning of an answer's body, at most so many bytes; and whether that is all of it.
+/// Returns the first `max_bytes` of a response body, and whether that is the whole body.
 ///
 /// # Errors
-/// It broke off.
+/// Returns `Disconnected` when the connection breaks.
 pub async fn read_body(
     response: Response,
     max_bytes: usize,

@@ -1,8 +1,8 @@
-//! Tools that run here: what they are, and how a batch of calls is run.
+//! Tools that this server executes itself, and the execution of a batch of calls.
 //!
-//! Read `tool` (what a tool is), `registry` (which there are), `executor` (how calls of one round run
-//! at once) and `gate` (how what they tell is put into the order of the calls). Who may call what is
-//! decided above.
+//! Read `tool` (the trait), `registry` (the available tools), `executor` (concurrent execution) and
+//! `ordered_output` (orders the updates of concurrent calls). Callers decide which tools a
+//! character may call.
 
 pub mod builtin;
 pub mod executor;

@@ -1,26 +1,26 @@
-//! Puts what several calls tell at once into the order of the calls: one slot for each, and one
-//! speaks at a time. Pure.
+//! Orders the output of concurrent tool calls by call position. Pure.
 //!
-//! **Invariant:** a slot speaks when all before it are closed; until then it waits here, within
-//! bounds: how far a call is may be forgotten, its end never. Nothing follows its end.
+//! **Invariant:** updates of a call are emitted only after all earlier calls have finished. Until
+//! then they are buffered up to a limit; beyond it progress messages are dropped, results never. No
+//! update follows the result of a call.
 
 use crate::tools::tool::ToolResult;
 
-/// What may wait, in bytes.
+/// Maximum size of all buffered progress messages together, in bytes.
 const MAX_BUFFER_BYTES: usize = 1024 * 1024;
 
-/// What is told of a call.
+/// An update about one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolUpdate {
-    /// Its slot begins to speak.
+    /// The updates of this call begin.
     Started,
-    /// How far it is.
+    /// A progress message.
     Progress(String),
-    /// Over.
+    /// The call has ended; the last update of a call.
     Finished(ToolResult),
 }
 
-/// The slots of one batch.
+/// Buffers of the calls of one batch.
 pub struct OrderedOutput {
     buffers: Vec<CallBuffer>,
     current: usize,
@@ -35,7 +35,8 @@ struct CallBuffer {
 }
 
 impl OrderedOutput {
-    /// For so many calls. The first one speaks at once.
+    /// Creates the buffers for `n_calls` calls and returns the updates that are due: the first call
+    /// starts immediately.
     pub fn new(n_calls: usize) -> (Self, Vec<(usize, ToolUpdate)>) {
         let output = Self {
             buffers: (0..n_calls).map(|_| CallBuffer::default()).collect(),
@@ -46,7 +47,7 @@ impl OrderedOutput {
         (output, first.into_iter().collect())
     }
 
-    /// The call tells how far it is. Gives what may be told now.
+    /// Adds a progress message of a call and returns the updates that are now due.
     pub fn push_progress(&mut self, at: usize, message: &str) -> Vec<(usize, ToolUpdate)> {
         let Some(slot) = self.buffers.get_mut(at).filter(|it| !it.is_closed) else {
             return Vec::new();
@@ -61,7 +62,7 @@ impl OrderedOutput {
         Vec::new()
     }
 
-    /// The call is over. Gives what may be told now.
+    /// Sets the result of a call and returns the updates that are now due.
     pub fn finish(&mut self, at: usize, result: ToolResult) -> Vec<(usize, ToolUpdate)> {
         let Some(slot) = self.buffers.get_mut(at).filter(|it| !it.is_closed) else {
             return Vec::new();
@@ -118,7 +119,6 @@ mod tests {
         );
     }
 
-    // R57
     #[test]
     fn nothing_follows_the_end() {
         let (mut gate, _) = OrderedOutput::new(1);

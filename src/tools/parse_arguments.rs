@@ -1,16 +1,17 @@
-//! The arguments of a call, as a model wrote them: often JSON.
+//! Parses the arguments of a tool call, which are JSON text that a model has written.
 
 use serde_json::Value;
 
 use crate::tools::tool::ToolArguments;
 
-/// Reads them. `None`: they are no JSON object, or hold U+0000, which no database takes. A model that
-/// writes nothing means the empty object.
+/// Parses arguments; empty text means the empty object. Returns `None` if they are not a JSON
+/// object or contain U+0000, which databases reject.
 pub fn parse(text: &str) -> Option<ToolArguments> {
     parse_object(text).filter(|it| !has_nul(it))
 }
 
-/// Whether a server that looks into them would not stumble.
+/// Returns whether the arguments are a JSON object, so that a provider which parses them accepts
+/// them.
 pub fn is_object(text: &str) -> bool {
     parse_object(text).is_some()
 }

@@ -1,4 +1,4 @@
-//! Which tools there are.
+//! Registry of the tools that this node can execute.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::tools::builtin::time::TimeTool;
 use crate::tools::builtin::{dice, time, web_fetch};
 use crate::tools::tool::ServerTool;
 
-/// A tool of the house as a model is told of it, by the name that it is declared with. Some are there
-/// only where the settings say so.
+/// Returns the declaration of a built-in tool by its name in the settings. Some of the tools are
+/// available only if the settings enable them.
 pub fn declaration(name: &str) -> Option<Tool> {
     match name {
         "time" => Some(time::declaration()),
@@ -21,14 +21,14 @@ pub fn declaration(name: &str) -> Option<Tool> {
     }
 }
 
-/// The tools of this node, by the names that they are declared with. Cloning gives another handle.
+/// The tools of this node by their name in the settings. Cheap to clone; clones share the tools.
 #[derive(Clone, Default)]
 pub struct ToolRegistry {
     tools: Arc<BTreeMap<String, Arc<dyn ServerTool>>>,
 }
 
 impl ToolRegistry {
-    /// The tools of the house.
+    /// Creates a registry of the built-in tools.
     pub fn builtin(clock: Clock) -> Self {
         Self::new([
             ("time", Arc::new(TimeTool { clock }) as Arc<dyn ServerTool>),
@@ -36,7 +36,7 @@ impl ToolRegistry {
         ])
     }
 
-    /// These tools.
+    /// Creates a registry of the given tools.
     pub fn new<'a>(tools: impl IntoIterator<Item = (&'a str, Arc<dyn ServerTool>)>) -> Self {
         let tools = tools.into_iter().map(|(name, it)| (name.to_owned(), it));
         Self {
@@ -44,7 +44,7 @@ impl ToolRegistry {
         }
     }
 
-    /// These tools and one more.
+    /// Returns a registry with one more tool.
     pub fn with(&self, name: &str, tool: Arc<dyn ServerTool>) -> Self {
         let mut tools = BTreeMap::clone(&self.tools);
         tools.insert(name.to_owned(), tool);
@@ -53,7 +53,7 @@ impl ToolRegistry {
         }
     }
 
-    /// The tool of this name.
+    /// Returns the tool with this name.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn ServerTool>> {
         self.tools.get(name)
     }

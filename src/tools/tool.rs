@@ -1,4 +1,4 @@
-//! Something that a model may call and that runs here.
+//! The trait of tools that models call and this server executes.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -8,17 +8,18 @@ use crate::llm::tool::Tool;
 /// The arguments of a call: a JSON object.
 pub type ToolArguments = Map<String, Value>;
 
-/// What came of a call: a text for the model, or a sentence that says what went wrong.
+/// The result of a call: text for the model, or a sentence that describes the error.
 pub type ToolResult = Result<String, String>;
 
-/// A tool.
+/// A tool that this server executes.
 ///
-/// Implementations neither limit their time nor watch for a cancel: the executor drops them.
+/// Implementations need neither a timeout nor a cancellation check: the executor drops their
+/// future.
 #[async_trait]
 pub trait ServerTool: Send + Sync {
-    /// As a model is told of it; its name is the one that it is called by.
+    /// Returns the declaration for models; models call the tool by its name.
     fn declaration(&self) -> Tool;
 
-    /// Runs it once. What it does not know among the arguments, it leaves alone.
+    /// Executes one call. Unknown arguments are ignored.
     async fn run(&self, arguments: &ToolArguments, progress: &(dyn Fn(&str) + Sync)) -> ToolResult;
 }

@@ -1,13 +1,13 @@
-//! How a model is told of what it called, and of what came of that.
+//! Builds the prompt messages for tool calls and their results.
 
 use crate::llm::request::{Message, PromptRole};
 use crate::llm::tool::{AnsweredCall, ToolCall};
 use crate::tools::tool::ToolResult;
 
-/// The longest output of a tool of ours that a model is told.
+/// Maximum size of a tool output in a prompt, in bytes.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 
-/// What a model has said in one round: a text and calls beside it.
+/// Returns the assistant message of one iteration: its text and its tool calls.
 pub fn assistant_message(text: impl Into<String>, calls: Vec<ToolCall>) -> Message {
     Message {
         calls,
@@ -15,7 +15,7 @@ pub fn assistant_message(text: impl Into<String>, calls: Vec<ToolCall>) -> Messa
     }
 }
 
-/// What came of a call.
+/// Returns the message with the result of a call.
 pub fn tool_message(call: &ToolCall, output: impl Into<String>) -> Message {
     Message {
         answers: Some(AnsweredCall {
@@ -26,7 +26,7 @@ pub fn tool_message(call: &ToolCall, output: impl Into<String>) -> Message {
     }
 }
 
-/// What a model is told of the output of a tool of ours: all of it, or where it was cut.
+/// Returns an output as it appears in a prompt: in full, or cut with a note.
 pub fn truncate_output(output: &str) -> String {
     if output.len() <= MAX_OUTPUT_BYTES {
         return output.to_owned();
@@ -36,7 +36,7 @@ pub fn truncate_output(output: &str) -> String {
     format!("{kept}\n[The output was cut here: it is {n_bytes} bytes long.]")
 }
 
-/// What a model is told of what came of a call.
+/// Returns the result of a call as it appears in a prompt.
 pub fn result_text(result: &ToolResult) -> String {
     match result {
         Ok(output) => truncate_output(output),
@@ -44,7 +44,7 @@ pub fn result_text(result: &ToolResult) -> String {
     }
 }
 
-/// What a model is told of a call that did not work.
+/// Returns the error of a call as it appears in a prompt.
 pub fn error_text(error: &str) -> String {
     format!("Error: {}", truncate_output(error))
 }

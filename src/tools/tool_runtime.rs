@@ -1,9 +1,9 @@
-//! The tools of a node, and the bounds within which they run.
+//! The tools of a node, and the executor that runs them.
 
 use crate::tools::executor::ToolExecutor;
 use crate::tools::registry::ToolRegistry;
 
-/// Tools that run here, and how. Cloning gives another handle.
+/// Tools of this node and their executor. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct ToolRuntime {
     pub registry: ToolRegistry,

@@ -1,25 +1,25 @@
-//! Which tools the characters of a room may call: what the settings of a space say. Pure.
+//! Tool settings of a space: which tools its characters may call. Pure.
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// The most servers of tools that a space may name.
+/// Maximum number of MCP servers per space.
 pub const MAX_SERVERS: usize = 8;
 
-/// Under which conditions a tool may be called.
+/// Condition under which characters may call a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ToolUse)]
 pub enum ToolPermission {
-    /// Whenever a character likes.
+    /// At any time.
     Allowed,
-    /// When a moderator agrees to the very call.
+    /// Only after a moderator approves the individual call.
     WithApproval,
 }
 
-/// The tools of the house that characters may call; the others they may not.
+/// Built-in tools that characters may call. A tool that is not set must not be called.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = RoomTools)]
@@ -29,33 +29,34 @@ pub struct BuiltinToolSettings {
     pub web_fetch: Option<ToolPermission>,
 }
 
-/// A server of tools whose tools characters may call. What opens a server has no place here: every
-/// member reads the settings.
+/// An MCP server whose tools characters may call. Credentials are not part of the settings, because
+/// every member can read them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[schema(as = RoomToolServer)]
 pub struct McpServerSettings {
-    /// What people call it.
+    /// Display label of the server.
     #[schema(min_length = 1, max_length = 64, pattern = "^[a-zA-Z0-9_-]+$")]
     pub label: String,
-    /// Where it answers, over streamable HTTP.
+    /// URL of the server (streamable HTTP).
     #[schema(max_length = 2_000)]
     pub url: String,
-    /// Unless said: with approval.
+    /// Default: `with_approval`.
     #[serde(rename = "use")]
     pub r#use: Option<ToolPermission>,
-    /// By name; all of them, unless said.
+    /// Names of the allowed tools; all tools if omitted.
     pub allowed_tools: Option<Vec<String>>,
 }
 
 impl McpServerSettings {
-    /// Whether its label is one that every API takes.
+    /// Returns whether every provider API accepts the label.
     pub fn has_valid_label(&self) -> bool {
         let is_plain = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
         (1..=64).contains(&self.label.len()) && self.label.bytes().all(is_plain)
     }
 
-    /// Whether it is an address of the web, without a key in it. Whether it may be called is judged
-    /// when it is.
+    /// Returns whether the URL is http or https and has no user name, password, query or fragment,
+    /// because those may contain a key. Whether the address is allowed is checked when it is
+    /// called.
     pub fn has_valid_url(&self) -> bool {
         let url = Url::parse(&self.url);
         self.url.len() <= 2_000
@@ -70,16 +71,16 @@ impl McpServerSettings {
     }
 }
 
-/// All that the settings of a space say of tools.
+/// All tool settings of a space.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpaceTools {
-    /// By name.
+    /// Built-in tools by name.
     pub builtin: Vec<(&'static str, ToolPermission)>,
     pub servers: Vec<McpServerSettings>,
 }
 
 impl SpaceTools {
-    /// Reads the settings of a space. What cannot be read is not allowed.
+    /// Reads the settings of a space. Settings that cannot be parsed allow nothing.
     pub fn from_settings(settings: &Value) -> Self {
         let builtin_settings =
             BuiltinToolSettings::deserialize(&settings["tools"]).unwrap_or_default();
@@ -100,14 +101,14 @@ impl SpaceTools {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether no tools are allowed.
     pub fn is_empty(&self) -> bool {
         self.builtin.is_empty() && self.servers.is_empty()
     }
 }
 
-/// Returns settings that came in a file with every tool on approval: the author of a file does not
-/// decide what is called without asking.
+/// Returns imported settings with approval required for every tool, because the author of a file
+/// must not decide which tools run without approval.
 pub fn with_approval(mut settings: Value) -> Value {
     let approval = serde_json::json!(ToolPermission::WithApproval);
     let tools = settings.get_mut("tools").and_then(Value::as_object_mut);

@@ -1,4 +1,4 @@
-//! `troupe:dice`: rolls dice.
+//! The tool `troupe:dice`: rolls dice.
 
 use async_trait::async_trait;
 use rand::{Rng, RngExt};
@@ -11,10 +11,10 @@ const MAX_DICE: u32 = 100;
 const MAX_SIDES: u32 = 1_000;
 const MAX_EXTRA: i64 = 10_000;
 
-/// The tool.
+/// Rolls dice.
 pub struct DiceTool;
 
-/// As a model is told of it.
+/// Returns the declaration for models.
 pub fn declaration() -> Tool {
     Tool {
         name: "troupe_dice".to_owned(),

@@ -1,4 +1,4 @@
-//! The tools of the house.
+//! The built-in tools.
 
 pub mod dice;
 pub mod time;

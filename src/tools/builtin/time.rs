@@ -1,4 +1,4 @@
-//! `troupe:time`: what time it is.
+//! The tool `troupe:time`: returns the current date and time.
 
 use async_trait::async_trait;
 use chrono::{FixedOffset, SecondsFormat};
@@ -8,12 +8,12 @@ use crate::clock::Clock;
 use crate::llm::tool::Tool;
 use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
-/// The tool. Zones have no names here, only their distance from UTC.
+/// Returns the current time. Time zones are given as offsets from UTC, not as names.
 pub struct TimeTool {
     pub clock: Clock,
 }
 
-/// As a model is told of it.
+/// Returns the declaration for models.
 pub fn declaration() -> Tool {
     Tool {
         name: "troupe_time".to_owned(),
@@ -43,7 +43,7 @@ impl ServerTool for TimeTool {
     async fn run(&self, arguments: &ToolArguments, _: &(dyn Fn(&str) + Sync)) -> ToolResult {
         let offset = match arguments.get("utc_offset").filter(|it| !it.is_null()) {
             None => "+00:00",
-            // What is no text is no distance either.
+            // A value that is not a string is not an offset either.
             Some(offset) => offset.as_str().unwrap_or("?"),
         };
         let offset: FixedOffset = match offset {

@@ -1,4 +1,4 @@
-//! `troupe:web_fetch`: reads a page of the web, as text. Off unless the settings say otherwise.
+//! The tool `troupe:web_fetch`: returns a web page as text. Off unless the settings enable it.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::tools::fetch;
 use crate::tools::fetch::WebFetcher;
 use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
-/// Of one page, as it comes.
+/// Maximum size of a page before conversion, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// For all of it together.
+/// Time limit of a whole fetch, including redirects and the body.
 const MAX_TIME: Duration = Duration::from_secs(15);
 
-/// The tool.
+/// Fetches web pages.
 pub struct WebFetchTool {
     pub fetcher: WebFetcher,
 }
 
-/// As a model is told of it.
+/// Returns the declaration for models.
 pub fn declaration() -> Tool {
     Tool {
         name: "troupe_web_fetch".to_owned(),
@@ -89,9 +89,9 @@ async fn response_text(answer: Response) -> ToolResult {
     })
 }
 
-/// The words of a page, without its tags and scripts.
+/// Returns the text of a page, without tags and scripts.
 fn html_to_text(html: &str) -> String {
-    // What scripts and styles hold is dropped with them.
+    // This also drops the content of scripts and styles.
     let bare = ammonia::Builder::new().tags(HashSet::new()).clean(html);
     let bare = bare.to_string();
     let bare = bare

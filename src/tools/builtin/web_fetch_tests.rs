@@ -1,4 +1,4 @@
-//! Pages, from a server of this machine where the test allows it.
+//! Tests of `web_fetch` against a local server, which the test allows or blocks.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ async fn fetch_page(url: &str, allow_private: bool) -> ToolResult {
         .await
 }
 
-/// A server that gives these answers, one a connection; its address.
+/// Starts a server that sends one of these responses per connection, and returns its URL.
 async fn server(answers: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

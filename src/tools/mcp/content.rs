@@ -1,10 +1,10 @@
-//! What came of a call, as text: models are told words, and of everything else that it was there. Pure.
+//! Converts the result of an MCP tool call to text; other content becomes a placeholder. Pure.
 
 use serde_json::Value;
 
 use crate::tools::tool::ToolResult;
 
-/// The text of a result; `Err` when the tool itself says that it failed.
+/// Returns the text of a result, or `Err` if the result is marked as an error.
 pub fn result_text(result: &Value) -> ToolResult {
     let blocks = result["content"].as_array().map_or(&[][..], Vec::as_slice);
     let texts: Vec<String> = blocks.iter().map(block).collect();

@@ -1,11 +1,11 @@
-//! Messages of the protocol: JSON-RPC 2.0, and what can be wrong with an answer. Pure.
+//! JSON-RPC 2.0 messages of MCP, and the errors of a call. Pure.
 
 use serde_json::{Value, json};
 
-/// The longest sentence of a server's own that is repeated.
+/// Maximum length of a quoted server error, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
-/// Why nothing came of a call. The text of each is a sentence for people, without the server's address.
+/// Why a call failed. Each text is a sentence for users and omits the server's URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
     #[error("The server cannot be reached.")]
@@ -26,18 +26,18 @@ pub enum McpError {
     Rejected(String),
 }
 
-/// A request.
+/// Returns a request.
 pub fn request(id: i64, method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// A message that nobody answers.
+/// Returns a notification, which gets no response.
 pub fn notification(method: &str) -> Value {
     json!({ "jsonrpc": "2.0", "method": method })
 }
 
-/// The answer to request `id` among what was said, which may be one message or several. `None`: it is
-/// not among it.
+/// Returns the response to request `id` from one message or a batch of messages, or `None` if it is
+/// missing.
 pub fn find_response(message: &Value, id: i64) -> Option<Result<Value, McpError>> {
     if let Some(several) = message.as_array() {
         return several.iter().find_map(|it| find_response(it, id));

@@ -1,12 +1,13 @@
-//! Tools of servers elsewhere, over the Model Context Protocol (streamable HTTP).
+//! Client for tools of remote servers: Model Context Protocol (MCP) over streamable HTTP.
 //!
-//! Read `server` (who is called, and what opens it), `session` (the protocol: one session, from its
-//! handshake to its end), `sessions` (those of one turn), `message` (what an answer says), `listed` (a tool that a server has),
-//! `policy` (which of them may be called, and which only after somebody agreed), `lists` (lists are
-//! asked for once in a while) and `content` (what came of a call, as text).
+//! Read `server` (the address and its credentials), `session` (the protocol, from handshake to
+//! end), `sessions` (the sessions of one response or run), `message` (JSON-RPC messages and
+//! errors), `tool_info` (a tool of a server), `policy` (which tools may be called, and which need
+//! approval), `tool_cache` (cached tool lists), `tool_names` (names of the tools for models) and
+//! `content` (results as text).
 //!
-//! **Invariant:** every call goes through the guard of `llm/egress`, follows no redirect, and reads no
-//! more than is agreed here. What opens a server is in no log, no error and no item.
+//! **Invariant:** every call uses `llm/outbound_client`, follows no redirect, and reads only a
+//! limited number of bytes. Credentials appear in no log, error or item.
 
 pub mod content;
 pub mod message;

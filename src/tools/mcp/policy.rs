@@ -1,25 +1,25 @@
-//! Which tools of a server may be called, and which of them only after somebody agreed. Pure.
+//! Decides which tools of a server may be called, and which of them need approval. Pure.
 
 use serde::{Deserialize, Serialize};
 
 use crate::tools::mcp::tool_info::McpTool;
 
-/// Some of the tools of a server.
+/// Conditions that select tools of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolFilter {
     pub tool_names: Option<Vec<String>>,
-    /// What its server says of it; one that says nothing is not read-only.
+    /// Matches the read-only hint of the server; a tool without the hint is not read-only.
     pub read_only: Option<bool>,
 }
 
 impl ToolFilter {
-    /// Whether everything that the filter says holds for a tool.
+    /// Returns whether a tool meets every condition of the filter.
     pub fn allows(&self, tool: &McpTool) -> bool {
         self.matches_name(tool).unwrap_or(true) && self.matches_read_only(tool).unwrap_or(true)
     }
 
-    /// Whether anything that it says does.
+    /// Returns whether a tool meets at least one condition of the filter.
     fn matches_any(&self, tool: &McpTool) -> bool {
         self.matches_name(tool).unwrap_or(false) || self.matches_read_only(tool).unwrap_or(false)
     }
@@ -34,13 +34,14 @@ impl ToolFilter {
     }
 }
 
-/// Whether somebody must agree before a tool is called.
+/// Which tool calls need approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ApprovalPolicy {
     #[default]
     Always,
     Never,
-    /// For what `never` takes, nobody must, unless `always` names it too; for all else somebody must.
+    /// Tools that match `never` need no approval unless `always` matches them too; all others need
+    /// it.
     Some {
         always: ToolFilter,
         never: ToolFilter,
@@ -48,13 +49,13 @@ pub enum ApprovalPolicy {
 }
 
 impl ApprovalPolicy {
-    /// Whether somebody must agree.
+    /// Returns whether calls of this tool need approval.
     pub fn requires_approval(&self, tool: &McpTool) -> bool {
         match self {
             Self::Always => true,
             Self::Never => false,
             Self::Some { always, never } => {
-                // A filter that says nothing lets nothing pass.
+                // An empty filter exempts nothing.
                 let is_exempt = *never != ToolFilter::default() && never.allows(tool);
                 !is_exempt || always.matches_any(tool)
             }
@@ -81,7 +82,6 @@ mod tests {
         }
     }
 
-    // R63
     #[test]
     fn only_tools_matched_by_never_run_without_approval() {
         let approval = ApprovalPolicy::Some {

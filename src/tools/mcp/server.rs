@@ -1,4 +1,4 @@
-//! A server of tools, as somebody names it, and what opens it.
+//! Address and credentials of an MCP server, as a user configures them.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use sha2::{Digest, Sha256};
 
 use crate::ids::UserId;
 
-/// The most headers of somebody's own.
+/// Maximum number of custom headers.
 pub const MAX_HEADERS: usize = 32;
 
-/// The longest value of a header, in bytes.
+/// Maximum length of a header value, in bytes.
 pub const MAX_HEADER_VALUE_BYTES: usize = 8 * 1024;
 
-/// What the protocol and the connection decide.
+/// Headers that the protocol or the connection sets.
 const RESERVED_HEADERS: [&str; 11] = [
     "accept",
     "accept-encoding",
@@ -30,23 +30,24 @@ const RESERVED_HEADERS: [&str; 11] = [
     "upgrade",
 ];
 
-/// A server.
+/// An MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpServer {
-    /// Its name among those of a request.
+    /// Unique among the servers of a request.
     pub label: String,
-    /// Without a query: that is often a key.
+    /// Without the query, which often contains a key.
     pub url: Url,
     pub credentials: Credentials,
 }
 
-/// What opens a server. `Debug` shows nothing of it; it is serialized only to be sealed.
+/// Credentials of a server. `Debug` shows none of them; they are serialized only for encryption and
+/// for cache keys.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Credentials {
-    /// Behind the `?` of the address.
+    /// The query of the URL, without `?`.
     pub query: Option<String>,
-    /// The token behind `Bearer`.
+    /// The token after `Bearer`.
     pub authorization: Option<String>,
     pub headers: Vec<(String, String)>,
 }
@@ -58,12 +59,13 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Whether there are none.
+    /// Returns whether there are no credentials.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// As headers; what cannot be one was refused before.
+    /// Returns the credentials as headers. Invalid headers were rejected when the server was
+    /// configured.
     pub fn to_headers(&self) -> HeaderMap {
         let mut all = HeaderMap::new();
         let bearer = self.authorization.as_ref().map(|it| format!("Bearer {it}"));
@@ -84,14 +86,15 @@ impl Credentials {
 }
 
 impl McpServer {
-    /// The address to call.
+    /// Returns the URL to call.
     pub fn url_with_query(&self) -> Url {
         let mut url = self.url.clone();
         url.set_query(self.credentials.query.as_deref());
         url
     }
 
-    /// Tells apart what different people, or different keys, see of a server.
+    /// Returns a cache key that differs for different users and for different credentials, because
+    /// they may see different tools.
     pub fn cache_key(&self, owner: UserId) -> [u8; 32] {
         let credentials = serde_json::to_vec(&self.credentials).unwrap_or_default();
         let mut hash = Sha256::new();
@@ -104,7 +107,7 @@ impl McpServer {
     }
 }
 
-/// Whether a header of this name and value may be sent along.
+/// Returns whether a custom header with this name and value may be sent.
 pub fn is_allowed_header(name: &str, value: &str) -> bool {
     let Ok(known) = HeaderName::try_from(name) else {
         return false;

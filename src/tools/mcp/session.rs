@@ -1,7 +1,8 @@
-//! One session with a server, from its handshake to its end.
+//! One MCP session, from its handshake to its end.
 //!
-//! Every message is a POST of its own. The answer is a JSON document, or an event stream that has the
-//! answer among other things; those are let pass: whoever offers nothing is asked for nothing.
+//! Each message is a separate POST. The response is a JSON document, or an event stream that
+//! contains the response among other messages. Those are ignored, because a client without
+//! capabilities receives no requests that it must answer.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -18,40 +19,41 @@ use crate::tools::mcp::message::McpError;
 use crate::tools::mcp::server::McpServer;
 use crate::tools::mcp::tool_info::McpTool;
 
-/// The version that we ask for, and those that we can speak.
+/// The version that we request, and the versions that we support.
 const VERSION: &str = "2025-06-18";
 const VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// The longest answer, with all that is said beside it, in bytes.
+/// Maximum size of a response, including all other messages of its stream, in bytes.
 const MAX_ANSWER_BYTES: usize = 2 * 1024 * 1024;
 
-/// The longest list of a server, in pages and in tools.
+/// Maximum size of a tool list, in pages and in tools.
 const MAX_PAGES: usize = 16;
 const MAX_TOOLS: usize = 512;
 
-/// Its schemas and descriptions together, in bytes.
+/// Maximum size of all tool descriptions and schemas of a server together, in bytes.
 const MAX_LIST_BYTES: usize = 1024 * 1024;
 
-/// So long a server may take over a goodbye.
+/// Time limit of the request that ends a session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A session that is open.
+/// An open session.
 pub struct McpSession {
     client: OutboundClient,
     url: Url,
-    /// What opens the server, and what names the session.
+    /// Credentials, and the session id if the server has assigned one.
     headers: HeaderMap,
     next_id: AtomicI64,
 }
 
 impl McpSession {
-    /// Shakes hands.
+    /// Opens a session with the `initialize` handshake.
     ///
     /// # Errors
-    /// The server cannot be reached, or does not speak the protocol.
+    /// Returns `Unreachable` or `Forbidden` when the server cannot be called, and `InvalidResponse`
+    /// when it does not follow the protocol.
     pub async fn open(client: &OutboundClient, server: &McpServer) -> Result<Self, McpError> {
         let mut session = Self {
             client: client.clone(),
@@ -83,10 +85,10 @@ impl McpSession {
         Ok(session)
     }
 
-    /// All tools of the server.
+    /// Returns all tools of the server.
     ///
     /// # Errors
-    /// The server does not tell, or tells too much.
+    /// Returns `TooLarge` when the list exceeds a limit, and any error of the requests.
     pub async fn list_tools(&self) -> Result<Vec<McpTool>, McpError> {
         let (mut all, mut n_bytes) = (Vec::new(), 0);
         let mut params = json!({});
@@ -98,7 +100,7 @@ impl McpSession {
             if n_bytes > MAX_LIST_BYTES || all.len() + tools.len() > MAX_TOOLS {
                 return Err(McpError::TooLarge);
             }
-            // No database takes it, and no name has it.
+            // Databases reject U+0000, and no valid tool contains it.
             if text.contains("\\u0000") {
                 return Err(McpError::InvalidResponse);
             }
@@ -114,7 +116,8 @@ impl McpSession {
     /// Calls a tool.
     ///
     /// # Errors
-    /// The server does not take it; a tool that failed is no error here.
+    /// Returns an error when the server rejects the call. A tool that fails is not an error here:
+    /// its result is marked as one.
     pub async fn call_tool(
         &self,
         tool: &str,
@@ -124,13 +127,13 @@ impl McpSession {
         self.send_request("tools/call", &params).await
     }
 
-    /// Says goodbye, to a server that has given the session a name.
+    /// Ends the session, if the server has assigned a session id.
     pub async fn close(&self) {
         if !self.headers.contains_key(&SESSION) {
             return;
         }
         if let Ok(goodbye) = self.client.delete(self.url.clone()) {
-            // A server that does not listen forgets the session by itself.
+            // A server that misses this request discards the session after its own timeout.
             let _ = timeout(CLOSE_TIMEOUT, goodbye.headers(self.headers.clone()).send()).await;
         }
     }
@@ -145,7 +148,7 @@ impl McpSession {
         (id, message::request(id, method, params))
     }
 
-    /// Sends a message; what comes back is good as far as its status tells.
+    /// Sends a message and returns the response if its status is a success.
     async fn send(&self, body: &Value) -> Result<Response, McpError> {
         let post = self.client.post(self.url.clone());
         let post = post.map_err(|_| McpError::Forbidden)?;
@@ -165,7 +168,7 @@ impl McpSession {
     }
 }
 
-/// Reads the answer to request `id`.
+/// Reads the response to request `id`.
 async fn read_response(response: Response, id: i64) -> Result<Value, McpError> {
     let kind = response.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|it| it.to_str().ok()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The sessions of one turn: each opened when it is first needed, and all ended with the turn.
+//! MCP sessions of one response or run: each is opened on first use, and all are closed together.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::tools::mcp::server::McpServer;
 use crate::tools::mcp::session::McpSession;
 use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 
-/// The servers of a turn, and the sessions with them. Dropping it says goodbye to all.
+/// The servers of one response or run, and the sessions with them. Dropping it closes all sessions.
 pub struct McpSessions {
     client: OutboundClient,
     shutdown: Shutdown,
@@ -22,7 +22,7 @@ pub struct McpSessions {
 }
 
 impl McpSessions {
-    /// With nobody yet.
+    /// Creates the set without open sessions.
     pub fn new(client: OutboundClient, shutdown: Shutdown, servers: Vec<McpServer>) -> Self {
         let servers = servers.into_iter().map(|it| (it, OnceCell::new()));
         Self {
@@ -32,7 +32,7 @@ impl McpSessions {
         }
     }
 
-    /// The server of this label.
+    /// Returns the server with this label.
     pub fn find_server(&self, label: &str) -> Option<&McpServer> {
         let found = self.servers.iter().find(|it| it.0.label == label);
         found.map(|it| &it.0)
@@ -56,11 +56,11 @@ impl Drop for McpSessions {
     }
 }
 
-/// A tool of a server, which can be called like one of ours.
+/// A tool of an MCP server, callable like a built-in tool.
 pub struct RemoteTool {
     pub sessions: Arc<McpSessions>,
     pub label: String,
-    /// As its server calls it.
+    /// The tool's name at its server.
     pub name: String,
     pub declaration: Tool,
 }

@@ -1,7 +1,7 @@
-//! Lists of tools, asked for once in a while.
+//! Caches the tool lists of MCP servers.
 //!
-//! **Invariant:** a list is never shown to another person, nor to the same one with another key. A
-//! server that did not answer is asked again the next time.
+//! **Invariant:** a cached list is used only for the same user with the same credentials. Errors
+//! are not cached.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::tools::mcp::server::McpServer;
 use crate::tools::mcp::session::McpSession;
 use crate::tools::mcp::tool_info::McpTool;
 
-/// So long is a list good.
+/// How long a list is cached.
 const TIME_TO_LIVE: Duration = Duration::from_secs(5 * 60);
 
-/// So long may a server take to tell its list.
+/// Time limit for fetching a list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The most lists.
+/// Maximum number of cached lists.
 const MAX_LISTS: u64 = 256;
 
-/// The lists that this node knows. Cloning gives another handle on the same ones.
+/// Cached tool lists of this node. Cheap to clone; clones share the cache.
 #[derive(Clone)]
 pub struct McpToolCache {
     egress: OutboundClient,
@@ -33,7 +33,7 @@ pub struct McpToolCache {
 }
 
 impl McpToolCache {
-    /// Without a list yet.
+    /// Creates an empty cache.
     pub fn new(egress: OutboundClient) -> Self {
         let known = Cache::builder()
             .max_capacity(MAX_LISTS)
@@ -44,15 +44,15 @@ impl McpToolCache {
         }
     }
 
-    /// The way out.
+    /// Returns the client that fetches the lists.
     pub fn egress(&self) -> &OutboundClient {
         &self.egress
     }
 
-    /// The tools of a server, as `owner` sees them.
+    /// Returns the tools of a server as `owner` sees them.
     ///
     /// # Errors
-    /// The server does not tell.
+    /// Returns `TimedOut` when fetching takes too long, and any error of the session.
     pub async fn tools_of(
         &self,
         owner: UserId,

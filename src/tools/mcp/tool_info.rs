@@ -1,26 +1,27 @@
-//! A tool that a server has, as the server tells of it.
+//! A tool as its MCP server describes it.
 
 use serde_json::{Value, json};
 
-/// The longest name.
+/// Maximum length of a name, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
-/// The longest description, in bytes; more is cut.
+/// Maximum length of a description, in bytes; a longer one is cut.
 const MAX_DESCRIPTION_BYTES: usize = 16 * 1024;
 
-/// A tool.
+/// A tool of an MCP server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpTool {
     pub name: String,
     pub description: Option<String>,
-    /// A JSON Schema of its arguments.
+    /// A JSON Schema of the arguments.
     pub input_schema: Value,
-    /// Hints of its server, kept as they are.
+    /// Hints from the server, stored unchanged.
     pub annotations: Option<Value>,
 }
 
 impl McpTool {
-    /// Reads one, from a server's answer or from an item. `None`: it has no name that can be called.
+    /// Parses a tool from a server's list or from a stored item. Returns `None` if it has no
+    /// callable name.
     pub fn parse(tool: &Value) -> Option<Self> {
         let name = tool["name"].as_str()?;
         if name.is_empty() || name.chars().count() > MAX_NAME_CHARS {
@@ -40,7 +41,7 @@ impl McpTool {
         })
     }
 
-    /// As items tell of it.
+    /// Returns the tool as it appears in items.
     pub fn view(&self) -> Value {
         json!({
             "name": self.name, "description": self.description,
@@ -48,7 +49,7 @@ impl McpTool {
         })
     }
 
-    /// Whether its server says that it changes nothing.
+    /// Returns whether the server declares that the tool changes nothing.
     pub fn is_read_only(&self) -> bool {
         let hints = self.annotations.as_ref();
         hints.is_some_and(|it| it["readOnlyHint"] == true)

@@ -1,11 +1,11 @@
-//! The names by which models know tools of servers.
+//! Names under which models call the tools of MCP servers.
 
 use sha2::{Digest, Sha256};
 
-/// The longest name that every API takes.
+/// Maximum length of a name that every provider API accepts.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The name by which a model knows a tool of a server.
+/// Returns the name under which a model calls a tool of a server.
 pub fn model_facing_name(label: &str, name: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
     let full = format!("mcp_{label}_{name}");
