@@ -1,5 +1,5 @@
-//! What the shelf holds before anybody puts something on it: the demo model, and the provider that
-//! the environment describes. And whether all that is on it can be opened.
+//! Creates the initial providers: the demo model and the provider that the environment describes.
+//! Also checks that every stored key can be decrypted.
 
 use anyhow::Context;
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
@@ -18,7 +18,7 @@ use crate::providers::provider::{NewProvider, ProviderChange};
 const DEMO_NAME: &str = "Demo";
 const ENVIRONMENT_NAME: &str = "environment";
 
-/// Makes the demo model, when there is no provider at all.
+/// Inserts the demo model if no provider exists.
 pub async fn insert_demo(db: &Db, cipher: &SecretCipher, now: Timestamp) -> Result<(), DbErr> {
     let (sealer, dialect) = (cipher.clone(), db.backend());
     db.write(move |tx| {
@@ -43,7 +43,7 @@ pub async fn insert_demo(db: &Db, cipher: &SecretCipher, now: Timestamp) -> Resu
     .await
 }
 
-/// Makes the provider of the environment the default one, as the environment has it now.
+/// Inserts or updates the provider of the environment and makes it the default.
 pub async fn insert_from_environment(
     db: &Db,
     cipher: &SecretCipher,
@@ -98,10 +98,10 @@ async fn find_from_environment(
         .await
 }
 
-/// Looks whether every key on the shelf opens.
+/// Checks that every stored key can be decrypted.
 ///
 /// # Errors
-/// Names the first one that does not, and what to do.
+/// Names the first key that cannot be decrypted, and how to fix it.
 pub async fn verify_encrypted_keys(
     db: &impl ConnectionTrait,
     cipher: &SecretCipher,

@@ -1,4 +1,4 @@
-//! Counts the calls of models: each is a provider's own stream with somebody who listens along.
+//! Counts model calls and tokens for Prometheus by wrapping each provider.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::llm::error::LlmError;
 use crate::llm::provider::{Capability, DeltaStream, Provider};
 use crate::llm::request::Request;
 
-/// Calls and tokens by kind of provider. Cloning gives another handle on the same figures.
+/// Calls and tokens per kind of provider. Cheap to clone; clones share the counters.
 #[derive(Clone, Default)]
 pub struct ProviderMetrics {
     calls: Family<CallLabels, Counter>,
@@ -36,7 +36,7 @@ struct TokenLabels {
 }
 
 impl ProviderMetrics {
-    /// Makes the figures known.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "upstream_calls",
@@ -50,7 +50,7 @@ impl ProviderMetrics {
         );
     }
 
-    /// The same provider, its calls counted.
+    /// Wraps a provider so that its calls are counted.
     pub fn wrap(&self, provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
         let meter = self.clone();
         Arc::new(MeteredProvider {
@@ -73,14 +73,14 @@ impl ProviderMetrics {
                 provider,
                 direction,
             };
-            // A provider may say anything; a count never goes back.
+            // Providers may report negative numbers, but a counter must not decrease.
             let n = u64::try_from(n).unwrap_or_default();
             self.tokens.get_or_create(&spent).inc_by(n);
         }
     }
 }
 
-/// A provider whose calls are counted.
+/// A provider that counts its calls.
 struct MeteredProvider {
     provider: Arc<dyn Provider>,
     metrics: ProviderMetrics,
@@ -92,7 +92,7 @@ impl Provider for MeteredProvider {
         let mut call = CallRecord {
             metrics: self.metrics.clone(),
             provider: self.kind(),
-            // What holds when this is dropped before anything else is known.
+            // The outcome if the future is dropped before the call returns.
             outcome: "hung_up",
             usage: None,
         };
@@ -114,7 +114,7 @@ impl Provider for MeteredProvider {
     }
 }
 
-/// One call, counted when it is over: whoever asked may hang up at any time.
+/// Counts one call when it is dropped, because a caller may cancel at any time.
 struct CallRecord {
     metrics: ProviderMetrics,
     provider: &'static str,
@@ -131,7 +131,7 @@ impl Drop for CallRecord {
     }
 }
 
-/// An answer on its way, with what is known of its call so far.
+/// The stream of a call, with the record that its deltas update.
 struct MeteredStream {
     deltas: DeltaStream,
     call: CallRecord,

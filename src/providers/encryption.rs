@@ -1,7 +1,7 @@
-//! Keys at rest: sealed with the server's secret, each for its own place.
+//! Encrypts provider keys at rest with the server's secret.
 //!
-//! **Invariant:** what was sealed for one row opens for no other, so swapping two columns in the
-//! database gives nobody another's key.
+//! **Invariant:** each value is bound to its row and decrypts for no other, so swapping two columns
+//! in the database does not give a user another user's key.
 
 use std::fs;
 use std::fs::OpenOptions;
@@ -20,18 +20,18 @@ use rand::rngs::SysRng;
 use crate::key_derivation;
 use crate::llm::secret::Secret;
 
-/// The form of what is stored; another form would be another word.
+/// Version of the stored format; another format gets another prefix.
 const FORMAT_PREFIX: &str = "v1:";
 
-/// The secret serves this purpose through this label, and no other purpose through it.
+/// Key derivation label of this purpose; no other purpose uses it.
 const PURPOSE: &[u8] = b"troupe: keys of providers at rest";
 
 const NONCE_BYTES: usize = 24;
 
-/// Where a secret is kept when the environment names none.
+/// File name of the secret if the environment sets none.
 pub const SECRET_FILE: &str = "secret.key";
 
-/// Something sealed that does not open.
+/// Why a stored value cannot be decrypted.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DecryptError {
     #[error("it was sealed in a form that this version does not know")]
@@ -40,14 +40,14 @@ pub enum DecryptError {
     OtherSecret,
 }
 
-/// Seals and opens. Cloning gives another handle on the same secret.
+/// Encrypts and decrypts secrets. Cheap to clone; clones share the key.
 #[derive(Clone)]
 pub struct SecretCipher {
     cipher: Arc<XChaCha20Poly1305>,
 }
 
 impl SecretCipher {
-    /// With the server's secret.
+    /// Creates a cipher from the server's secret.
     pub fn new(secret: &str) -> Self {
         let key = key_derivation::derive_key(secret, PURPOSE);
         Self {
@@ -55,10 +55,10 @@ impl SecretCipher {
         }
     }
 
-    /// With the secret in the data directory, which is made when there is none.
+    /// Creates a cipher from the secret in the data directory, which is created if it is missing.
     ///
     /// # Errors
-    /// When the file cannot be read or made.
+    /// Returns an error when the file cannot be read or created, or is damaged.
     pub fn from_data_dir(dir: &Path) -> anyhow::Result<Self> {
         let path = dir.join(SECRET_FILE);
         let secret = match fs::read_to_string(&path) {
@@ -78,10 +78,10 @@ impl SecretCipher {
         Ok(Self::new(secret))
     }
 
-    /// Seals a key for `place`, such as `llm_providers/7/api_key`.
+    /// Encrypts a key for `context`, such as `llm_providers/7/api_key`.
     ///
     /// # Panics
-    /// When the system has no random bytes to give.
+    /// Panics when the system has no source of random bytes.
     pub fn encrypt(&self, secret: &Secret, context: &str) -> String {
         let mut nonce = [0u8; NONCE_BYTES];
         fill_random(&mut nonce);
@@ -101,10 +101,11 @@ impl SecretCipher {
         )
     }
 
-    /// Opens what was sealed for `place`.
+    /// Decrypts a value that was encrypted for `context`.
     ///
     /// # Errors
-    /// When it was sealed otherwise.
+    /// Returns `UnknownFormat` when the format is not known, and `OtherSecret` when the value was
+    /// encrypted with another secret or for another context.
     pub fn decrypt(&self, sealed: &str, context: &str) -> Result<Secret, DecryptError> {
         let text = sealed
             .strip_prefix(FORMAT_PREFIX)
@@ -133,7 +134,7 @@ fn create_secret_file(path: &Path) -> std::io::Result<String> {
     fill_random(&mut bytes);
     let secret = STANDARD.encode(bytes);
     let mut options = OpenOptions::new();
-    // Never over one that is there: what it sealed would be lost.
+    // Never overwrites an existing file, because its secret would be lost.
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

@@ -1,4 +1,4 @@
-//! Models that this server may ask, with their keys.
+//! Model providers that this server may call, with their encrypted keys.
 
 pub mod builtin_providers;
 pub mod call_metrics;

@@ -1,4 +1,4 @@
-//! Table `llm_providers`: models' endpoints, with sealed keys.
+//! Table `llm_providers`: addresses and settings of model providers, with encrypted keys.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
@@ -23,12 +23,12 @@ pub struct Model {
     pub name: String,
     pub kind: ProviderKind,
     pub base_url: Option<String>,
-    /// Sealed with the server's secret; see `seal.rs`. Never leaves the server.
+    /// Encrypted with the server's secret; see `encryption.rs`. Never leaves the server.
     pub api_key: Option<String>,
     pub model: String,
     pub is_default: bool,
     pub disabled: bool,
-    /// `context_tokens`, `max_tokens`, samplers: what this endpoint takes beside the model's name.
+    /// Further settings of the provider: `context_tokens`, `max_tokens`, samplers.
     #[sea_orm(column_type = "JsonBinary")]
     pub settings: Json,
     pub created_at: Timestamp,
@@ -39,8 +39,9 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// The endpoint a seat speaks through: its own when that is usable, else the default one. `model` is
-/// the seat's own wish; a model's name means something at the endpoint alone that it was chosen for.
+/// Returns the provider for a membership: its own one if that is enabled, otherwise the default
+/// one. `model` replaces only the model of its own provider, because a model name is valid only for
+/// the provider that it was chosen for.
 pub async fn find_usable(
     db: &impl ConnectionTrait,
     own: Option<ProviderId>,
@@ -65,7 +66,7 @@ pub async fn find_usable(
         .await
 }
 
-/// What an admin may read of a provider: everything but its key.
+/// A provider as admins see it, without its key.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Provider)]
 pub struct ProviderView {
@@ -82,7 +83,7 @@ pub struct ProviderView {
     pub created_at: Timestamp,
 }
 
-/// What everybody may read of a provider.
+/// A provider as all users see it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = ProviderSign)]
 pub struct ProviderLabel {
@@ -92,7 +93,7 @@ pub struct ProviderLabel {
     pub model: String,
 }
 
-/// A provider to be made; every part has been judged.
+/// Validated input for a new provider.
 #[derive(Clone, Debug)]
 pub struct NewProvider {
     pub name: String,
@@ -105,7 +106,7 @@ pub struct NewProvider {
     pub settings: Json,
 }
 
-/// What changes of a provider; `None` leaves it as it is.
+/// Changes to a provider; `None` keeps a value.
 #[derive(Clone, Debug, Default)]
 pub struct ProviderChange {
     pub name: Option<String>,
@@ -122,12 +123,12 @@ pub struct ProviderChange {
 #[derive(Clone, Debug)]
 pub struct ChangedProvider {
     pub provider: Model,
-    /// Its key was for the old address and has been forgotten.
+    /// The key was for the old address and has been deleted.
     pub key_cleared: bool,
 }
 
 impl Model {
-    /// For an admin.
+    /// Returns the document for admins.
     pub fn view(&self) -> ProviderView {
         ProviderView {
             id: self.id,
@@ -143,7 +144,7 @@ impl Model {
         }
     }
 
-    /// For everybody.
+    /// Returns the document for all users.
     pub fn label(&self) -> ProviderLabel {
         ProviderLabel {
             id: self.id,
@@ -153,10 +154,10 @@ impl Model {
         }
     }
 
-    /// What a call needs, the key opened.
+    /// Returns what a call needs, with the decrypted key.
     ///
     /// # Errors
-    /// When the key was sealed with another secret.
+    /// Returns an error when the key was encrypted with another secret.
     pub fn spec(&self, cipher: &SecretCipher) -> Result<ProviderSpec, DecryptError> {
         let key = self.api_key.as_deref();
         Ok(ProviderSpec {
@@ -171,12 +172,12 @@ impl Model {
     }
 }
 
-/// For which place a provider's key is sealed.
+/// Returns the encryption context of a provider's key.
 fn encryption_context(id: ProviderId) -> String {
     format!("llm_providers/{id}/api_key")
 }
 
-/// The provider that speaks for whoever has none of their own.
+/// Returns the default provider, which memberships without an own one use.
 pub async fn find_default(db: &impl ConnectionTrait) -> Result<Option<Model>, DbErr> {
     Entity::find()
         .filter(Column::IsDefault.eq(true))
@@ -185,7 +186,7 @@ pub async fn find_default(db: &impl ConnectionTrait) -> Result<Option<Model>, Db
         .await
 }
 
-/// Makes a provider.
+/// Creates a provider.
 pub async fn create(
     db: &Db,
     cipher: &SecretCipher,
@@ -197,7 +198,7 @@ pub async fn create(
         .await
 }
 
-/// Makes a provider inside of a transaction.
+/// Inserts a provider in the caller's transaction.
 pub async fn insert(
     tx: &impl ConnectionTrait,
     cipher: &SecretCipher,
@@ -218,7 +219,7 @@ pub async fn insert(
     };
     lock_all(tx).await?;
     let made = row.insert(tx).await?;
-    // The key is sealed for its row, so the row comes first.
+    // The key is encrypted for its row, so the row is inserted first.
     let change = ProviderChange {
         api_key: Some(new.api_key),
         is_default: Some(new.is_default),
@@ -227,7 +228,7 @@ pub async fn insert(
     Ok(change_row(tx, cipher, made, change).await?.provider)
 }
 
-/// Changes a provider; `None`: there is none with this id.
+/// Changes a provider. Returns `None` if no provider has this id.
 pub async fn update(
     db: &Db,
     cipher: &SecretCipher,
@@ -247,7 +248,7 @@ pub async fn update(
     .await
 }
 
-/// Takes a provider away; `false`: there is none with this id.
+/// Deletes a provider. Returns `false` if no provider has this id.
 pub async fn delete(db: &Db, id: ProviderId) -> Result<bool, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
@@ -260,14 +261,14 @@ pub async fn delete(db: &Db, id: ProviderId) -> Result<bool, DbErr> {
     .await
 }
 
-/// Which one is the default is a matter of all of them: whoever changes one has the whole shelf,
-/// and reads what it changes only then.
+/// Locks all providers, because a change of the default affects several rows. Callers must read the
+/// rows that they change after this call.
 pub async fn lock_all(tx: &impl ConnectionTrait) -> Result<(), DbErr> {
     let providers = Entity::find().order_by_asc(Column::Id);
     providers.lock(LockType::Update).all(tx).await.map(|_| ())
 }
 
-/// Changes a row inside of a transaction that has the shelf to itself.
+/// Changes a row in a transaction that has locked all providers.
 pub async fn change_row(
     tx: &impl ConnectionTrait,
     cipher: &SecretCipher,
@@ -280,7 +281,7 @@ pub async fn change_row(
         .as_ref()
         .is_some_and(|it| *it != present.base_url)
         || change.kind.is_some_and(|it| it != present.kind);
-    // A key belongs to the address it was entered for: elsewhere it would be given away.
+    // A key belongs to the address it was entered for; another address must not receive it.
     let key_cleared = changes_endpoint && change.api_key.is_none() && present.api_key.is_some();
     let key = match (change.api_key, key_cleared) {
         (Some(key), _) => Some(key.map(|it| cipher.encrypt(&it, &encryption_context(id)))),
@@ -288,7 +289,7 @@ pub async fn change_row(
         (None, false) => None,
     };
     let mut row = present.into_active_model();
-    // Which row is the default is settled below, one statement at a time.
+    // The default flag is set below, by separate statements.
     set_if_given(&mut row.name, change.name);
     set_if_given(&mut row.kind, change.kind);
     set_if_given(&mut row.base_url, change.base_url);
@@ -346,7 +347,7 @@ async fn set_default_flag(
         .map(|_| ())
 }
 
-/// Sees to it that somebody speaks: the demo model, when nobody else is the default.
+/// Makes an enabled provider the default if none is, preferably the demo model.
 async fn ensure_default(tx: &impl ConnectionTrait) -> Result<(), DbErr> {
     set_default_flag(tx, Column::Disabled.eq(true), false).await?;
     if find_default(tx).await?.is_some() {

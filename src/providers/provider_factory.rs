@@ -1,4 +1,4 @@
-//! From a row of `llm_providers` to somebody who answers.
+//! Builds callable providers from rows of `llm_providers`.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::providers::call_metrics::ProviderMetrics;
 use crate::providers::encryption::{DecryptError, SecretCipher};
 use crate::providers::provider;
 
-/// Opens sealed keys and builds providers. Cloning gives another handle on the same parts.
+/// Decrypts keys and builds providers. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct ProviderFactory {
     pub registry: ProviderRegistry,
     pub cipher: SecretCipher,
-    /// Counts every call of whoever answers.
+    /// Counts the calls of the built providers.
     pub metrics: ProviderMetrics,
 }
 
-/// Why a row leads to nobody.
+/// Why no provider can be built from a row.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     #[error(transparent)]
@@ -27,10 +27,11 @@ pub enum ProviderError {
 }
 
 impl ProviderFactory {
-    /// Who answers for this row.
+    /// Builds the provider of a row.
     ///
     /// # Errors
-    /// When the address is refused, or the key cannot be opened.
+    /// Returns `Registry` when the address is rejected, and `Decrypt` when the key cannot be
+    /// decrypted.
     pub fn create(&self, row: &provider::Model) -> Result<Arc<dyn Provider>, ProviderError> {
         let provider = self.registry.provider(&row.spec(&self.cipher)?)?;
         Ok(self.metrics.wrap(provider))
