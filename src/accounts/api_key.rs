@@ -1,4 +1,4 @@
-//! Table `api_keys`: keys for programs, stored as hashes.
+//! Table `api_keys`: API keys of users, stored as hashes.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::ExprTrait;
@@ -12,10 +12,10 @@ use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::ids::{ApiKeyId, UserId};
 
-/// How every key begins, so that a leaked one can be recognised.
+/// Prefix of every key, so that leaked keys can be recognized.
 pub const KEY_PREFIX: &str = "trp_";
 
-/// Being used is written down at most this often.
+/// Minimum interval between two updates of `last_used_at`, in milliseconds.
 const TOUCH_INTERVAL_MS: i64 = 60_000;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -26,7 +26,7 @@ pub struct Model {
     pub user_id: UserId,
     pub name: String,
     pub key_hash: String,
-    /// The first characters, by which its owner recognises it.
+    /// The first characters of the key, by which its owner recognizes it.
     pub prefix: String,
     pub created_at: Timestamp,
     pub last_used_at: Option<Timestamp>,
@@ -51,7 +51,7 @@ impl Related<crate::accounts::user::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// What its owner may read of a key.
+/// An API key as its owner sees it, without the secret.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = ApiKey)]
 pub struct ApiKeyView {
@@ -63,7 +63,7 @@ pub struct ApiKeyView {
 }
 
 impl Model {
-    /// What its owner may read of this key.
+    /// Returns the document for the owner.
     pub fn view(&self) -> ApiKeyView {
         ApiKeyView {
             id: self.id,
@@ -74,14 +74,14 @@ impl Model {
         }
     }
 
-    /// Whether it is time to write down that this key was used.
+    /// Returns whether `last_used_at` is due for an update.
     pub fn needs_touch(&self, now: Timestamp) -> bool {
         self.last_used_at
             .is_none_or(|it| now.ms_since(it) >= TOUCH_INTERVAL_MS)
     }
 }
 
-/// Makes a key; its text is told here and never again.
+/// Creates a key and returns its text, which is not stored and cannot be shown again.
 pub async fn create(
     db: &Db,
     user: UserId,
@@ -105,14 +105,14 @@ pub async fn create(
     Ok((model, key))
 }
 
-/// The keys of a user that still open.
+/// Selects the keys of a user that are not revoked.
 pub fn list_for_user(user: UserId) -> Select<Entity> {
     Entity::find()
         .filter(Column::UserId.eq(user))
         .filter(Column::RevokedAt.is_null())
 }
 
-/// The key with this text and whose it is, while it opens and its user may sign in.
+/// Returns the key with this text and its user, if the key is not revoked and the user may sign in.
 pub async fn find_active(
     db: &impl ConnectionTrait,
     key: &str,
@@ -127,14 +127,14 @@ pub async fn find_active(
     Ok(found.and_then(|(key, user)| Some((key, user?))))
 }
 
-/// Writes down that a key was used.
+/// Updates `last_used_at` of a key.
 pub async fn touch(db: &Db, id: ApiKeyId, now: Timestamp) -> Result<(), DbErr> {
     update(db, Column::LastUsedAt, now, Column::Id.eq(id))
         .await
         .map(|_| ())
 }
 
-/// Takes a key of a user away; `false`: there is none with this id.
+/// Revokes a key of a user. Returns `false` if the user has no such key.
 pub async fn revoke(db: &Db, user: UserId, id: ApiKeyId, now: Timestamp) -> Result<bool, DbErr> {
     let condition = Column::Id
         .eq(id)
@@ -143,7 +143,7 @@ pub async fn revoke(db: &Db, user: UserId, id: ApiKeyId, now: Timestamp) -> Resu
     Ok(update(db, Column::RevokedAt, now, condition).await? == 1)
 }
 
-/// Revokes every key of a user, in a transaction of the caller's, and returns which.
+/// Revokes every key of a user in the caller's transaction and returns their ids.
 pub async fn revoke_all(
     tx: &impl ConnectionTrait,
     user: UserId,

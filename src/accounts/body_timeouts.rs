@@ -1,15 +1,15 @@
-//! How slowly the bodies of requests may arrive.
+//! Minimum speeds at which request bodies must arrive.
 
 use std::time::Duration;
 
-/// The deadlines of bodies; a test may change them.
+/// Timeouts and minimum rates of request bodies; tests may change them.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyTimeouts {
-    /// Within this time any body may arrive, at any speed.
+    /// During this time a body may arrive at any speed.
     pub grace: Duration,
-    /// The same while connections are scarce.
+    /// Replaces `grace` while connections are scarce.
     pub crowded_grace: Duration,
-    /// After the grace: bytes per second since the beginning.
+    /// Minimum bytes per second since the start of the body, enforced after the grace period.
     pub json_rate: u32,
     /// The same for forms with files.
     pub upload_rate: u32,

@@ -1,22 +1,22 @@
-//! Which names people would take for one another.
+//! Detects names that people could confuse with one another.
 //!
-//! `Аnn` with a Cyrillic А, `ＡＮＮ` in wide letters and `Ann` with a mark that nobody sees look like
-//! `Ann`. Only whole names are compared: a part that two names share misleads nobody.
+//! `Аnn` with a Cyrillic А, `ＡＮＮ` in full-width letters and `Ann` with an invisible mark look like
+//! `Ann`. Only whole names are compared, because a shared part does not mislead.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::skeleton;
 
-/// What a name looks like.
+/// The visual form of a name; confusable names have the same one.
 #[derive(Clone, Debug)]
 pub struct NameSkeleton {
-    /// In the case in which it was written: a capital I looks like a small l.
+    /// In the original case: a capital I looks like a small l.
     as_written: String,
-    /// In one case: `ANN` is `ann`.
+    /// Case-folded: `ANN` equals `ann`.
     in_one_case: String,
 }
 
 impl NameSkeleton {
-    /// How `name` looks.
+    /// Returns the skeleton of `name`.
     pub fn from_name(name: &str) -> Self {
         let composed: String = name.nfkc().collect();
         Self {
@@ -25,23 +25,24 @@ impl NameSkeleton {
         }
     }
 
-    /// The look in the case in which the name was written.
+    /// Returns the skeleton in the original case.
     pub fn as_written(&self) -> &str {
         &self.as_written
     }
 
-    /// The look in one case.
+    /// Returns the case-folded skeleton.
     pub fn in_one_case(&self) -> &str {
         &self.in_one_case
     }
 
-    /// Whether one would be taken for the other.
+    /// Returns whether the names could be confused.
     pub fn is_confusable_with(&self, other: &Self) -> bool {
         self.as_written == other.as_written || self.in_one_case == other.in_one_case
     }
 }
 
-/// The signs that are seen, each as the plainest one that looks like it, in one case.
+/// Case-folds a text, drops invisible characters and replaces each other character by the simplest
+/// one that looks like it.
 fn fold_skeleton(text: &str) -> String {
     let plain: String = skeleton(text).collect();
     let folded = caseless::default_case_fold_str(&plain);
@@ -68,9 +69,9 @@ mod tests {
             ("admin", "adm\u{131}n"),            // dotless ı
             ("ADMIN", "\u{410}D\u{41c}IN"),      // Cyrillic А and М
             ("Anna", "\u{391}nn\u{3b1}"),        // Greek Α and α
-            ("Ann", "\u{ff21}\u{ff4e}\u{ff4e}"), // wide letters
-            ("Ann", "A\u{200b}nn\u{2060}"),      // what nobody sees
-            ("Ann Lee", "Ann\u{a0} Lee"),        // two kinds of blank
+            ("Ann", "\u{ff21}\u{ff4e}\u{ff4e}"), // full-width letters
+            ("Ann", "A\u{200b}nn\u{2060}"),      // invisible characters
+            ("Ann Lee", "Ann\u{a0} Lee"),        // two kinds of space
             ("Ian", "lan"),                      // I and l
             ("Bob", "B0b"),                      // O and 0
             ("Zoë", "Zoe\u{308}"),               // composed and not

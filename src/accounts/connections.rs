@@ -1,7 +1,7 @@
-//! Open HTTP connections: how many each address holds, and whether the process runs short of them.
+//! Open HTTP connections: a limit per address, and whether the process is short of connections.
 //!
-//! **Invariant:** a connection counts from the moment it is accepted until it is closed; its permit is
-//! kept with the connection itself.
+//! **Invariant:** a connection counts from accept to close; its permit is stored with the
+//! connection.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,20 +13,20 @@ use parking_lot::Mutex;
 use crate::accounts::limits::ClientNetwork;
 use crate::config::Config;
 
-/// More than this is not held at once, whatever the system allows.
+/// Maximum number of open connections, even if the system allows more.
 const MAX_CONNECTIONS: usize = 50_000;
 
-/// Files that are needed beside connections: of the database, of calls to providers, of uploads.
+/// Files reserved for other uses: the database, calls to providers, uploads.
 const RESERVED_FILES: usize = 96;
 
-/// The connections of this process.
+/// Counts the connections of this process.
 pub struct Connections {
-    /// Of one address; 0: no limit.
+    /// Limit per address; 0 means no limit.
     per_address: usize,
-    /// Of all addresses.
+    /// Limit for all addresses together.
     capacity: usize,
     trusted_proxies: Vec<IpNet>,
-    /// Whether connections from this machine count for no address.
+    /// Whether connections from loopback addresses are exempt from the limit per address.
     is_loopback_exempt: bool,
     open: Mutex<OpenConnections>,
 }
@@ -40,19 +40,19 @@ struct OpenConnections {
 /// One open connection. Dropping it ends its count.
 pub struct ConnectionPermit {
     connections: Arc<Connections>,
-    /// `None`: exempt from the limit of an address.
+    /// `None`: exempt from the limit per address.
     address: Option<ClientNetwork>,
 }
 
 impl Connections {
-    /// With the limits of these settings. `n_files`: how many files the process may have open, where
-    /// the system reports it.
+    /// Creates the counter with the limits of these settings. `n_files` is the maximum number of
+    /// open files of the process, if the system reports it.
     pub fn new(config: &Config, n_files: Option<usize>) -> Self {
         let capacity = n_files.map_or(MAX_CONNECTIONS, |n| {
             let available = n.saturating_sub(RESERVED_FILES).max(n / 2);
             available.clamp(2, MAX_CONNECTIONS)
         });
-        // One address never takes more than half of what there is.
+        // One address never gets more than half of the capacity.
         let per_address = match config.limits.connections_per_address as usize {
             0 => 0,
             n => n.min(capacity / 2),
@@ -66,13 +66,13 @@ impl Connections {
         }
     }
 
-    /// Counts connections from this machine like all others, as a test needs it.
+    /// Makes loopback connections count like all others; for tests.
     pub fn with_loopback_limit(mut self) -> Self {
         self.is_loopback_exempt = false;
         self
     }
 
-    /// Admits a connection from this address; `None` when it holds as many as it may.
+    /// Admits a connection from this address. Returns `None` if the address has reached its limit.
     pub fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionPermit> {
         let address = (!self.is_exempt(peer.to_canonical())).then(|| ClientNetwork::from(peer));
         let mut open = self.open.lock();
@@ -96,17 +96,17 @@ impl Connections {
         self.per_address == 0 || is_own || is_proxy
     }
 
-    /// How many connections the process can hold.
+    /// Returns how many connections the process can hold.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Whether more than half of the connections that the process can hold are open.
+    /// Returns whether more than half of the capacity is in use.
     pub fn is_crowded(&self) -> bool {
         self.open.lock().n_open > self.capacity / 2
     }
 
-    /// How many are open.
+    /// Returns the number of open connections.
     pub fn n_open(&self) -> usize {
         self.open.lock().n_open
     }

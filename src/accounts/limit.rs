@@ -1,4 +1,4 @@
-//! One limit: counted on this node in any case, and on all nodes together where that works.
+//! A rate limit, counted on this node and, if Redis is available, on all nodes together.
 
 use std::fmt::Display;
 use std::hash::Hash;
@@ -9,7 +9,7 @@ use crate::accounts::sliding_window::SlidingWindow;
 use crate::clock::Clock;
 use crate::realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
 
-/// At most so many for each key within a span; 0 is no limit.
+/// Limits the number of events per key in a time window; 0 means no limit.
 pub struct RateLimit<K> {
     local: SlidingWindow<K>,
     shared: SharedCounter,
@@ -18,14 +18,14 @@ pub struct RateLimit<K> {
     span: Duration,
 }
 
-/// A place that was taken; can be given back.
+/// A counted event, which can be refunded.
 pub struct Acquired<K> {
     key: K,
     entry: Option<CounterEntry>,
 }
 
 impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
-    /// Nothing is counted yet. Another `kind` is another limit.
+    /// Creates a limit without counted events. Limits with different `kind`s are independent.
     pub fn new(
         kind: &'static str,
         (max, span_ms): (u32, i64),
@@ -41,10 +41,10 @@ impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
         }
     }
 
-    /// Takes one place.
+    /// Counts one event.
     ///
     /// # Errors
-    /// There is none, here or on all nodes together.
+    /// Returns `RetryAfter` when the limit is reached, on this node or on all nodes together.
     pub async fn acquire(&self, key: K) -> Result<Acquired<K>, RetryAfter> {
         self.local.acquire(key.clone())?;
         match self.shared.acquire(self.counter_spec(&key)).await {
@@ -56,7 +56,7 @@ impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
         }
     }
 
-    /// What a place was taken for did not happen.
+    /// Removes a counted event, because what it was counted for did not happen.
     pub fn refund(&self, acquired: Acquired<K>) {
         self.local.refund(&acquired.key);
         if let Some(entry) = acquired.entry {
@@ -64,7 +64,7 @@ impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
         }
     }
 
-    /// Seconds until there is a place; `None`: there is one now.
+    /// Returns the seconds until the next event is allowed, or `None` if it is allowed now.
     pub async fn retry_after(&self, key: &K) -> Option<u64> {
         if let Some(wait) = self.local.retry_after(key) {
             return Some(wait);
@@ -73,7 +73,7 @@ impl<K: Eq + Hash + Clone + Display> RateLimit<K> {
         wait.map(to_seconds)
     }
 
-    /// Counts one, whether there is a place or not.
+    /// Counts one event even if the limit is reached.
     pub fn record(&self, key: K) {
         self.shared.record(self.counter_spec(&key));
         self.local.record(key);

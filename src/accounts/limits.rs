@@ -1,4 +1,4 @@
-//! How much is too much, and what of it is counted.
+//! The rate limits of the server, and the keys by which they count.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,28 +12,28 @@ use crate::ids::{ApiKeyId, UserId};
 use crate::realtime::cluster::shared_counter::SharedCounter;
 
 const MINUTE_MS: i64 = 60_000;
-/// Invitations of unknown people: how many, within how many milliseconds. More would let one person
-/// ask every account of the server.
+/// Invitations of users that the inviter shares no space with: maximum number, and window in
+/// milliseconds. Without it, one user could invite every account of the server.
 const INVITATIONS: (u32, i64) = (30, 60 * MINUTE_MS);
 
-/// Every limit of the house.
+/// All rate limits of the server.
 pub struct RateLimits {
     pub sign_ins: SignInLimit,
-    /// New accounts per address, guests among them.
+    /// New accounts per address, including guests.
     pub registrations: RateLimit<ClientNetwork>,
-    /// Tokens of invites that nobody made, per address.
+    /// Attempts with invite tokens that do not exist, per address.
     pub invite_guesses: RateLimit<ClientNetwork>,
-    /// Invitations of people whom the inviter meets in no space, per inviter.
+    /// Invitations of users that the inviter shares no space with, per inviter.
     pub invitations: RateLimit<UserId>,
-    /// Messages per person.
+    /// Messages per user.
     pub posts: RateLimit<UserId>,
-    /// Responses per key.
+    /// Responses per API key.
     pub responses: RateLimit<ApiKeyId>,
     pub sockets: SocketLimit,
 }
 
 impl RateLimits {
-    /// Nothing is counted yet; `everywhere` counts for all nodes together.
+    /// Creates the limits without counted events; `shared` counts for all nodes together.
     pub fn new(settings: &config::LimitSettings, clock: &Clock, shared: &SharedCounter) -> Self {
         let failures = (settings.login_failures, 3 * MINUTE_MS);
         let registrations = (settings.registrations_per_hour, 60 * MINUTE_MS);
@@ -55,16 +55,17 @@ impl RateLimits {
     }
 }
 
-/// Seconds until it is worth another try.
+/// Seconds until the next attempt can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryAfter(pub u64);
 
-/// Where a caller is: one IPv4 address, or the network of an IPv6 one, which a home has for itself.
+/// The network of a client: one IPv4 address, or an IPv6 network, because one household usually has
+/// a whole one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientNetwork(IpAddr);
 
 impl ClientNetwork {
-    /// Whether it is this machine's own.
+    /// Returns whether the address is a loopback address.
     pub fn is_loopback(self) -> bool {
         self.0.is_loopback()
     }
@@ -88,17 +89,18 @@ impl From<IpAddr> for ClientNetwork {
     }
 }
 
-/// Failed sign-ins, per address and per name.
+/// Limits failed sign-ins, per address and per username.
 pub struct SignInLimit {
     by_address: RateLimit<ClientNetwork>,
     by_name: RateLimit<String>,
 }
 
 impl SignInLimit {
-    /// Whether another try may be made now; `Err` says when.
+    /// Checks whether another attempt is allowed.
     ///
     /// # Errors
-    /// Too many have failed, from this address or for this name.
+    /// Returns `RetryAfter` when too many attempts from this address or for this username have
+    /// failed.
     pub async fn check(
         &self,
         address: Option<ClientNetwork>,
@@ -115,7 +117,7 @@ impl SignInLimit {
         }
     }
 
-    /// A try has failed.
+    /// Counts a failed attempt.
     pub fn record_failure(&self, address: Option<ClientNetwork>, username: &str) {
         if let Some(address) = address {
             self.by_address.record(address);
@@ -124,7 +126,7 @@ impl SignInLimit {
     }
 }
 
-/// No real name is longer, and nobody fills the memory with long ones.
+/// Truncates the name, so that long names cannot fill the memory; valid usernames are shorter.
 fn name_key(username: &str) -> String {
     user::normalize_username(&username.chars().take(64).collect::<String>())
 }

@@ -1,4 +1,4 @@
-//! People with accounts, the browsers they are signed in with, and their programs' keys.
+//! Users, their browser sessions and their API keys.
 
 pub mod api_key;
 pub mod body_timeouts;

@@ -1,6 +1,6 @@
-//! What the API document says of the names and passwords that `names.rs` judges.
+//! OpenAPI schemas of the names and passwords that `names.rs` validates.
 //!
-//! **Invariant:** the two agree. The patterns spell out the same sets of characters.
+//! **Invariant:** both accept the same values; the patterns list the same sets of characters.
 
 use std::borrow::Cow;
 
@@ -10,21 +10,21 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::accounts::names::{Password, Username};
 
-/// Ends that are trimmed.
+/// Characters that are trimmed.
 macro_rules! blank {
     () => {
         "[\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]"
     };
 }
 
-/// What may stand in one line.
+/// Characters that may appear in one line.
 macro_rules! in_line {
     () => {
         "[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]"
     };
 }
 
-/// What can be seen.
+/// Visible characters.
 macro_rules! seen {
     () => {
         concat!(
@@ -48,13 +48,13 @@ const DISPLAY_NAME_PATTERN: &str = concat!(
     "*$",
 );
 
-/// A name that is shown, of at most 100 characters.
+/// A display name of at most 100 characters.
 pub struct DisplayNameSchema;
 
-/// A name that is shown, of at most 200 characters.
+/// A title of at most 200 characters.
 pub struct TitleSchema;
 
-/// A name out of a card: whatever it is, it is made to fit.
+/// A name from a character card, which is truncated and cleaned if necessary.
 pub struct CardNameSchema;
 
 impl PartialSchema for DisplayNameSchema {

@@ -1,10 +1,10 @@
-//! What people call themselves and their rooms: parsed at the door, never judged again inside.
+//! Parses usernames, passwords and display names into valid values.
 
 use unicode_normalization::UnicodeNormalization;
 
 use crate::accounts::user;
 
-/// A name or a password that cannot be. The text of each is a sentence for a person.
+/// Why a name or password is invalid. Each text is a sentence for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     #[error("This takes 1 to {most} characters that can be seen.")]
@@ -17,20 +17,23 @@ pub enum NameError {
     Password,
 }
 
-/// The name by which someone signs in.
+/// The name with which a user signs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Username(String);
 
 impl Username {
+    /// Parses a username.
+    ///
     /// # Errors
-    /// When it is too short, too long, or holds anything but letters, digits, `_`, `-` and `.`.
+    /// Returns `Username` when it is too short, too long, or contains anything except letters,
+    /// digits, `_`, `-` and `.`.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        // A wide or a styled letter is the same letter.
+        // Full-width and styled letters become the plain letter.
         let name: String = text.nfkc().take(33).collect();
         let fits = name
             .chars()
             .all(|it| it.is_alphanumeric() || "_-.".contains(it));
-        // Folding may lengthen a letter; the column has room for twice as many.
+        // Case folding may lengthen a name; the column holds up to 64 characters.
         if !fits
             || !(2..=32).contains(&name.chars().count())
             || user::normalize_username(&name).chars().count() > 64
@@ -40,19 +43,21 @@ impl Username {
         Ok(Self(name))
     }
 
-    /// As it is shown.
+    /// Returns the name as it is displayed.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A password that may become one's own.
+/// A valid new password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
 impl Password {
+    /// Parses a password.
+    ///
     /// # Errors
-    /// When it has fewer than 8 or more than 256 characters.
+    /// Returns `Password` when it has fewer than 8 or more than 256 characters.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         match (8..=256).contains(&text.chars().count()) {
             true => Ok(Self(text.to_owned())),
@@ -60,18 +65,19 @@ impl Password {
         }
     }
 
-    /// The password itself, for the one who hashes it.
+    /// Returns the password for hashing.
     pub fn expose(&self) -> &str {
         &self.0
     }
 }
 
-/// A name that is shown to others, of 1 to `most` characters after trimming.
+/// Parses a display name of 1 to `max_chars` characters after trimming.
 ///
-/// Marks that change the direction of what stands beside the name are dropped.
+/// Drops characters that change the text direction, because they would affect the surrounding text.
 ///
 /// # Errors
-/// When it is empty, nothing of it can be seen, or it is too long; control characters are refused.
+/// Returns `Control` when it contains control characters, and `Length` when it is empty, invisible
+/// or too long.
 pub fn parse_display_name(text: &str, max_chars: usize) -> Result<String, NameError> {
     if text.trim().chars().any(is_line_breaking) {
         return Err(NameError::Control);
@@ -87,8 +93,8 @@ pub fn parse_display_name(text: &str, max_chars: usize) -> Result<String, NameEr
     Ok(name.to_owned())
 }
 
-/// A stranger's text made fit to be shown as a name: one line, nothing that turns directions, cut
-/// to `most` characters. `None`: nothing of it can be seen.
+/// Cleans untrusted text for use as a display name: one line, no direction marks, at most
+/// `max_chars` characters. Returns `None` if nothing of it is visible.
 pub fn truncate_to_display_name(text: &str, max_chars: usize) -> Option<String> {
     let text: String = text.chars().filter(|it| !is_direction_mark(*it)).collect();
     let words = text.split(|it: char| it.is_whitespace() || it.is_control());
@@ -97,7 +103,7 @@ pub fn truncate_to_display_name(text: &str, max_chars: usize) -> Option<String> 
     parse_display_name(&line, max_chars).ok()
 }
 
-/// Control characters, and the two that Unicode has for the ends of lines and paragraphs.
+/// Returns whether this is a control character or a Unicode line or paragraph separator.
 fn is_line_breaking(it: char) -> bool {
     it.is_control() || matches!(it, '\u{2028}' | '\u{2029}')
 }
@@ -106,7 +112,7 @@ fn is_direction_mark(it: char) -> bool {
     matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Joiners are part of many a script and of emoji, but alone they are no name.
+/// Joiners are valid within many scripts and emoji, but invisible on their own.
 fn is_invisible(it: char) -> bool {
     matches!(
         it,

@@ -1,4 +1,4 @@
-//! Passwords: hashed and checked, a few at a time.
+//! Hashes and verifies passwords, with a limit on concurrent hashes.
 //!
 //! **Invariant:** a check takes the same time whether the account exists or not.
 
@@ -12,22 +12,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::accounts::names::Password;
 
-/// Each takes 19 MiB while it works: more than this at once would cost memory, not save time.
+/// Maximum number of concurrent hashes. Each uses 19 MiB of memory; more of them would not be
+/// faster.
 const MAX_CONCURRENT_HASHES: usize = 4;
 
-/// Where one hash is computed. It is kept and used again: an allocator that is asked for so much
-/// by ever changing threads keeps more and more of it (measured: 2.3 GiB after 200 sign-ins).
+/// Memory for computing one hash. It is reused, because an allocator that serves such large
+/// requests from changing threads retains more and more memory (measured: 2.3 GiB after 200
+/// sign-ins).
 type HashBuffer = Vec<Block>;
 
-/// Hashes and checks. Cloning gives another handle on the same few places.
+/// Hashes and verifies passwords. Cheap to clone; clones share permits and buffers.
 #[derive(Clone)]
 pub struct Passwords {
     permits: Arc<Semaphore>,
-    /// Those nobody works at; there are never more than places.
+    /// Unused buffers; there are never more than permits.
     buffers: Arc<Mutex<Vec<HashBuffer>>>,
 }
 
-/// A place at work, free again when this value is gone and the work in it is done.
+/// A permit to compute hashes. It is released when the value is dropped and its work has ended.
 #[derive(Clone)]
 pub struct HashPermit {
     buffers: Arc<Mutex<Vec<HashBuffer>>>,
@@ -35,7 +37,7 @@ pub struct HashPermit {
 }
 
 impl Passwords {
-    /// Nobody waits yet.
+    /// Creates the pool with all permits available.
     pub fn new() -> Self {
         Self {
             permits: Arc::new(Semaphore::new(MAX_CONCURRENT_HASHES)),
@@ -43,10 +45,11 @@ impl Passwords {
         }
     }
 
-    /// What to keep of a password.
+    /// Returns the hash to store for a password.
     ///
     /// # Errors
-    /// When the hash cannot be computed, for want of memory or random bytes.
+    /// Returns an error when the hash cannot be computed, for example for lack of memory or random
+    /// bytes.
     pub async fn hash(&self, password: Password) -> anyhow::Result<String> {
         run_blocking(&self.acquire_permit().await?, move |buffer| {
             let (argon2, salt) = (argon2(cost()?), Salt::generate());
@@ -63,10 +66,10 @@ impl Passwords {
         .await
     }
 
-    /// Waits for a place to check in.
+    /// Waits for a permit.
     ///
     /// # Errors
-    /// Never, as long as the server runs.
+    /// Returns an error when the semaphore is closed, which does not happen while the server runs.
     pub async fn acquire_permit(&self) -> anyhow::Result<HashPermit> {
         let permit = self.permits.clone().acquire_owned().await?;
         Ok(HashPermit {
@@ -75,11 +78,11 @@ impl Passwords {
         })
     }
 
-    /// Whether this is the password behind `hash`. Without a hash (nobody has that name, or a
-    /// guest has it) the answer is no, after the same work.
+    /// Returns whether `attempt` matches `hash`. Without a hash (an unknown username, or a guest)
+    /// it does the same work and returns `false`.
     ///
     /// # Errors
-    /// When the check cannot be made, or the stored hash is damaged.
+    /// Returns an error when the check cannot be computed, or the stored hash is damaged.
     pub async fn check(
         &self,
         permit: &HashPermit,
@@ -109,7 +112,7 @@ async fn run_blocking<T: Send + 'static>(
     permit: &HashPermit,
     work: impl FnOnce(&mut HashBuffer) -> anyhow::Result<T> + Send + 'static,
 ) -> anyhow::Result<T> {
-    // Held until the work is done, also when the one who asked has left.
+    // Held until the work is done, even if the caller is canceled.
     let held = permit.clone();
     tokio::task::spawn_blocking(move || {
         let mut buffer = held.buffers.lock().pop().unwrap_or_default();
@@ -120,7 +123,7 @@ async fn run_blocking<T: Send + 'static>(
     .await?
 }
 
-/// What Argon2 makes of a password. Two of these are compared in constant time.
+/// Returns the Argon2 output for a password. Comparing two outputs takes constant time.
 fn digest(
     argon2: &Argon2<'_>,
     password: &str,
@@ -192,7 +195,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_hash_made_by_the_library_is_accepted() {
-        // The library's own way, which earlier versions of this program took.
+        // Hashes from the library's own API, which earlier versions of this program stored.
         let hash = {
             use argon2::PasswordHasher;
             let made = super::argon2(super::cost().unwrap()).hash_password(b"correct horse");

@@ -1,4 +1,4 @@
-//! Secrets that stand for a person: made here, stored only as their SHA-256.
+//! Secret tokens that authenticate a user: generated here, stored only as SHA-256.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,10 +6,10 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use sha2::{Digest, Sha256};
 
-/// 32 random bytes as text.
+/// Returns 32 random bytes as text.
 ///
 /// # Panics
-/// When the system has no random bytes to give: nothing secret could be made then.
+/// Panics when the system has no source of random bytes, because no secret could be generated.
 pub fn generate() -> String {
     let mut bytes = [0u8; 32];
     SysRng
@@ -18,7 +18,7 @@ pub fn generate() -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// What the database keeps of a token. It is random and long, so one round of hashing is enough.
+/// Returns the hash to store. A token is long and random, so one round of hashing is enough.
 pub fn hash(token: &str) -> String {
     hex::encode(Sha256::digest(token.as_bytes()))
 }

@@ -1,6 +1,6 @@
 //! Table `sessions`: browsers that are signed in.
 //!
-//! The token is 32 random bytes and only in the cookie; here is its SHA-256.
+//! The token is 32 random bytes. Only the cookie contains it; the table stores its SHA-256.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::QuerySelect;
@@ -11,10 +11,10 @@ use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::ids::{SessionId, UserId};
 
-/// How long a browser stays signed in, in seconds.
+/// Lifetime of a session, in seconds.
 pub const LIFETIME_SECS: i64 = 30 * 24 * 60 * 60;
 
-/// Being seen is written down at most this often.
+/// Minimum interval between two updates of `last_seen_at`, in milliseconds.
 const TOUCH_INTERVAL_MS: i64 = 60_000;
 
 const MAX_USER_AGENT_CHARS: usize = 300;
@@ -50,7 +50,7 @@ impl Related<crate::accounts::user::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// A session that has just been opened, with the only copy of its token.
+/// A new session, with the only copy of its token.
 #[derive(Debug)]
 pub struct NewSession {
     pub session: Model,
@@ -58,7 +58,7 @@ pub struct NewSession {
     pub token: String,
 }
 
-/// Signs a browser in.
+/// Opens a session.
 pub async fn open(
     db: &Db,
     user: UserId,
@@ -70,7 +70,7 @@ pub async fn open(
         .await
 }
 
-/// The same inside of a transaction. Also clears away sessions that have run out.
+/// Opens a session in the caller's transaction. Also deletes expired sessions.
 pub async fn open_in_transaction(
     tx: &impl ConnectionTrait,
     user: UserId,
@@ -95,7 +95,7 @@ pub async fn open_in_transaction(
     Ok(NewSession { session, token })
 }
 
-/// The session behind a token and whose it is, while it lives and its user may sign in.
+/// Returns the session of a token and its user, if the session is valid and the user may sign in.
 pub async fn find_active(
     db: &impl ConnectionTrait,
     token: &str,
@@ -112,13 +112,13 @@ pub async fn find_active(
 }
 
 impl Model {
-    /// Whether it is time to write down that this session was seen.
+    /// Returns whether `last_seen_at` is due for an update.
     pub fn needs_touch(&self, now: Timestamp) -> bool {
         now.ms_since(self.last_seen_at) >= TOUCH_INTERVAL_MS
     }
 }
 
-/// Writes down that a session was seen.
+/// Updates `last_seen_at` of a session.
 pub async fn touch(db: &Db, id: SessionId, now: Timestamp) -> Result<(), DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
@@ -134,14 +134,14 @@ pub async fn touch(db: &Db, id: SessionId, now: Timestamp) -> Result<(), DbErr> 
     .map(|_| ())
 }
 
-/// The sessions of a user that still live.
+/// Selects the sessions of a user that have not expired.
 pub fn list_for_user(user: UserId, now: Timestamp) -> Select<Entity> {
     Entity::find()
         .filter(Column::UserId.eq(user))
         .filter(Column::ExpiresAt.gt(now))
 }
 
-/// Ends one session of a user; `false`: there is none with this id.
+/// Ends one session of a user. Returns `false` if the user has no such session.
 pub async fn revoke(db: &Db, user: UserId, id: SessionId) -> Result<bool, DbErr> {
     let ended = db
         .write(move |tx| {
@@ -157,7 +157,7 @@ pub async fn revoke(db: &Db, user: UserId, id: SessionId) -> Result<bool, DbErr>
     Ok(ended.rows_affected == 1)
 }
 
-/// Ends every session of a user and tells which they were.
+/// Ends every session of a user and returns their ids.
 pub async fn revoke_all(tx: &impl ConnectionTrait, user: UserId) -> Result<Vec<SessionId>, DbErr> {
     let ids = Entity::find()
         .select_only()

@@ -1,7 +1,7 @@
-//! A window that slides: how often something happened lately, counted in this process.
+//! Sliding windows: count recent events per key in this process.
 //!
-//! **Invariant:** what is older than its window is forgotten, so memory follows the traffic of the
-//! last minutes and not of the server's life.
+//! **Invariant:** events older than the window are dropped, so memory use depends on recent traffic
+//! and not on the uptime.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 use crate::accounts::limits::RetryAfter;
 use crate::clock::{Clock, Timestamp};
 
-/// Below so many keys nothing is swept.
+/// Number of keys below which no sweep runs.
 const MIN_SWEEP_KEYS: usize = 1024;
 
-/// At most `most` per key within the last `span_ms`; 0 is no limit.
+/// At most `max` events per key within the last `span_ms`; 0 means no limit.
 pub struct SlidingWindow<K> {
     max: usize,
     span_ms: i64,
@@ -24,12 +24,13 @@ pub struct SlidingWindow<K> {
 
 struct HitTimes<K> {
     by_key: HashMap<K, VecDeque<Timestamp>>,
-    /// Sweeping doubles its threshold, so that its cost stays a small part of what was noted.
+    /// Number of keys that triggers a sweep. A sweep doubles it, so that its cost stays small
+    /// compared to the cost of recording.
     sweep_at: usize,
 }
 
 impl<K: Eq + Hash> SlidingWindow<K> {
-    /// An empty window.
+    /// Creates an empty window.
     pub fn new(max: u32, span_ms: i64, clock: &Clock) -> Self {
         Self {
             max: usize::try_from(max).unwrap_or(usize::MAX),
@@ -42,10 +43,10 @@ impl<K: Eq + Hash> SlidingWindow<K> {
         }
     }
 
-    /// Takes one place in the window.
+    /// Counts one event.
     ///
     /// # Errors
-    /// The window is full.
+    /// Returns `RetryAfter` when the limit is reached.
     pub fn acquire(&self, key: K) -> Result<(), RetryAfter> {
         let mut hits = self.hits.lock();
         match self.seconds_until_free(&mut hits, &key) {
@@ -57,19 +58,19 @@ impl<K: Eq + Hash> SlidingWindow<K> {
         }
     }
 
-    /// Gives back the place that was taken last: what it was for did not happen.
+    /// Removes the latest event of a key, because what it was counted for did not happen.
     pub fn refund(&self, key: &K) {
         if let Some(times) = self.hits.lock().by_key.get_mut(key) {
             times.pop_back();
         }
     }
 
-    /// Seconds until there is a place; `None`: there is one now.
+    /// Returns the seconds until the next event is allowed, or `None` if it is allowed now.
     pub fn retry_after(&self, key: &K) -> Option<u64> {
         self.seconds_until_free(&mut self.hits.lock(), key)
     }
 
-    /// Counts one, whether there is a place or not.
+    /// Counts one event even if the limit is reached.
     pub fn record(&self, key: K) {
         self.push(&mut self.hits.lock(), key);
     }

@@ -1,4 +1,4 @@
-//! Open sockets: how many a person has, and how many lead to one address.
+//! Limits open WebSockets per user and per address.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,27 +11,27 @@ use crate::accounts::limits::ClientNetwork;
 use crate::ids::{ApiKeyId, SessionId, UserId};
 use crate::realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
 
-/// A place on all nodes together is kept up this often; a node that dies keeps none.
+/// Interval at which the permits in the cluster are renewed; those of a dead node expire.
 pub const RENEW_INTERVAL: Duration = Duration::from_secs(20);
 
-/// What a place holds for that is not kept up.
+/// Lifetime of a cluster permit that is not renewed.
 const PERMIT_LIFETIME: Duration = Duration::from_secs(70);
 
-/// What opened sockets, whose it is, and how many it opened.
+/// Credentials with open sockets: their user, and the number of sockets.
 type SocketsByCredential = Arc<Mutex<HashMap<CredentialId, (UserId, usize)>>>;
 
-/// Open sockets, per person and per address.
+/// Counts open sockets per user and per address.
 pub struct SocketLimit {
     by_user: PermitCounts<UserId>,
     by_address: PermitCounts<ClientNetwork>,
-    /// What opened those of this node.
+    /// Credentials of the sockets of this node.
     credentials: SocketsByCredential,
     shared: SharedCounter,
-    /// The places of this node among those of all.
+    /// The cluster permits of this node.
     entries: Arc<Mutex<HashMap<u64, Vec<CounterEntry>>>>,
 }
 
-/// What somebody showed to be let in.
+/// The credential with which a socket was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CredentialId {
     Session(SessionId),
@@ -39,7 +39,7 @@ pub enum CredentialId {
 }
 
 impl CredentialId {
-    /// The session, if it is one.
+    /// Returns the session id if this is a session.
     pub fn session(&self) -> Option<SessionId> {
         match self {
             Self::Session(id) => Some(*id),
@@ -47,7 +47,7 @@ impl CredentialId {
         }
     }
 
-    /// The key, if it is one.
+    /// Returns the API key id if this is an API key.
     pub fn key(&self) -> Option<ApiKeyId> {
         match self {
             Self::Key(id) => Some(*id),
@@ -56,7 +56,7 @@ impl CredentialId {
     }
 }
 
-/// A place for one socket, free again when this value goes.
+/// A permit for one socket, released on drop.
 pub struct SocketPermit {
     _by_user: LocalPermit<UserId>,
     _by_address: Option<LocalPermit<ClientNetwork>>,
@@ -64,7 +64,7 @@ pub struct SocketPermit {
     cluster_permit: Option<ClusterPermit>,
 }
 
-/// The place among those of all nodes.
+/// A permit counted on all nodes together.
 struct ClusterPermit {
     id: u64,
     entries: Arc<Mutex<HashMap<u64, Vec<CounterEntry>>>>,
@@ -72,7 +72,7 @@ struct ClusterPermit {
 }
 
 impl SocketLimit {
-    /// So many per person, and so many per address.
+    /// Creates the limits per user and per address.
     pub fn new(per_user: u32, per_address: u32, shared: &SharedCounter) -> Self {
         Self {
             by_user: PermitCounts::new(per_user),
@@ -83,10 +83,11 @@ impl SocketLimit {
         }
     }
 
-    /// A place for one more; `None`: this person, or this address, has enough.
+    /// Acquires a permit for a socket. Returns `None` if the user or the address has reached its
+    /// limit.
     ///
-    /// Those of this machine are not counted by address: that would be everybody's behind a proxy
-    /// that nobody told us of.
+    /// Loopback addresses are not counted, because behind an unconfigured proxy every client would
+    /// have one.
     pub async fn acquire(
         &self,
         user: UserId,
@@ -151,7 +152,7 @@ impl SocketLimit {
         }))
     }
 
-    /// Keeps up the places of this node among those of all.
+    /// Renews the cluster permits of this node.
     pub fn renew(&self) {
         let entries: Vec<CounterEntry> = self.entries.lock().values().flatten().cloned().collect();
         for mark in entries {
@@ -159,13 +160,13 @@ impl SocketLimit {
         }
     }
 
-    /// What opened the sockets of this node, and whose it is.
+    /// Returns the credentials with open sockets on this node, and their users.
     pub fn credentials(&self) -> Vec<(CredentialId, UserId)> {
         let shown = self.credentials.lock();
         shown.iter().map(|(it, (user, _))| (*it, *user)).collect()
     }
 
-    /// How many are open.
+    /// Returns the number of open sockets.
     pub fn n_open(&self) -> usize {
         self.by_user.held.lock().values().sum()
     }
@@ -193,13 +194,13 @@ impl Drop for ClusterPermit {
     }
 }
 
-/// How many of each key are held; 0 is no limit.
+/// Number of held permits per key; `max` 0 means no limit.
 struct PermitCounts<K: Eq + Hash> {
     max: usize,
     held: Arc<Mutex<HashMap<K, usize>>>,
 }
 
-/// One of them.
+/// One held permit.
 struct LocalPermit<K: Eq + Hash> {
     key: K,
     held: Arc<Mutex<HashMap<K, usize>>>,

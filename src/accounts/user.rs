@@ -1,4 +1,4 @@
-//! Table `users`: people with an account.
+//! Table `users`: user accounts.
 
 use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
 use sea_orm::QuerySelect;
@@ -23,14 +23,14 @@ pub struct Model {
     #[sea_orm(primary_key)]
     pub id: UserId,
     pub username: String,
-    /// [`fold`] of the username: what must be unique.
+    /// Result of [`normalize_username`]; must be unique.
     pub username_key: String,
-    /// How the username looks ([`Likeness`]): no two accounts hold the same look. `None`: an older
-    /// account looked alike when this rule came.
+    /// Skeleton of the username ([`NameSkeleton`]), unique among accounts. `None`: the account is
+    /// older than this rule and was confusable with another.
     pub username_look_as_written: Option<String>,
     pub username_look_in_one_case: Option<String>,
     pub display_name: String,
-    /// `None`: a guest, who lives by the session.
+    /// `None`: a guest, who can sign in only by the session.
     pub password_hash: Option<String>,
     pub role: UserRole,
     pub status: UserStatus,
@@ -44,7 +44,7 @@ pub enum Relation {}
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// What an account may do on the whole server.
+    /// The role of an account on the whole server.
     #[schema(as = UserRole)]
     UserRole { Admin, User }
     /// Whether an account may sign in.
@@ -52,7 +52,7 @@ string_enum! {
     UserStatus { Active, Disabled }
 }
 
-/// A person with an account, as the API shows them.
+/// A user account as the API shows it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = User)]
 pub struct UserView {
@@ -62,18 +62,18 @@ pub struct UserView {
     pub role: UserRole,
     pub status: UserStatus,
     pub locale: String,
-    /// Whether this account lives by its session alone.
+    /// Whether the account has no password and is lost when its session ends.
     pub is_guest: bool,
 }
 
 impl Model {
-    /// Whether this is somebody who came by a link and has no password: when the session ends,
-    /// nobody comes back to this account.
+    /// Returns whether this is a guest, who joined by a link and has no password: when the session
+    /// ends, the account can no longer be used.
     pub fn is_guest(&self) -> bool {
         self.password_hash.is_none()
     }
 
-    /// What others may read of this account.
+    /// Returns the document for other users.
     pub fn view(&self) -> UserView {
         UserView {
             id: self.id,
@@ -87,12 +87,12 @@ impl Model {
     }
 }
 
-/// A username as it is compared: NFKC, one case.
+/// Returns a username in the form for comparison: NFKC, lower case.
 pub fn normalize_username(username: &str) -> String {
     username.nfkc().collect::<String>().to_lowercase()
 }
 
-/// An account to be made; every part has been parsed.
+/// Validated input for a new account.
 #[derive(Clone, Debug)]
 pub struct NewUser {
     pub username: Username,
@@ -102,7 +102,7 @@ pub struct NewUser {
 }
 
 impl NewUser {
-    /// A guest, with a username that nobody else has.
+    /// Returns a guest with a unique username.
     pub fn create_guest(display_name: String) -> Self {
         let suffix = secret_token::hash(&secret_token::generate());
         let username = Username::parse(&format!("guest-{}", &suffix[..16]));
@@ -114,7 +114,7 @@ impl NewUser {
     }
 }
 
-/// What its owner changes of an account; `None` leaves it as it is.
+/// Changes that users make to their own account; `None` keeps a value.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileChange {
     pub username: Option<Username>,
@@ -123,7 +123,7 @@ pub struct ProfileChange {
     pub locale: Option<String>,
 }
 
-/// Why an account was not made or changed.
+/// Why an account was not created or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum UserError {
     #[error("This username is taken, or it looks like one that is.")]
@@ -132,7 +132,7 @@ pub enum UserError {
     Db(#[from] DbErr),
 }
 
-/// Makes the first account, the admin. `None`: somebody was faster.
+/// Creates the first account, an admin. Returns `None` if another account was created first.
 pub async fn create_first_admin(
     db: &Db,
     new: NewUser,
@@ -141,7 +141,7 @@ pub async fn create_first_admin(
     let backend = db.backend();
     db.write(move |tx| {
         Box::pin(async move {
-            // SQLite writes one transaction after the other; PostgreSQL must be told to.
+            // SQLite serializes writing transactions; PostgreSQL needs a lock.
             if backend == Backend::Postgres {
                 tx.execute_unprepared("lock table users in share row exclusive mode")
                     .await?;
@@ -158,7 +158,7 @@ pub async fn create_first_admin(
     .await
 }
 
-/// Makes an account that may do nothing on the server at large.
+/// Creates an account without admin rights.
 pub async fn create(
     tx: &impl ConnectionTrait,
     new: NewUser,
@@ -170,14 +170,15 @@ pub async fn create(
         .map_err(to_user_error)
 }
 
-/// Lets one transaction at a time count what an account has, until it ends.
+/// Locks an account's row until the transaction ends, so that only one transaction at a time counts
+/// the data of the account.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns `RecordNotFound` when the account does not exist, and any database error.
 pub async fn lock_row(tx: &impl ConnectionTrait, id: UserId) -> Result<(), DbErr> {
     let row = Entity::find_by_id(id).select_only().column(Column::Id);
     let locked: Option<UserId> = row
-        .lock(LockType::NoKeyUpdate) // others may still refer to the account
+        .lock(LockType::NoKeyUpdate) // other transactions may still reference the account
         .into_tuple()
         .one(tx)
         .await?;
@@ -240,7 +241,7 @@ fn to_user_error(error: DbErr) -> UserError {
     }
 }
 
-/// The account with this name, whatever its case.
+/// Returns the account with this username; case does not matter.
 pub async fn find_by_username(
     db: &impl ConnectionTrait,
     username: &str,
@@ -251,7 +252,7 @@ pub async fn find_by_username(
         .await
 }
 
-/// Whether the server still waits for its first account.
+/// Returns whether no account exists.
 pub async fn is_empty(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
     Ok(Entity::find().one(db).await?.is_none())
 }

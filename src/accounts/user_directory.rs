@@ -1,7 +1,7 @@
-//! The register of everybody with an account, as those who run the server read and change it.
+//! Lists and changes accounts for admins.
 //!
-//! **Invariant:** there is always an active admin. Changes wait for each other at the rows of the
-//! active admins, so that two of them cannot take the office from each other at once.
+//! **Invariant:** there is always an active admin. Changes lock the rows of all active admins, so
+//! that two admins cannot demote each other concurrently.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ use crate::accounts::{api_key, session, user};
 use crate::clock::Timestamp;
 use crate::ids::{SessionId, UserId};
 
-/// Those whose username or display name holds `text`, and who are of this status. Case does not
-/// matter in a username; in a display name SQLite knows it for ASCII alone.
+/// Selects accounts with this status whose username or display name contains `text`, ignoring case.
+/// For display names SQLite ignores case only in ASCII.
 pub fn search(text: Option<&str>, status: Option<UserStatus>) -> Select<Entity> {
     let mut found = Entity::find();
     if let Some(text) = text {
@@ -44,15 +44,15 @@ fn contains_text(column: Expr, text: &str) -> SimpleExpr {
     column.like(LikeExpr::new(format!("%{plain}%")).escape('\\'))
 }
 
-/// In how many browsers somebody is signed in, and when they were last seen.
+/// Number of a user's browser sessions, and the time of their latest activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignInSummary {
     pub n_sessions: i64,
-    /// By a browser that is still signed in, or by a key that still opens.
+    /// Activity by a session that has not expired, or by a key that is not revoked.
     pub last_seen_at: Option<Timestamp>,
 }
 
-/// The visits of these people; who is missing in the answer left no trace.
+/// Returns the sign-in summaries of these users; users without sessions and keys are missing.
 pub async fn load_sign_in_summaries(
     db: &impl ConnectionTrait,
     users: &[UserId],
@@ -97,7 +97,7 @@ pub async fn load_sign_in_summaries(
     Ok(visits)
 }
 
-/// What an admin changes of an account; `None` leaves it as it is.
+/// Changes that an admin makes to an account; `None` keeps a value.
 #[derive(Clone, Debug, Default)]
 pub struct AdminUserChange {
     pub role: Option<UserRole>,
@@ -111,7 +111,7 @@ pub struct AdminUserChange {
 pub struct UserChange {
     pub before: Model,
     pub after: Model,
-    /// The sessions that ended with it.
+    /// The sessions that the change ended.
     pub revoked_sessions: Vec<SessionId>,
 }
 
@@ -132,11 +132,11 @@ pub enum UserChangeError {
     Db(#[from] DbErr),
 }
 
-/// Changes somebody's account in the name of the admin `by`. A new password and the end of the
-/// right to sign in end every session.
+/// Changes an account on behalf of the admin `admin`. A new password or disabling the account ends
+/// all its sessions.
 ///
 /// # Errors
-/// [`ChangeError`]; nothing has been changed then.
+/// Returns a [`UserChangeError`]; nothing has been changed then.
 pub async fn change_user(
     tx: &impl ConnectionTrait,
     admin: UserId,
@@ -144,7 +144,7 @@ pub async fn change_user(
     change: AdminUserChange,
 ) -> Result<UserChange, UserChangeError> {
     let admins = lock_admins(tx).await?;
-    // Theirs may have been taken away since they were let in.
+    // The admin may have lost the role since the request was authorized.
     if !admins.contains(&admin) {
         return Err(UserChangeError::NotAdmin);
     }
@@ -174,7 +174,7 @@ pub async fn change_user(
     })
 }
 
-/// The active admins, in order; they stay what they are until this transaction ends.
+/// Locks and returns the active admins in the order of their ids, until this transaction ends.
 async fn lock_admins(tx: &impl ConnectionTrait) -> Result<Vec<UserId>, DbErr> {
     let admins = Entity::find()
         .filter(Column::Role.eq(UserRole::Admin))
