@@ -1,12 +1,12 @@
-//! Which addresses a call may go to.
+//! Decides which IP addresses an outbound call may go to.
 //!
-//! **Invariant:** an address that carries another one inside (mapped, translated, tunneled) is
-//! judged by the one inside, and refused where that cannot be read.
+//! **Invariant:** an address that embeds another one (mapped, translated, tunneled) is judged by
+//! the embedded address, and rejected if that cannot be read.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where clouds tell a machine its secrets, as far as no rule below covers it: Alibaba, Oracle,
-/// Azure.
+/// Cloud metadata services, which give secrets to the machine, as far as no rule below covers them:
+/// Alibaba, Oracle, Azure.
 const METADATA_V4: [Ipv4Addr; 3] = [
     Ipv4Addr::new(100, 100, 100, 200),
     Ipv4Addr::new(192, 0, 0, 192),
@@ -19,7 +19,7 @@ const METADATA_V6: [Ipv6Addr; 2] = [
     Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
 ];
 
-/// An address that no call may go to. The text of each is a sentence for a person.
+/// Why an address must not be called. Each text is a sentence for users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressRejected {
     #[error(
@@ -32,10 +32,11 @@ pub enum AddressRejected {
     Forbidden,
 }
 
-/// Whether a call may go there.
+/// Checks whether a call may go to an address.
 ///
 /// # Errors
-/// Addresses of private networks unless `allow_private`, and those where no model can be.
+/// Returns an error for private networks unless `allow_private`, and for addresses where no
+/// provider can be.
 pub fn check(ip: IpAddr, allow_private: bool) -> Result<(), AddressRejected> {
     match classify(ip) {
         AddressClass::Public => Ok(()),
@@ -49,9 +50,9 @@ pub fn check(ip: IpAddr, allow_private: bool) -> Result<(), AddressRejected> {
 enum AddressClass {
     /// Reached over the Internet.
     Public,
-    /// This machine, or a network around it. Local models are here.
+    /// This machine or a private network; local models run here.
     Private,
-    /// Nobody runs a model here; others have an interest in us asking there.
+    /// No model runs here, but calls to it could be abused (server-side request forgery).
     Forbidden,
 }
 
@@ -87,19 +88,19 @@ fn classify_v6(ip: Ipv6Addr) -> AddressClass {
     match ip.segments() {
         // Link-local, multicast.
         [0xfe80..=0xfebf | 0xff00.., ..] => AddressClass::Forbidden,
-        // IPv4-compatible (the unspecified address among them), -mapped and -translated; NAT64.
+        // IPv4-compatible (including the unspecified address), -mapped and -translated; NAT64.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => classify_v4(v4_from_segments(high, low)),
-        // 6to4, and ISATAP below any network.
+        // 6to4, and ISATAP in any network.
         [0x2002, high, low, ..] | [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => {
             classify_v4(v4_from_segments(high, low))
         }
-        // NAT64 of somebody's own, and Teredo: what is inside is not to be read.
+        // Local-use NAT64 and Teredo: the embedded address cannot be read reliably.
         [0x64, 0xff9b, ..] | [0x2001, 0, ..] => AddressClass::Forbidden,
         // Protocol assignments and documentation.
         [0x2001, ..0x200 | 0xdb8, ..] | [0x3fff, ..0x1000, ..] => AddressClass::Private,
-        // Global unicast; all else is unique local, site-local, or nothing yet.
+        // Global unicast; everything else is unique local, site-local or unassigned.
         [0x2000..=0x3fff, ..] => AddressClass::Public,
         _ => AddressClass::Private,
     }

@@ -1,4 +1,4 @@
-//! Anthropic's Messages API, streamed.
+//! Anthropic's Messages API: builds streaming requests.
 
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
@@ -13,13 +13,13 @@ use crate::llm::request::Request;
 use crate::llm::role_alternation::AlternatingMessages;
 use crate::llm::secret::Secret;
 
-/// The form of the API that is spoken here.
+/// The API version that this module implements.
 const VERSION: &str = "2023-06-01";
 
-/// The API wants to be told a length; every model of it can write so much.
+/// The API requires a limit; every model supports this one.
 const DEFAULT_MAX_TOKENS: u32 = 4_096;
 
-/// The API, with what its provider's settings say to it.
+/// The API with the options of its provider.
 #[derive(Debug, Clone)]
 pub struct Anthropic {
     pub options: ProviderOptions,
@@ -58,7 +58,7 @@ impl Dialect for Anthropic {
         &[("anthropic-version", VERSION)]
     }
 
-    /// It has no word for an object without a schema.
+    /// The API has no JSON mode without a schema.
     fn has_capability(&self, capability: Capability) -> bool {
         !matches!(capability, Capability::Json | Capability::Logprobs)
     }
@@ -91,14 +91,14 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
     }
     let messages = prompt.groups.iter().map(anthropic_blocks::message);
     put("messages", messages.collect());
-    // A stop of white space alone is refused.
+    // The API rejects stop sequences that consist of white space.
     let stops = request.stop.iter().filter(|it| !it.trim().is_empty());
     let stops: Vec<&String> = stops.collect();
     if !stops.is_empty() {
         put("stop_sequences", json!(stops));
     }
     let mut output = anthropic_blocks::format(&request.format);
-    // Who thinks cannot be made to call.
+    // The API rejects a forced tool call together with thinking.
     let thinks = options.reasoning.filter(|it| *it != ReasoningEffort::Off);
     match thinks.filter(|_| !request.requires_tool_call()) {
         Some(effort) => {
@@ -108,7 +108,7 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
             );
             output.insert("effort".to_owned(), json!(effort.as_str()));
         }
-        // While it thinks, the model chooses its words as it likes: samplers are refused.
+        // With thinking enabled, the API rejects samplers.
         None => body.extend(samplers(request)),
     }
     if !output.is_empty() {
@@ -118,8 +118,8 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
     Value::Object(body)
 }
 
-/// What guides the choice of words. A value that changes nothing is not sent, as newer models refuse
-/// to be guided; and of temperature and `top_p` only one is taken.
+/// Returns the samplers that have an effect. Neutral values are left out, because newer models
+/// reject samplers; the API accepts only one of temperature and `top_p`.
 fn samplers(request: &Request) -> Map<String, Value> {
     let mut samplers = Map::new();
     #[expect(clippy::float_cmp, reason = "1 is what people write to mean nothing")]

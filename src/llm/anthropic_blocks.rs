@@ -1,4 +1,4 @@
-//! Turns, tools, attachments and forms of answers in the words of Anthropic's Messages API.
+//! Converts messages, tools, attachments and output formats to Anthropic's Messages API.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::llm::role_alternation::{AlternatingMessages, ContentBlock, RoleGroup}
 use crate::llm::tool::{OutputFormat, Tool, ToolChoice};
 use crate::llm::untrusted_json;
 
-/// A turn of the prompt: one text alone, or blocks.
+/// Returns a message with a plain text or a list of blocks.
 pub fn message(turn: &RoleGroup) -> Value {
     let role = match turn.is_model {
         true => "assistant",
@@ -42,7 +42,7 @@ fn block(block: &ContentBlock) -> Value {
     }
 }
 
-/// Ids of other APIs may hold signs that this one refuses.
+/// Replaces characters that this API rejects in ids, because ids from other APIs may contain them.
 fn sanitize_id(id: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
     id.chars()
@@ -50,14 +50,14 @@ fn sanitize_id(id: &str) -> String {
         .collect()
 }
 
-/// What may be called, and whether it must be.
+/// Adds the tools and the tool choice.
 pub fn insert_tools(
     body: &mut Map<String, Value>,
     request: &Request,
     prompt: &AlternatingMessages,
 ) {
     if request.tools.is_empty() {
-        // A prompt with calls is refused where no tool is declared.
+        // The API rejects a prompt with tool calls if no tool is declared.
         if prompt.has_calls() {
             body.insert("tools".to_owned(), past_tools(prompt));
             body.insert("tool_choice".to_owned(), json!({ "type": "none" }));
@@ -70,7 +70,7 @@ pub fn insert_tools(
     }
 }
 
-/// What was called once, declared without its arguments.
+/// Returns declarations, without arguments, of the tools that the prompt has called.
 fn past_tools(prompt: &AlternatingMessages) -> Value {
     let blocks = prompt.groups.iter().flat_map(|it| &it.blocks);
     let names = blocks.filter_map(|it| match it {
@@ -90,7 +90,7 @@ fn tool(tool: &Tool) -> Value {
     if !sent["input_schema"].is_object() {
         sent["input_schema"] = json!({});
     }
-    // It is refused without the word, which others take for granted.
+    // Unlike other APIs, this one rejects a schema without a type.
     if sent["input_schema"].get("type").is_none() {
         sent["input_schema"]["type"] = json!("object");
     }
@@ -117,8 +117,8 @@ fn choice(request: &Request) -> Option<Value> {
     Some(choice)
 }
 
-/// How the answer must look, as a part of `output_config`. An object without a schema cannot be
-/// asked for; see [`Ability::Json`](crate::llm::provider::Ability::Json).
+/// Returns the output format as a part of `output_config`. JSON without a schema cannot be
+/// requested; see [`Capability::Json`](crate::llm::provider::Capability::Json).
 pub fn format(format: &OutputFormat) -> Map<String, Value> {
     let mut output = Map::new();
     if let OutputFormat::Schema(it) = format {

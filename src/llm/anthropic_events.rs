@@ -1,6 +1,6 @@
-//! The events of Anthropic's Messages API.
+//! Parses the stream events of Anthropic's Messages API.
 //!
-//! **Invariant:** an answer ends with `message_stop` and not before.
+//! **Invariant:** a response ends only with `message_stop`.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ use crate::llm::secret::Secret;
 use crate::llm::tool::ToolCallDelta;
 use crate::llm::{openai_chat_error, untrusted_json};
 
-/// What is known of an answer between two events.
+/// State of a response between two events.
 #[derive(Debug, Clone, Default)]
 pub struct AnthropicEventParser {
     usage: TokenUsage,
     reason: Option<FinishReason>,
-    /// The call whose arguments have not begun; one without any never says so.
+    /// The call whose arguments have not begun. A call without arguments sends no delta for them.
     bare_call: Option<usize>,
 }
 
@@ -48,16 +48,17 @@ impl ChunkParser for AnthropicEventParser {
                 ParsedChunk::last(vec![Delta::End(reason)])
             }
             "error" => return Err(stream_error(&event, key)),
-            // All of it in one piece, from those who do not stream.
+            // A whole message, from servers that do not stream.
             "message" => ParsedChunk::last(self.parse_whole_message(&event)),
-            // `ping`, and whatever will be invented.
+            // `ping`, and future event types.
             _ => ParsedChunk::from_deltas(Vec::new()),
         })
     }
 }
 
 impl AnthropicEventParser {
-    /// What it cost so far. Each report holds totals, but not every report holds all of them.
+    /// Returns the usage so far. Each report contains totals, but not every report contains all
+    /// fields.
     fn usage(&mut self, usage: &Value) -> Vec<Delta> {
         let parts = [
             "input_tokens",
@@ -113,7 +114,7 @@ impl AnthropicEventParser {
         })]
     }
 
-    /// The end of a block: a call without arguments has an empty object of them.
+    /// Ends a block. A tool call without arguments gets an empty object.
     fn end_block(&mut self) -> Vec<Delta> {
         let bare = self.bare_call.take().map(|index| ToolCallDelta {
             index,
@@ -138,13 +139,13 @@ impl AnthropicEventParser {
     }
 }
 
-/// Which block it is about.
+/// Returns the index of the block of an event.
 fn block_index(event: &Value) -> usize {
     let index = event["index"].as_u64().unwrap_or_default();
     usize::try_from(index).unwrap_or(usize::MAX)
 }
 
-/// What a block, or a piece of one, says: text or reasoning; a signature says nothing.
+/// Returns the text or reasoning of a block or of a delta; a signature yields nothing.
 fn content_deltas(block: &Value) -> Vec<Delta> {
     let thought = untrusted_json::text_at(block, "/thinking").map(Delta::Reasoning);
     let text = untrusted_json::text_at(block, "/text").map(Delta::Text);
@@ -155,7 +156,7 @@ fn finish_reason(delta: &Value) -> Option<FinishReason> {
     delta["stop_reason"].as_str().map(FinishReason::from_code)
 }
 
-/// An error in the middle of a stream says by its type which status it would have had.
+/// Converts an error in a stream; its type determines the HTTP status it would have had.
 fn stream_error(event: &Value, key: Option<&Secret>) -> LlmError {
     let status = match event["error"]["type"].as_str().unwrap_or_default() {
         "invalid_request_error" => 400,

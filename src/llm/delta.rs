@@ -1,40 +1,40 @@
-//! What a model streams back: text, reasoning, calls of tools, signs of life, what it cost, and why it ended.
+//! What a model streams back: text, reasoning, tool calls, keep-alives, usage, and the finish
+//! reason.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::llm::tool::ToolCallDelta;
 
-/// One step of an answer.
+/// One item of a response stream.
 ///
-/// **Invariant:** a stream that ends without [`Delta::End`] was cut off; it is never a success.
-/// A usage report may still follow the end.
+/// **Invariant:** a stream that ends without [`Delta::End`] was cut off and must not count as a
+/// success. A usage report may still follow the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
     /// The next piece of visible text; never empty.
     Text(String),
-    /// How likely each token of the next piece of text was: `{token, logprob, bytes, top_logprobs}`;
-    /// never empty, and only where it was asked for.
+    /// The log probabilities of the tokens of the next piece of text: `{token, logprob, bytes,
+    /// top_logprobs}`; never empty, and only if requested.
     Logprobs(Vec<Value>),
-    /// Where something in the text comes from: `{type: "url_citation", start_index, end_index, url,
-    /// title}`, places counted in characters of the whole text.
+    /// A source of the text: `{type: "url_citation", start_index, end_index, url, title}`; the
+    /// indexes count characters of the whole text.
     Citation(Value),
-    /// The next piece of why it does not answer, by a model that tells this from a text; never empty.
+    /// The next piece of a refusal, from models that distinguish it from text; never empty.
     Refusal(String),
-    /// The next piece of what the model thinks before it speaks; never empty, and no part of the
-    /// text.
+    /// The next piece of the model's reasoning; never empty, and not part of the text.
     Reasoning(String),
-    /// The next piece of a call.
+    /// The next piece of a tool call.
     ToolCall(ToolCallDelta),
     /// A comment, a role or an empty piece: nothing to show, but the model's server is alive.
     KeepAlive,
-    /// What the call cost so far; the last report counts.
+    /// The usage so far; the last report counts.
     Usage(TokenUsage),
-    /// The model said that it is done, and why.
+    /// The model has finished, for this reason.
     End(FinishReason),
 }
 
-/// Tokens of one call, as the provider counted them.
+/// Tokens of one call, as counted by the provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
     pub prompt_tokens: i64,
@@ -48,12 +48,12 @@ pub enum FinishReason {
     Length,
     ContentFilter,
     ToolCalls,
-    /// A word that we do not know; kept, as it may help whoever looks.
+    /// An unknown reason, kept because it may help in an investigation.
     Other(String),
 }
 
 impl FinishReason {
-    /// Reads the word that an API uses, in small letters.
+    /// Parses the code of an API, in lower case.
     pub fn from_code(word: &str) -> Self {
         match word {
             "stop" | "end_turn" | "eos" | "stop_sequence" => Self::Stop,
@@ -61,8 +61,8 @@ impl FinishReason {
             "content_filter" | "refusal" | "safety" | "recitation" | "blocklist"
             | "prohibited_content" | "spii" | "language" => Self::ContentFilter,
             "tool_calls" | "function_call" | "tool_use" => Self::ToolCalls,
-            // A stranger's word ends up in metadata: it stays short, and holds no character that
-            // the database refuses.
+            // Untrusted text goes into metadata: it must be short, without characters that the
+            // database rejects.
             other => {
                 let plain = other.chars().filter(|it| !it.is_control());
                 Self::Other(plain.take(64).collect())
@@ -70,7 +70,7 @@ impl FinishReason {
         }
     }
 
-    /// The word stored in `metadata.finish_reason`.
+    /// Returns the value for `metadata.finish_reason`.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stop => "stop",

@@ -1,9 +1,9 @@
-//! The built-in demo model: answers without a key and without a network, so that the first ten
-//! minutes work. It knows a few lines by heart and weaves a word of yours into them. It also calls
-//! tools, keeps to schemas and refuses, in ways that can be foreseen, so that programs can be tried
-//! out.
+//! The built-in demo model: answers without an API key and without a network, so that a new
+//! installation works immediately. It combines fixed lines with a word of the user's message. It
+//! also calls tools, follows schemas and refuses in predictable ways, so that API clients can be
+//! tested.
 //!
-//! **Invariant:** the same seed, speaker and messages give the same answer.
+//! **Invariant:** the same seed, speaker and messages produce the same reply.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,14 +24,15 @@ use crate::llm::request::{PromptRole, Request};
 use crate::llm::tool::{OutputFormat, ToolCall, ToolCallDelta};
 use crate::llm::{demo_keywords, demo_tools, scripted_json};
 
-/// Said once in a conversation, before everything else; finding it tells that it was said.
+/// Sent once per conversation, before the first reply; it is searched for to know whether it was
+/// sent.
 pub const NOTICE: &str = "*You are talking to the built-in demo model. For a real one choose \
     “Connect a model” in the menu, or set TROUPE_LLM_BASE_URL.*";
 
-/// Said in place of an answer to whoever wants to see a refusal.
+/// Sent instead of a reply when the user requests a refusal.
 const REFUSAL: &str = "I cannot answer that, as you told me to refuse.";
 
-/// The pace of somebody who types while you watch.
+/// Pause between two words, like a person who types.
 pub const TYPING_SPEED: Duration = Duration::from_millis(50);
 
 /// The provider of kind `demo`.
@@ -41,7 +42,7 @@ pub struct DemoModel {
 }
 
 impl DemoModel {
-    /// Speaks a word about every `pace`; without any pause if it is zero.
+    /// Creates a model that pauses `typing_speed` after each word; zero means no pause.
     pub fn new(typing_speed: Duration) -> Self {
         Self {
             typing_speed: typing_speed,
@@ -79,7 +80,7 @@ impl Provider for DemoModel {
     }
 }
 
-/// What it answers with, in the form that is asked for.
+/// Returns the reply in the requested output format.
 fn reply(request: &Request, rng: &mut ChaCha8Rng) -> String {
     let reply =
         |dice| demo_tools::report_results(request).unwrap_or_else(|| compose_reply(request, dice));
@@ -97,7 +98,7 @@ fn reply(request: &Request, rng: &mut ChaCha8Rng) -> String {
     }
 }
 
-/// What the demo model has to say to this request.
+/// Composes a reply from the persona's lines.
 fn compose_reply(request: &Request, rng: &mut ChaCha8Rng) -> String {
     let persona = persona(&request.speaker);
     let heard = demo_keywords::latest_message(request);
@@ -150,7 +151,7 @@ fn choose_line<'a>(lines: &[&'a str], rng: &mut ChaCha8Rng) -> &'a str {
         .expect("every voice has lines of every kind")
 }
 
-/// A speaker keeps a voice for life: it goes by the name alone.
+/// Selects the persona by the speaker's name alone, so that a speaker always keeps it.
 fn persona(speaker: &str) -> &'static Persona {
     let digest = Sha256::digest(speaker.as_bytes());
     &PERSONAS[usize::from(digest[0]) % PERSONAS.len()]
@@ -178,7 +179,7 @@ fn seeded_rng(request: &Request) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(hash.finalize().into())
 }
 
-/// The reply word by word, and how it ends. One word counts as one token of the limit.
+/// Returns the reply word by word, and its end. One word counts as one token of the limit.
 fn text_deltas(request: &Request, reply: &str, kind: fn(String) -> Delta) -> VecDeque<Delta> {
     let limit = request
         .max_tokens
@@ -196,12 +197,12 @@ fn text_deltas(request: &Request, reply: &str, kind: fn(String) -> Delta) -> Vec
     deltas
 }
 
-/// Why it does not answer, whatever the form that was asked for.
+/// Returns the refusal, whatever the output format.
 fn refusal_deltas(request: &Request) -> VecDeque<Delta> {
     text_deltas(request, REFUSAL, Delta::Refusal)
 }
 
-/// The calls piece by piece. The ids are thrown like everything else.
+/// Returns the calls in pieces. Their ids come from the same random generator as everything else.
 fn call_deltas(request: &Request, calls: Vec<ToolCall>, rng: &mut ChaCha8Rng) -> VecDeque<Delta> {
     let (mut deltas, mut said) = (VecDeque::new(), String::new());
     for (index, call) in calls.into_iter().enumerate() {
@@ -232,7 +233,7 @@ fn estimate_usage(request: &Request, said: &str) -> TokenUsage {
     }
 }
 
-/// Four letters a token: near enough for a model that costs nothing.
+/// Estimates four characters per token: good enough for a model without costs.
 fn estimate_tokens(text: &str) -> i64 {
     i64::try_from(text.chars().count().div_ceil(4)).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What the demo model takes up from what was said.
+//! Extracts keywords from the conversation for the replies of the demo model.
 
 use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
@@ -8,7 +8,7 @@ use crate::llm::request::{Message, PromptRole, Request};
 
 const MAX_WORD_CHARS: usize = 20;
 
-/// The newest thing that somebody else said.
+/// Returns the latest message that the speaker did not write.
 pub fn latest_message(request: &Request) -> Option<&str> {
     let by_another = |it: &&Message| match (&it.name, it.role) {
         (_, PromptRole::System) => false,
@@ -20,13 +20,13 @@ pub fn latest_message(request: &Request) -> Option<&str> {
     Some(&newest.content)
 }
 
-/// Whether the newest thing is the word `Refuse`, and nothing else.
+/// Returns whether the latest message consists of the word `Refuse` alone.
 pub fn requests_refusal(request: &Request) -> bool {
     let message = latest_message(request).unwrap_or_default();
     message.unicode_words().eq(["Refuse"])
 }
 
-/// A word worth taking up: one of the three longest, but no monster.
+/// Picks a keyword of a text: one of its three longest words, but none of excessive length.
 pub fn keyword(text: &str, speaker: &str, rng: &mut ChaCha8Rng) -> Option<String> {
     let mut words: Vec<&str> = text
         .unicode_words()

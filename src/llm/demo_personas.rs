@@ -1,21 +1,21 @@
-//! The manners of the demo model: a few voices, each with lines to open, to muse and to ask back.
+//! The personas of the demo model: each has lines to open, to comment and to ask a question.
 //!
-//! In every line `{word}` stands for a word of the message that is answered. Lines of each kind
-//! go with lines of every other kind of the same voice.
+//! In every line `{word}` stands for a word of the user's message. Any lines of one persona can be
+//! combined, one of each kind.
 
-/// One manner of speaking.
+/// A style of speaking.
 pub struct Persona {
-    /// Openings that take up a word.
+    /// Openings that use the keyword.
     pub echoes: &'static [&'static str],
-    /// Openings for a message that holds no word worth taking up.
+    /// Openings for a message without a keyword.
     pub greetings: &'static [&'static str],
-    /// Openings that answer a question; they may take up a word.
+    /// Openings that answer a question; they may use the keyword.
     pub answers: &'static [&'static str],
     pub musings: &'static [&'static str],
     pub questions: &'static [&'static str],
 }
 
-/// All of them. A speaker keeps one by name.
+/// All personas. A speaker keeps the one that its name selects.
 pub const PERSONAS: &[Persona] = &[STORYTELLER, SCHOLAR, TINKERER, NAVIGATOR, GARDENER];
 
 const STORYTELLER: Persona = Persona {

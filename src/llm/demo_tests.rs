@@ -1,4 +1,4 @@
-//! The manners of the demo model, held.
+//! Tests of the demo model: personas, notice, tool calls, schemas and refusals.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -198,7 +198,7 @@ fn with_tools(said: &str, tool_choice: ToolChoice) -> Request {
     }
 }
 
-/// Name and arguments of each call, put together as anybody would.
+/// Returns the name and the arguments of each call, assembled from its deltas.
 async fn calls(request: &Request) -> Vec<(String, Value)> {
     let mut calls: Vec<(String, String)> = Vec::new();
     let deltas = deltas(request).await;

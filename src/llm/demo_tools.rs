@@ -1,7 +1,8 @@
-//! The demo model and tools: which it calls, with what, and what it says of the outcome.
+//! Tool calls of the demo model: which tools it calls, with which arguments, and how it reports
+//! results.
 //!
-//! It calls what it must, and what the newest message speaks of: a tool is spoken of when every word
-//! of its name stands in the text, in any order, but for verbs such as `get`.
+//! It calls the tools that it must call, and those that the latest message mentions: a tool is
+//! mentioned if the text contains every word of its name, in any order, except verbs such as `get`.
 
 use std::collections::HashSet;
 
@@ -11,16 +12,16 @@ use crate::llm::request::{Message, Request};
 use crate::llm::tool::{Tool, ToolCall, ToolChoice};
 use crate::llm::{demo_keywords, scripted_json};
 
-/// Of an outcome, no more is repeated.
+/// Maximum length of a repeated result, in characters.
 const MAX_REPORT_CHARS: usize = 2_000;
 
-/// Words of a tool's name that nobody says.
+/// Words of tool names that a message need not contain.
 const VERBS: [&str; 14] = [
     "call", "check", "do", "fetch", "find", "get", "give", "list", "look", "read", "run", "show",
     "tell", "up",
 ];
 
-/// What it calls now, each without an id; often nothing.
+/// Returns the calls to make, without ids; often none.
 pub fn choose_calls(request: &Request) -> Vec<ToolCall> {
     let message = demo_keywords::latest_message(request).unwrap_or_default();
     let mentioned: Vec<&Tool> = match has_tool_result(request) {
@@ -50,7 +51,8 @@ pub fn choose_calls(request: &Request) -> Vec<ToolCall> {
     called.into_iter().take(max_calls).map(call).collect()
 }
 
-/// What it says of what came of its calls; `None`: nothing was called just now.
+/// Returns a report of the results of its latest calls, or `None` if the prompt does not end with
+/// results.
 pub fn report_results(request: &Request) -> Option<String> {
     let of = |message: &Message| {
         let name = &message.answers.as_ref()?.name;

@@ -1,5 +1,5 @@
-//! What the kinds of endpoints differ in: their words. The way out, the reading of a stream and its
-//! limits are the same for all; see `endpoint` and `answer`.
+//! The trait of provider APIs, which differ in their formats. The HTTP client, stream decoding and
+//! limits are the same for all; see `endpoint` and `stream_decoder`.
 
 use std::fmt;
 
@@ -12,45 +12,45 @@ use crate::llm::provider::Capability;
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
 
-/// One API, spoken.
+/// A provider API.
 pub trait Dialect: fmt::Debug + Send + Sync {
-    /// The word of the kind, as in a provider's settings.
+    /// Returns the kind, as in a provider's settings.
     fn kind(&self) -> &'static str;
 
-    /// The path of the API's root, from what somebody has pasted; without a slash at its end.
+    /// Returns the path of the API's root for a path that a user entered, without a trailing slash.
     fn root_path(&self, path: &str) -> String;
 
-    /// The call that asks for an answer, streamed.
+    /// Builds the request for a streamed response.
     ///
     /// # Errors
-    /// When the model's name cannot be sent.
+    /// Returns `Unusable` when the model name cannot be sent.
     fn build_request(&self, request: &Request) -> Result<DialectRequest, LlmError>;
 
-    /// In which header the key goes, and how.
+    /// Returns the header for the key, and its value.
     fn auth_header(&self, key: &Secret) -> (HeaderName, String);
 
-    /// What else every call says.
+    /// Returns further headers of every call.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// Whether the API has words for this.
+    /// Returns whether the API supports a capability.
     fn has_capability(&self, capability: Capability) -> bool;
 
-    /// How the pieces of an answer are told apart.
+    /// Returns how a response is divided into pieces.
     fn framing(&self) -> Framing {
         Framing::Events
     }
 
-    /// Reads one answer.
+    /// Returns a parser for one response.
     fn chunk_parser(&self) -> Box<dyn ChunkParser>;
 
-    /// Where the models are listed, below the root.
+    /// Returns the path and query of the model list, below the root.
     fn model_list_path(&self) -> (&'static str, Option<&'static str>) {
         ("/models", None)
     }
 
-    /// The name of a model in that list, if it is one that can be talked to.
+    /// Returns the name of a model in that list, if it is a chat model.
     fn model_name(&self, entry: &Value) -> Option<String> {
         let name = [entry.get("id"), entry.get("name"), Some(entry)];
         let name = name.into_iter().flatten().find_map(Value::as_str)?;
@@ -58,7 +58,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     }
 }
 
-/// A POST below the root.
+/// A POST to a path below the root.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DialectRequest {
     pub path: String,
@@ -66,22 +66,22 @@ pub struct DialectRequest {
     pub body: Value,
 }
 
-/// How the pieces of a stream are told apart.
+/// How a stream is divided into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// An event stream.
+    /// An event stream (`text/event-stream`).
     Events,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Lines,
 }
 
-/// Turns the pieces of one answer into deltas.
+/// Converts the pieces of one response to deltas.
 pub trait ChunkParser: Send {
-    /// Reads a piece: the event's name, empty where there is none, and its data. The key is only
-    /// there to be kept out of messages. A piece that says nothing gives a sign of life.
+    /// Parses a piece: the event's name, which may be empty, and its data. The key is used only to
+    /// remove it from messages. A piece without content yields a keep-alive.
     ///
     /// # Errors
-    /// When the piece is an error, or none that this API knows.
+    /// Returns an error when the piece is an error or is not valid in this API.
     fn parse(
         &mut self,
         name: &str,
@@ -90,16 +90,16 @@ pub trait ChunkParser: Send {
     ) -> Result<ParsedChunk, LlmError>;
 }
 
-/// What one piece said.
+/// The result of parsing one piece.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParsedChunk {
     pub deltas: Vec<Delta>,
-    /// Nothing that follows it counts.
+    /// Everything after it is ignored.
     pub is_last: bool,
 }
 
 impl ParsedChunk {
-    /// These deltas, or life if there are none; more may follow.
+    /// Returns these deltas, or a keep-alive if there are none; more may follow.
     pub fn from_deltas(mut deltas: Vec<Delta>) -> Self {
         if deltas.is_empty() {
             deltas.push(Delta::KeepAlive);
@@ -110,7 +110,7 @@ impl ParsedChunk {
         }
     }
 
-    /// These deltas, and nothing after them.
+    /// Returns these deltas as the last ones of a response.
     pub fn last(deltas: Vec<Delta>) -> Self {
         Self {
             deltas,

@@ -1,6 +1,6 @@
-//! Looks for servers of models on this machine, at the ports on which they usually listen.
+//! Finds model servers on this machine by probing their usual ports.
 //!
-//! The calls go the one way out, so where private addresses may not be called nothing is found.
+//! The calls use the outbound client, so nothing is found if private addresses are not allowed.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::llm::model_list;
 use crate::llm::provider_options::ProviderOptions;
 use crate::llm::registry::{ProviderKind, ProviderRegistry, ProviderSpec};
 
-/// A server of this machine that lives answers at once; somebody is waiting in front of a button.
+/// A running local server responds quickly, and a user waits for the result.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where a server of models may be.
+/// An address at which a model server may listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerAddress {
     pub name: &'static str,
@@ -30,13 +30,13 @@ const DEFAULT_ADDRESSES: [ServerAddress; 4] = [
     ServerAddress::new("KoboldCpp", ProviderKind::OpenaiCompatible, 5_001),
 ];
 
-/// The usual places but our own port: whoever listens there are we.
+/// Returns the usual addresses except our own port, at which this server itself listens.
 pub fn candidate_addresses(own_port: u16) -> Vec<ServerAddress> {
     let addresses = DEFAULT_ADDRESSES.into_iter();
     addresses.filter(|it| it.port != own_port).collect()
 }
 
-/// A server that was found there.
+/// A model server that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoveredServer {
     pub name: &'static str,
@@ -46,7 +46,7 @@ pub struct DiscoveredServer {
 }
 
 impl ServerAddress {
-    /// A place at this port.
+    /// Returns the address with this port.
     pub const fn new(name: &'static str, kind: ProviderKind, port: u16) -> Self {
         Self { name, kind, port }
     }
@@ -60,7 +60,7 @@ impl ServerAddress {
     }
 }
 
-/// Who answers at these places with a list of models, all asked at once.
+/// Returns the servers that respond with a list of models; all addresses are probed concurrently.
 pub async fn probe_all(
     registry: &ProviderRegistry,
     addresses: &[ServerAddress],

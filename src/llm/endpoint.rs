@@ -1,4 +1,4 @@
-//! An endpoint: one address of a model, with the key for it, whichever API it speaks.
+//! A provider endpoint: a base URL with its key, and HTTP calls to it for any API.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::llm::secret::Secret;
 use crate::llm::stream_decoder::{BodyFormat, StreamDecoder};
 use crate::llm::{openai_chat_error, outbound_client};
 
-/// Enough for any reason; what is longer is not read.
+/// Enough for any error description; the rest of a longer body is not read.
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
-/// One endpoint, with the key for it.
+/// A provider endpoint with its key.
 ///
-/// **Invariant:** the key goes to this base URL and nowhere else, in a header and never in the URL.
+/// **Invariant:** the key is sent only to this base URL, in a header and never in the URL.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     client: OutboundClient,
@@ -34,10 +34,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// For an address as somebody has written it.
+    /// Creates an endpoint for a base URL as entered by a user.
     ///
     /// # Errors
-    /// When it may not be called.
+    /// Returns `Unusable` when the URL is invalid or must not be called.
     pub fn new(
         client: OutboundClient,
         base_url: &str,
@@ -54,12 +54,12 @@ impl Endpoint {
         })
     }
 
-    /// How it is spoken to.
+    /// Returns the API of the endpoint.
     pub fn dialect(&self) -> &dyn Dialect {
         self.dialect.as_ref()
     }
 
-    /// Gets a document that lies below the base URL, such as `/models`.
+    /// Requests a document below the base URL, such as `/models`.
     pub async fn get(
         &self,
         path: &str,
@@ -84,7 +84,7 @@ impl Endpoint {
             ACCEPT,
             HeaderValue::from_static("text/event-stream, application/x-ndjson, application/json"),
         );
-        // A compressed stream is held back by whatever compresses it.
+        // Compression would buffer the stream and delay it.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         for (name, value) in self.dialect.headers() {
             headers.insert(
@@ -121,7 +121,7 @@ impl Endpoint {
         }
         let status = response.status().as_u16();
         let headers = headers.clone();
-        // The status says enough if the reason does not arrive.
+        // If the error description cannot be read, the status is enough.
         let (body, _) = read_body(response, MAX_ERROR_BODY_BYTES)
             .await
             .unwrap_or_default();
@@ -163,7 +163,7 @@ impl Provider for Endpoint {
     }
 }
 
-/// What the answer is by its headers. Some servers ignore `stream`, some forget the type.
+/// Returns the body format by the headers. Some servers ignore `stream`, and some send no type.
 fn body_format(headers: &HeaderMap, framing: Framing) -> Result<BodyFormat, LlmError> {
     let word = |name| {
         headers
@@ -184,7 +184,7 @@ fn body_format(headers: &HeaderMap, framing: Framing) -> Result<BodyFormat, LlmE
         .trim()
         .to_ascii_lowercase();
     match (media_type.as_str(), framing) {
-        // A whole answer is one line as well.
+        // With line framing, a whole JSON document is one line as well.
         ("application/json", Framing::Events) => Ok(BodyFormat::Whole),
         ("text/html" | "application/xhtml+xml", _) => Err(upstream_error(
             "The provider answered with a web page, not an event stream. Is the base URL right?",
@@ -199,7 +199,7 @@ fn upstream_error(message: &str) -> LlmError {
     }
 }
 
-/// The beginning of a body, and whether it is all of it.
+/// Returns the beginning of a body, and whether that is the whole body.
 async fn read_body(mut response: Response, max_bytes: usize) -> Result<(Vec<u8>, bool), LlmError> {
     let mut body = Vec::new();
     loop {

@@ -1,17 +1,17 @@
-//! What can go wrong with a model call, in plain words, and which of it is worth another try.
+//! Errors of model calls, as texts for users, and which of them may be retried.
 //!
-//! **Invariant:** no message holds a key, and none is longer than [`MAX_MESSAGE_CHARS`]: they are
-//! stored with the run and shown to people.
+//! **Invariant:** no message contains a key or is longer than [`MAX_MESSAGE_CHARS`], because
+//! messages are stored with the run and shown to users.
 
 use std::time::Duration;
 
-/// The longest message that reaches a person.
+/// Maximum length of a message for users, in characters.
 pub const MAX_MESSAGE_CHARS: usize = 300;
 
-/// A failed model call. The text of each is a sentence for a person.
+/// A failed model call. Each text is a sentence for users.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LlmError {
-    /// The provider answered with a status that is not success.
+    /// The provider returned an error status.
     #[error("{message}")]
     Status {
         status: u16,
@@ -19,26 +19,26 @@ pub enum LlmError {
         /// How long the provider asked us to wait.
         retry_after: Option<Duration>,
     },
-    /// The prompt is longer than the model's window, by the provider's own count.
+    /// The prompt exceeds the model's context window, according to the provider.
     #[error("{message}")]
     ContextOverflow { message: String },
-    /// No connection, or it broke before the answer began.
+    /// No connection, or it broke before the response began.
     #[error("{message}")]
     Unreachable { message: String },
-    /// The connection broke while the answer was coming.
+    /// The connection broke during the response.
     #[error("{message}")]
     Disconnected { message: String },
-    /// The answer itself is an error, or is not what was agreed on.
+    /// The response is an error, or is not valid in this API.
     #[error("{message}")]
     Upstream { message: String },
-    /// The request could not even be made: a base URL, a key or a model name that cannot be sent.
+    /// The request could not be built, because a base URL, a key or a model name cannot be sent.
     #[error("{message}")]
     Unusable { message: String },
 }
 
 impl LlmError {
-    /// Whether the same request may succeed a moment later, as long as nothing of the answer was
-    /// shown.
+    /// Returns whether the same request may succeed a moment later, provided that nothing of the
+    /// response was shown.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Status { status, .. } => {
@@ -49,7 +49,7 @@ impl LlmError {
         }
     }
 
-    /// How long the provider asked us to wait before the next try.
+    /// Returns how long the provider asked us to wait before a retry.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
@@ -57,7 +57,7 @@ impl LlmError {
         }
     }
 
-    /// The HTTP status, where there was one.
+    /// Returns the HTTP status, if there was one.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Status { status, .. } => Some(*status),

@@ -1,4 +1,4 @@
-//! Google's Gemini API, streamed as events.
+//! Google's Gemini API: builds requests, which are streamed as events.
 
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
@@ -13,10 +13,10 @@ use crate::llm::request::Request;
 use crate::llm::role_alternation::AlternatingMessages;
 use crate::llm::secret::Secret;
 
-/// The API refuses more.
+/// The API rejects more.
 const MAX_STOPS: usize = 5;
 
-/// The API, with what its provider's settings say to it.
+/// The API with the options of its provider.
 #[derive(Debug, Clone)]
 pub struct Gemini {
     pub options: ProviderOptions,
@@ -55,7 +55,7 @@ impl Dialect for Gemini {
     }
 
     fn has_capability(&self, capability: Capability) -> bool {
-        // Its words for it are taken by a few of its models only.
+        // Only a few models support log probabilities.
         capability != Capability::Logprobs
     }
 
@@ -75,8 +75,8 @@ impl Dialect for Gemini {
     }
 }
 
-/// Where a model answers: its name is a part of the address here, and must not be able to lead
-/// elsewhere.
+/// Returns the path of a model. The model name is part of the URL, so it must not be able to change
+/// the path to another resource.
 fn model_path(model: &str) -> Option<String> {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
     let model = match model.contains('/') {
@@ -107,7 +107,7 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
 fn config(request: &Request, options: &ProviderOptions) -> Map<String, Value> {
     let mut config = Map::new();
     let samplers = &request.samplers;
-    // A penalty of zero is none; not every model knows them.
+    // A penalty of zero has no effect, and some models do not support penalties.
     let penalty = |it: Option<f64>| it.filter(|it| *it != 0.0);
     for (field, value) in [
         (

@@ -1,5 +1,5 @@
-//! One piece of an answer in the words of the Gemini API. Each stands for itself; the last one has
-//! a reason for the end.
+//! Parses chunks of the Gemini API. Each chunk is a complete document; the last one contains a
+//! finish reason.
 
 use serde_json::Value;
 
@@ -11,10 +11,10 @@ use crate::llm::secret::Secret;
 use crate::llm::tool::ToolCallDelta;
 use crate::llm::{openai_chat_error, untrusted_json};
 
-/// Reads an answer chunk by chunk.
+/// Parses a response chunk by chunk.
 #[derive(Debug, Clone, Default)]
 pub struct GeminiChunkParser {
-    /// Calls have no number of their own here; they are whole, and come in order.
+    /// Number of calls so far. The API sends calls whole, in order and without an index.
     n_calls: usize,
 }
 
@@ -57,7 +57,7 @@ impl GeminiChunkParser {
         }))
     }
 
-    /// It has no word of its own for an end that is a call.
+    /// Adjusts the finish reason: the API has none for tool calls.
     fn reason(&self, reason: FinishReason) -> FinishReason {
         match reason {
             FinishReason::Stop if self.n_calls > 0 => FinishReason::ToolCalls,
@@ -74,7 +74,7 @@ fn part(part: &Value) -> Option<Delta> {
     })
 }
 
-/// Why it ended, if it did. A prompt that was refused has no candidate, only feedback.
+/// Returns the finish reason, if any. A rejected prompt has no candidate, only feedback.
 fn finish_reason(chunk: &Value, candidate: &Value) -> Option<FinishReason> {
     if chunk["promptFeedback"]["blockReason"].is_string() {
         return Some(FinishReason::ContentFilter);
@@ -83,7 +83,7 @@ fn finish_reason(chunk: &Value, candidate: &Value) -> Option<FinishReason> {
     Some(FinishReason::from_code(&word.to_ascii_lowercase()))
 }
 
-/// What it cost: thoughts are counted apart from the text, and paid like it.
+/// Returns the usage. Reasoning tokens are counted separately from the text and billed like it.
 fn usage(usage: &Value) -> Option<TokenUsage> {
     let prompt = untrusted_json::token_count(usage, "promptTokenCount");
     let said = untrusted_json::token_count(usage, "candidatesTokenCount");

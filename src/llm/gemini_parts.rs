@@ -1,4 +1,4 @@
-//! Turns, tools, attachments and forms of answers in the words of the Gemini API.
+//! Converts messages, tools, attachments and output formats to the Gemini API.
 
 use serde_json::{Map, Value, json};
 
@@ -7,11 +7,11 @@ use crate::llm::role_alternation::{ContentBlock, RoleGroup};
 use crate::llm::tool::{OutputFormat, Tool, ToolChoice};
 use crate::llm::{gemini_schema, untrusted_json};
 
-/// Said in place of the signature of a call, which models since the third generation demand back: the
-/// API's own word for calls that came another way.
+/// Replaces the signature of a call, which models require since the third generation: the API's
+/// documented value for calls without a signature.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// A turn of the prompt.
+/// Returns a content object with the blocks of one role group.
 pub fn content(turn: &RoleGroup, model: &str) -> Value {
     let role = match turn.is_model {
         true => "model",
@@ -43,7 +43,8 @@ fn part(block: &ContentBlock, model: &str) -> Value {
     }
 }
 
-/// The generations before the third know no such word.
+/// Returns whether a model requires signatures; generations before the third do not support the
+/// field.
 fn needs_signatures(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or_default();
     let rest = name.strip_prefix("gemini-").unwrap_or_default();
@@ -51,7 +52,7 @@ fn needs_signatures(model: &str) -> bool {
     generation.parse::<u32>().is_ok_and(|it| it >= 3)
 }
 
-/// What may be called, and whether it must be.
+/// Adds the tools and the tool choice.
 pub fn insert_tools(body: &mut Value, request: &Request) {
     if request.tools.is_empty() {
         return;
@@ -68,7 +69,7 @@ fn tool(tool: &Tool) -> Value {
     if let Some(description) = &tool.description {
         sent["description"] = json!(description);
     }
-    // A function that takes nothing has no parameters here; an empty object of them is refused.
+    // A function without arguments must not have parameters; the API rejects an empty object.
     let properties = tool.parameters["properties"].as_object();
     if properties.is_some_and(|it| !it.is_empty()) {
         sent["parametersJsonSchema"] = gemini_schema::supported_schema(&tool.parameters);
@@ -85,7 +86,7 @@ fn choice(choice: &ToolChoice) -> Option<Value> {
     }
 }
 
-/// How the answer must look, as a part of `generationConfig`.
+/// Returns the output format as a part of `generationConfig`.
 pub fn format(format: &OutputFormat) -> Map<String, Value> {
     let mut config = Map::new();
     if *format != OutputFormat::Text {

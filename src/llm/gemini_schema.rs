@@ -1,9 +1,9 @@
-//! JSON Schemas as the Gemini API takes them: a word that it does not know may be refused, so
-//! that only those stay which it knows.
+//! Reduces JSON Schemas to the keywords that the Gemini API supports, because it may reject unknown
+//! keywords.
 
 use serde_json::{Map, Value, json};
 
-/// Words whose value is no schema.
+/// Keywords whose value is not a schema.
 const PLAIN_KEYWORDS: [&str; 14] = [
     "$anchor",
     "$id",
@@ -21,7 +21,7 @@ const PLAIN_KEYWORDS: [&str; 14] = [
     "type",
 ];
 
-/// The same schema in the words that it knows; whatever else it says is left out.
+/// Returns the schema with supported keywords only.
 pub fn supported_schema(schema: &Value) -> Value {
     let Value::Object(words) = schema else {
         return schema.clone();
@@ -41,7 +41,7 @@ pub fn supported_schema(schema: &Value) -> Value {
             }
             ("items" | "additionalProperties", schema) => supported_schema(schema),
             (word, value) if PLAIN_KEYWORDS.contains(&word) => value.clone(),
-            // One value is a choice of one.
+            // A single value becomes an enum with one element.
             ("const", Value::String(_)) => {
                 kept.insert("enum".to_owned(), json!([value]));
                 continue;

@@ -1,27 +1,27 @@
-//! Models: what they are asked, what they stream back, and who can be asked.
+//! Model providers: requests, response streams, and clients for the provider APIs.
 //!
 //! A [`provider::Provider`] turns a [`request::Request`] into a stream of [`delta::Delta`]s. It
 //! neither retries nor limits the time: both belong to `generation/`, which drives it.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! | --- | --- |
-//! | `request`, `delta`, `tool`, `error` | the words spoken with a model |
+//! | `request`, `delta`, `tool`, `error` | types of requests, responses and errors |
 //! | `provider` | the trait |
-//! | `endpoint` | one address with its key, and the call of it |
-//! | `dialect` | what the kinds of endpoints differ in |
-//! | `answer`, `sse`, `lines`, `thoughts`, `json` | from bytes to deltas, for every kind |
-//! | `chat`, `chat_body`, `chat_tools`, `chat_chunk`, `chat_error` | the Chat Completions API, and how refusals are told |
-//! | `anthropic`, `anthropic_blocks`, `anthropic_events` | the Messages API |
+//! | `endpoint` | a base URL with its key, and calls to it |
+//! | `dialect` | the trait of provider APIs |
+//! | `stream_decoder`, `sse`, `ndjson`, `reasoning_tags`, `untrusted_json` | from bytes to deltas, for every API |
+//! | `openai_chat`, `openai_chat_*` | the Chat Completions API, and error messages of all APIs |
+//! | `anthropic`, `anthropic_blocks`, `anthropic_events` | Anthropic's Messages API |
 //! | `gemini`, `gemini_parts`, `gemini_schema`, `gemini_chunk` | the Gemini API |
-//! | `ollama`, `ollama_messages`, `ollama_lines` | Ollama's own API |
-//! | `turns` | a prompt for APIs that want two sides to take turns |
-//! | `tuning` | what a provider's settings say to its API alone |
-//! | `scripted`, `scripted_ear`, `scripted_tools`, `scripted_json`, `scripted_voices` | the built-in demo model |
-//! | `registry` | from settings to a provider |
-//! | `catalog` | which models an endpoint has, and whether it answers |
-//! | `discovery` | who of this machine has models |
-//! | `egress`, `address`, `private_access`, `secret` | the way out, where it may lead, and the keys that may go there |
-//! | `tokens` | how long a text is for a model |
+//! | `ollama`, `ollama_messages`, `ollama_stream` | Ollama's native API |
+//! | `role_alternation` | prompts for APIs that require alternating roles |
+//! | `provider_options` | options of a provider for its API |
+//! | `demo`, `demo_keywords`, `demo_tools`, `scripted_json`, `demo_personas` | the built-in demo model |
+//! | `registry` | builds providers from settings |
+//! | `model_list` | lists the models of an endpoint and tests the connection |
+//! | `discovery` | finds model servers on this machine |
+//! | `outbound_client`, `address_policy`, `private_access`, `secret` | the HTTP client, the addresses that it may call, and API keys |
+//! | `tokens` | counts tokens |
 
 pub mod address_policy;
 pub mod anthropic;

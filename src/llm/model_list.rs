@@ -1,4 +1,4 @@
-//! What the settings page wants to know of an endpoint: its models, and whether it answers.
+//! Lists the models of an endpoint and tests the connection, for the settings page.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::llm::openai_chat_error;
 use crate::llm::provider::Provider;
 use crate::llm::request::{Message, PromptRole, Request};
 
-/// Somebody is waiting in front of a button.
+/// Time limit of a call, because a user waits for the result.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_LIST_BYTES: usize = 4 * 1024 * 1024;
 const MAX_MODELS: usize = 2_000;
 const MAX_NAME_CHARS: usize = 200;
 
-/// The names of an endpoint's models, as it lists them.
+/// Returns the model names of an endpoint in the order of its list.
 pub async fn list_models(endpoint: &Endpoint) -> Result<Vec<String>, LlmError> {
     let (path, query) = endpoint.dialect().model_list_path();
     let list = timeout(TIMEOUT, endpoint.get(path, query, MAX_LIST_BYTES))
@@ -31,7 +31,7 @@ pub async fn list_models(endpoint: &Endpoint) -> Result<Vec<String>, LlmError> {
     })
 }
 
-/// Asks for one word and tells how long its first sign took.
+/// Requests one word and returns the time until the first delta.
 pub async fn probe(provider: &dyn Provider, model: &str) -> Result<Duration, LlmError> {
     let request = Request {
         model: model.to_owned(),

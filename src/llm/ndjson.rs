@@ -1,13 +1,13 @@
-//! Reads a stream of lines, fed in chunks cut anywhere.
+//! Decodes a stream of lines (NDJSON) from chunks of any size.
 //!
-//! **Invariant:** the lines do not depend on where the chunks were cut, and no more is kept than
+//! **Invariant:** the lines do not depend on the chunk boundaries, and the decoder keeps at most
 //! [`MAX_EVENT_BYTES`] and one chunk.
 
 use std::mem;
 
 use crate::llm::sse::{MAX_EVENT_BYTES, SseFrame};
 
-/// The state between two chunks.
+/// State between two chunks.
 #[derive(Debug, Default)]
 pub struct NdjsonDecoder {
     line: Vec<u8>,
@@ -15,7 +15,7 @@ pub struct NdjsonDecoder {
 }
 
 impl NdjsonDecoder {
-    /// Takes the next chunk, gives the lines that it completes. Empty ones are left out.
+    /// Adds a chunk and returns the lines that it completes. Empty lines are skipped.
     pub fn feed(&mut self, chunk: &[u8]) -> Vec<SseFrame> {
         let mut frames = Vec::new();
         for part in chunk.split_inclusive(|it| *it == b'\n') {
@@ -36,7 +36,7 @@ impl NdjsonDecoder {
         frames
     }
 
-    /// Ends the stream: what stands in its last line, which may be cut short.
+    /// Ends the stream and returns its last line, which may be incomplete.
     pub fn finish(&mut self) -> Option<SseFrame> {
         self.is_closed = true;
         self.finish_line()

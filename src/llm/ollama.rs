@@ -1,5 +1,6 @@
-//! Ollama's own API: what it is asked, and its answer, one JSON object a line. Unlike its compatible
-//! door this one takes a size for the window, and does not cut the beginning off a longer prompt.
+//! Ollama's native API: builds requests; responses are one JSON object per line. Unlike Ollama's
+//! OpenAI-compatible API it accepts a context size, and a longer prompt is not cut at its
+//! beginning.
 
 use reqwest::header::{AUTHORIZATION, HeaderName};
 use serde_json::{Map, Value, json};
@@ -13,7 +14,7 @@ use crate::llm::provider_options::{ProviderOptions, ReasoningEffort};
 use crate::llm::request::Request;
 use crate::llm::secret::Secret;
 
-/// The API, with what its provider's settings say to it.
+/// The API with the options of its provider.
 #[derive(Debug, Clone)]
 pub struct Ollama {
     pub options: ProviderOptions,
@@ -48,7 +49,7 @@ impl Dialect for Ollama {
         Framing::Lines
     }
 
-    /// It has no word that makes a model call.
+    /// The API cannot force a tool call.
     fn has_capability(&self, capability: Capability) -> bool {
         matches!(capability, Capability::Json | Capability::Schema)
     }
@@ -71,7 +72,7 @@ fn body(request: &Request, tuning: &ProviderOptions) -> Value {
         body["options"] = Value::Object(options);
     }
     if let Some(keep_alive) = &tuning.keep_alive {
-        // A number is one of seconds, a text has a unit.
+        // A number means seconds; a string has a unit.
         let seconds = keep_alive.parse::<i64>().map(Value::from);
         body["keep_alive"] = seconds.unwrap_or_else(|_| json!(keep_alive));
     }

@@ -1,4 +1,4 @@
-//! Messages, tools, pictures and forms of answers in the words of Ollama's own API.
+//! Converts messages, tools, images and output formats to Ollama's native API.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::llm::request::{Message, Request};
 use crate::llm::tool::{OutputFormat, Tool, ToolCall, ToolChoice};
 use crate::llm::{openai_chat_request, untrusted_json};
 
-/// One message of the prompt.
+/// Returns one message of the prompt.
 pub fn message(message: &Message) -> Value {
     if let Some(call) = &message.answers {
         return json!({ "role": "tool", "tool_name": call.name, "content": message.content });
@@ -32,9 +32,9 @@ fn call(call: &ToolCall) -> Value {
     json!({ "function": { "name": call.name, "arguments": arguments } })
 }
 
-/// What may be called, and how the answer must look. That a model must call cannot be said here;
-/// see [`Ability::MustCall`](crate::llm::provider::Ability::MustCall). Who must call one of several
-/// tools is shown this one alone.
+/// Adds the tools and the output format. A tool call cannot be forced; see
+/// [`Capability::RequiredToolCall`](crate::llm::provider::Capability::RequiredToolCall). If one of
+/// several tools is required, only that one is sent.
 pub fn insert_tools_and_format(body: &mut Value, request: &Request) {
     let is_callable = |it: &&Tool| match &request.tool_choice {
         ToolChoice::Auto | ToolChoice::Required => true,

@@ -1,4 +1,4 @@
-//! An answer of Ollama's own API, one JSON object a line.
+//! Parses responses of Ollama's native API, one JSON object per line.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use crate::llm::secret::Secret;
 use crate::llm::tool::ToolCallDelta;
 use crate::llm::{openai_chat_error, openai_chat_tools, untrusted_json};
 
-/// Reads an answer line by line.
+/// Parses a response line by line.
 #[derive(Debug, Clone, Default)]
 pub struct OllamaLineParser {
-    /// Calls are whole, and come in order.
+    /// Number of calls so far. The API sends calls whole and in order.
     n_calls: usize,
 }
 
@@ -37,7 +37,7 @@ impl ChunkParser for OllamaLineParser {
         }
         let word = line["done_reason"].as_str().unwrap_or("stop");
         let reason = match FinishReason::from_code(word) {
-            // It has no word of its own for an end that is a call.
+            // The API has no finish reason for tool calls.
             FinishReason::Stop if self.n_calls > 0 => FinishReason::ToolCalls,
             reason => reason,
         };
@@ -48,7 +48,8 @@ impl ChunkParser for OllamaLineParser {
 }
 
 impl OllamaLineParser {
-    /// Calls as the compatible API tells them; each line counts from the beginning, or not at all.
+    /// Returns the calls of a line, in the format of the compatible API. Their indexes start at
+    /// zero in each line or are missing, so they are replaced.
     fn calls(&mut self, message: &Value) -> Vec<Delta> {
         let mut calls = Vec::new();
         for call in openai_chat_tools::call_deltas(message) {
@@ -73,7 +74,7 @@ impl OllamaLineParser {
 fn usage(line: &Value) -> Option<TokenUsage> {
     let completion_tokens = untrusted_json::token_count(line, "eval_count")?;
     Some(TokenUsage {
-        // It is left out when the whole prompt was known from before.
+        // Missing when the whole prompt was cached.
         prompt_tokens: untrusted_json::token_count(line, "prompt_eval_count").unwrap_or(0),
         completion_tokens,
     })

@@ -1,4 +1,4 @@
-//! The Chat Completions API: OpenAI's own, and the many that are compatible with it.
+//! The Chat Completions API of OpenAI and of compatible servers.
 
 use reqwest::header::{AUTHORIZATION, HeaderName};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::llm::request::Request;
 use crate::llm::secret::Secret;
 use crate::llm::{openai_chat_chunk, openai_chat_error, openai_chat_request};
 
-/// The API in one of its forms.
+/// The API in one of its variants.
 #[derive(Debug, Clone)]
 pub struct OpenAiChat {
     pub variant: ChatVariant,
@@ -52,7 +52,7 @@ impl Dialect for OpenAiChat {
     }
 
     fn has_capability(&self, capability: Capability) -> bool {
-        // Of the many compatible ones few read documents, and some pass over them.
+        // Only a few compatible servers support documents, and some ignore them.
         capability != Capability::Documents || self.variant == ChatVariant::Openai
     }
 
@@ -61,7 +61,7 @@ impl Dialect for OpenAiChat {
     }
 }
 
-/// Reads an answer chunk by chunk; no chunk needs to know of another.
+/// Parses a response chunk by chunk, without state.
 #[derive(Debug, Clone, Copy)]
 pub struct ChatChunkParser;
 

@@ -1,4 +1,4 @@
-//! One piece of an answer in the words of the Chat Completions API, as servers really send it.
+//! Parses chunks of the Chat Completions API as real servers send them.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use crate::llm::error::LlmError;
 use crate::llm::secret::Secret;
 use crate::llm::{openai_chat_error, openai_chat_logprobs, openai_chat_tools, untrusted_json};
 
-/// Reads a chunk, or a whole answer that came in one piece. Never gives nothing: a chunk that
-/// says nothing is still a sign of life.
+/// Parses a chunk, or a whole response. Always returns a delta: a chunk without content yields a
+/// keep-alive.
 pub fn parse(data: &str, key: Option<&Secret>) -> Result<Vec<Delta>, LlmError> {
     let chunk = untrusted_json::require_object(data)?;
     let choice = chunk
@@ -46,7 +46,8 @@ pub fn parse(data: &str, key: Option<&Secret>) -> Result<Vec<Delta>, LlmError> {
     Ok(deltas)
 }
 
-/// Only one answer was asked for; another one would be mixed into it.
+/// Returns the index of a choice. Only one is requested; text of another one would be mixed into
+/// it.
 fn choice_index(choice: &Value) -> i64 {
     choice.get("index").and_then(Value::as_i64).unwrap_or(0)
 }
@@ -57,8 +58,8 @@ fn delta_or_message(choice: &Value) -> Option<&Value> {
         .find_map(|it| choice.get(it).filter(|it| it.is_object()))
 }
 
-/// What the model thinks: DeepSeek, vLLM and llama.cpp have one word for it, OpenRouter and Groq
-/// another, and some say it in both.
+/// Returns the reasoning: DeepSeek, vLLM and llama.cpp use one field for it, OpenRouter and Groq
+/// another, and some servers send both.
 fn reasoning(choice: &Value) -> Option<String> {
     let said = delta_or_message(choice)?;
     untrusted_json::text_at(said, "/reasoning_content")
@@ -77,7 +78,7 @@ fn part_text(part: &Value) -> Option<&str> {
     part.as_str().or_else(|| part.get("text")?.as_str())
 }
 
-/// Why there is no answer: a field of its own, or parts of one.
+/// Returns the refusal: a field, or parts of the content.
 fn refusal(choice: &Value) -> Option<String> {
     let said = delta_or_message(choice)?;
     let field = said.get("refusal").and_then(Value::as_str);
@@ -87,12 +88,12 @@ fn refusal(choice: &Value) -> Option<String> {
     Some(field.unwrap_or_default().to_owned() + &parts)
 }
 
-/// Where what was said comes from, by models that search the web.
+/// Returns the sources of the text, from models that search the web.
 fn citations(choice: &Value) -> Vec<Value> {
     let told = delta_or_message(choice).and_then(|it| it["annotations"].as_array());
     let read = |it: &Value| {
         let cited = it.get("url_citation")?;
-        // No database takes a U+0000.
+        // Databases reject U+0000.
         let text = |name: &str| Some(untrusted_json::text_at(cited, name)?.replace('\0', ""));
         Some(json!({
             "type": "url_citation",

@@ -1,7 +1,7 @@
-//! What chat endpoints say when they refuse, in plain words.
+//! Converts error responses and failed connections of any provider to texts for users.
 //!
-//! **Invariant:** the sentences made here never hold the key, not even a piece that the provider
-//! quoted, and stay within the limit of [`error`](crate::llm::error).
+//! **Invariant:** the texts never contain the key, not even a part that the provider quoted, and
+//! observe the length limit of [`error`](crate::llm::error).
 
 use std::error::Error;
 use std::io;
@@ -15,7 +15,7 @@ use crate::llm::address_policy::AddressRejected;
 use crate::llm::error::{LlmError, MAX_MESSAGE_CHARS};
 use crate::llm::secret::Secret;
 
-/// An answer with a status that is not success.
+/// Converts a response with an error status.
 pub fn from_status(
     status: u16,
     headers: &HeaderMap,
@@ -26,7 +26,7 @@ pub fn from_status(
     status_error(status, retry_after(headers), body.as_ref(), key)
 }
 
-/// An error that came as a piece of an answer and says which status it would have had.
+/// Converts an error that was sent as a piece of a stream, and the status it would have had.
 pub fn from_event(status: u16, event: &Value, key: Option<&Secret>) -> LlmError {
     status_error(status, None, Some(event), key)
 }
@@ -50,7 +50,7 @@ fn status_error(
         500..=599 => "The provider has a problem of its own",
         _ => "The provider refused the request",
     };
-    // What is said about a wrong key tends to quote it.
+    // Messages about a wrong key often quote it.
     let detail = detail.filter(|_| status != 401);
     let message = match detail {
         Some(detail) => sanitize(&format!("{what} ({status}): {detail}"), key),
@@ -66,7 +66,7 @@ fn status_error(
     }
 }
 
-/// An error object that came where an answer was expected.
+/// Converts an error object that was sent instead of a response.
 pub fn from_object(object: &Value, key: Option<&Secret>) -> LlmError {
     let said = detail(object).unwrap_or_else(|| "an error without a reason".to_owned());
     let message = sanitize(&format!("The provider broke off: {said}"), key);
@@ -76,7 +76,7 @@ pub fn from_object(object: &Value, key: Option<&Secret>) -> LlmError {
     LlmError::Upstream { message }
 }
 
-/// No answer at all.
+/// Converts a request that got no response.
 pub fn from_transport(error: &reqwest::Error) -> LlmError {
     if error.is_builder() {
         return LlmError::Unusable {
@@ -108,7 +108,7 @@ pub fn from_transport(error: &reqwest::Error) -> LlmError {
     }
 }
 
-/// Text of a stranger, made fit to be shown: one line, no key, not too long.
+/// Cleans untrusted text for users: one line, without keys, of limited length.
 pub fn sanitize(text: &str, key: Option<&Secret>) -> String {
     let key = key.map(Secret::expose).filter(|key| !key.is_empty());
     let text = match key {
@@ -135,9 +135,9 @@ fn is_like_api_key(word: &str) -> bool {
             .starts_with("sk-")
 }
 
-/// Where the many compatible servers put their reason.
+/// Returns the reason from the fields that the various servers use.
 fn detail(body: &Value) -> Option<String> {
-    // Gemini wraps it in a list where it would have streamed one.
+    // Gemini wraps the error in a list if the response would have been streamed.
     let body = body.get(0).unwrap_or(body);
     let error = body.get("error").filter(|it| !it.is_null()).unwrap_or(body);
     let said = [
@@ -158,14 +158,14 @@ fn is_context_overflow(body: &Value) -> bool {
     error.get("code").and_then(Value::as_str) == Some("context_length_exceeded")
 }
 
-/// `Retry-After` in seconds or as a date. Nonsense is as good as nothing.
+/// Parses `Retry-After` in seconds or as a date. Invalid values are ignored.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()) {
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let until = DateTime::parse_from_rfc2822(text).ok()?;
-    // By the provider's own clock: it may not agree with ours.
+    // Relative to the provider's clock, which may differ from ours.
     let now = headers.get(DATE)?.to_str().ok()?;
     let now = DateTime::parse_from_rfc2822(now).ok()?;
     Some((until - now).to_std().unwrap_or(Duration::ZERO))
@@ -181,7 +181,7 @@ fn is_connection_refused(error: &(dyn Error + 'static)) -> bool {
     error.is_some_and(|it| it.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// What of this type lies behind an error.
+/// Returns the first cause of an error that has this type.
 fn find_cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut behind = Some(error);
     while let Some(error) = behind {
@@ -193,8 +193,8 @@ fn find_cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Optio
     None
 }
 
-/// Looks through all that lies behind an error. What an I/O error wraps is not among its sources,
-/// and TLS wraps twice.
+/// Searches all causes of an error. An error wrapped in an I/O error is not among its sources, and
+/// TLS errors are wrapped twice.
 fn has_cause(error: &(dyn Error + 'static), test: fn(&(dyn Error + 'static)) -> bool) -> bool {
     let wrapped = error
         .downcast_ref::<io::Error>()

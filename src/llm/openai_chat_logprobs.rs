@@ -1,25 +1,25 @@
-//! How likely tokens were, in the words of the Chat Completions API.
+//! Log probabilities of tokens in the Chat Completions API.
 
 use serde_json::{Map, Value, json};
 
 use crate::llm::request::Request;
 
-/// The most others beside a token that anybody may ask for.
+/// Maximum number of alternative tokens that a client may request.
 pub const MAX_TOP_LOGPROBS: u8 = 20;
 
-/// Asks for it, where it was asked for.
+/// Adds the fields that request log probabilities, if the request does.
 pub fn insert_logprobs(body: &mut Map<String, Value>, request: &Request) {
     if let Some(n_others) = request.top_logprobs {
         body.insert("logprobs".to_owned(), json!(true));
-        // Some servers refuse a zero.
+        // Some servers reject zero.
         if n_others > 0 {
             body.insert("top_logprobs".to_owned(), json!(n_others));
         }
     }
 }
 
-/// What a choice tells of the tokens of its text, `None` if nothing. What has not the form that the
-/// API documents is left out.
+/// Returns the log probabilities of a choice, or `None` if it has none. Entries that do not have
+/// the documented format are dropped.
 pub fn parse(choice: &Value) -> Option<Vec<Value>> {
     let content = choice.pointer("/logprobs/content")?.as_array()?;
     let read: Vec<Value> = content.iter().filter_map(parse_token).collect();
@@ -34,7 +34,7 @@ fn parse_token(entry: &Value) -> Option<Value> {
     Some(token)
 }
 
-/// A token by itself. Its bytes are told of one that is only a part of a character.
+/// Parses one token. The bytes are needed for a token that is only a part of a character.
 fn token_logprob(entry: &Value) -> Option<Value> {
     let token = entry["token"].as_str()?;
     let logprob = entry["logprob"].as_f64()?;
@@ -43,7 +43,7 @@ fn token_logprob(entry: &Value) -> Option<Value> {
         .as_array()
         .filter(|it| it.iter().all(is_byte));
     let bytes = bytes.map_or_else(|| json!(token.as_bytes()), |it| json!(it));
-    // No database takes a U+0000.
+    // Databases reject U+0000.
     Some(json!({ "token": token.replace('\0', ""), "logprob": logprob, "bytes": bytes }))
 }
 

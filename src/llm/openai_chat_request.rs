@@ -1,23 +1,24 @@
-//! A request in the words of the Chat Completions API.
+//! Builds requests of the Chat Completions API.
 
 use serde_json::{Map, Value, json};
 
 use crate::llm::request::{Message, PromptRole, Request};
 use crate::llm::{openai_chat_logprobs, openai_chat_samplers, openai_chat_tools};
 
-/// The API refuses more.
+/// The API rejects more.
 const MAX_STOPS: usize = 4;
 const MAX_NAME_CHARS: usize = 64;
 
-/// Whose form of the API: the field that limits the answer was renamed by OpenAI, and many others
-/// drop or refuse the `name` of a message, so that there only its text can say who speaks.
+/// The variant of the API. OpenAI renamed the field that limits the response, and many compatible
+/// servers drop or reject the `name` of a message, so for them the text must contain the speaker's
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChatVariant {
     Openai,
     Compatible,
 }
 
-/// The body of a streaming call.
+/// Returns the body of a streaming request.
 pub fn body(request: &Request, variant: ChatVariant) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
@@ -62,7 +63,7 @@ pub fn body(request: &Request, variant: ChatVariant) -> Value {
     Value::Object(body)
 }
 
-/// One message of the prompt.
+/// Returns one message of the prompt.
 pub fn message(message: &Message, variant: ChatVariant) -> Value {
     if let Some(call) = &message.answers {
         return json!({ "role": "tool", "tool_call_id": call.id, "content": message.content });
@@ -70,7 +71,7 @@ pub fn message(message: &Message, variant: ChatVariant) -> Value {
     let mut sent = named_message(message, variant);
     if !message.calls.is_empty() {
         sent["tool_calls"] = message.calls.iter().map(openai_chat_tools::call).collect();
-        // Next to calls, no text at all is what models were taught with.
+        // Models were trained with `null` instead of empty text in messages with tool calls.
         if message.content.is_empty() {
             sent["content"] = Value::Null;
         }
@@ -93,7 +94,8 @@ fn named_message(message: &Message, variant: ChatVariant) -> Value {
         Some(name) if variant == ChatVariant::Openai && is_valid_name(name) => {
             json!({ "role": role, "name": name, "content": message.content })
         }
-        // A name on a system message tells examples apart; in its text it would only confuse.
+        // A name on a system message only distinguishes examples; in the text it would confuse the
+        // model.
         Some(_) if message.role == PromptRole::System => {
             json!({ "role": role, "content": message.content })
         }
@@ -101,7 +103,7 @@ fn named_message(message: &Message, variant: ChatVariant) -> Value {
     }
 }
 
-/// What the API's pattern for names, `^[^\s<|\\/>]+$`, allows.
+/// Returns whether the name matches the API's pattern for names, `^[^\s<|\\/>]+$`.
 fn is_valid_name(name: &str) -> bool {
     name.chars().count() <= MAX_NAME_CHARS
         && !name.chars().any(|it| {
@@ -109,7 +111,7 @@ fn is_valid_name(name: &str) -> bool {
         })
 }
 
-/// A text with its speaker's name before it, unless it stands there already.
+/// Prefixes a text with its speaker's name, unless it already begins with it.
 pub fn prefix_with_name(name: &str, content: &str) -> String {
     let start: String = content
         .trim_start()

@@ -1,15 +1,15 @@
-//! The samplers that only some models know, in the words of the Chat Completions API.
+//! Adds samplers that only some models support to requests of the Chat Completions API.
 //!
-//! OpenAI's own endpoint refuses a field that it does not know. The others, which serve models of
-//! all kinds, know most and overlook the rest. A sampler that does nothing is not sent to anybody:
-//! who has never heard of it cannot object.
+//! OpenAI's own API rejects unknown fields. Compatible servers, which serve many kinds of models,
+//! support most of the samplers and ignore the rest. Neutral values are never sent, so that a
+//! server without the sampler cannot reject them.
 
 use serde_json::{Map, Value, json};
 
 use crate::llm::openai_chat_request::ChatVariant;
 use crate::llm::request::Samplers;
 
-/// Puts into a body what an endpoint of this flavor understands.
+/// Adds the samplers that this variant of the API supports.
 pub fn insert_samplers(body: &mut Map<String, Value>, samplers: &Samplers, variant: ChatVariant) {
     let mut number = |name: &str, value: Option<f64>, nothing: f64| {
         if let Some(value) = value.filter(|it| *it != nothing) {
@@ -23,7 +23,7 @@ pub fn insert_samplers(body: &mut Map<String, Value>, samplers: &Samplers, varia
         number("top_a", samplers.top_a, 0.0);
         number("typical_p", samplers.typical_p, 1.0);
         number("repetition_penalty", samplers.repetition_penalty, 1.0);
-        // llama.cpp has another word for the same.
+        // llama.cpp uses another name for the same sampler.
         number("repeat_penalty", samplers.repetition_penalty, 1.0);
         if let Some(top_k) = samplers.top_k.filter(|it| *it > 0) {
             body.insert("top_k".to_owned(), json!(top_k));

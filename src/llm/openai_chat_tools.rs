@@ -1,4 +1,4 @@
-//! Tools, attachments and forms of answers in the words of the Chat Completions API.
+//! Converts tools, attachments and output formats to the Chat Completions API.
 
 use serde_json::{Map, Value, json};
 
@@ -6,10 +6,10 @@ use crate::llm::request::Request;
 use crate::llm::tool::{Attachment, OutputFormat, Tool, ToolCall, ToolCallDelta, ToolChoice};
 use crate::llm::untrusted_json;
 
-/// More calls in one answer are not listened to.
+/// Maximum number of calls per response; further ones are ignored.
 pub const MAX_CALLS: usize = 128;
 
-/// What may be called, and how the answer must look; only what was asked for.
+/// Adds the tools and the output format, if the request has them.
 pub fn insert_tools_and_format(body: &mut Map<String, Value>, request: &Request) {
     if !request.tools.is_empty() {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
@@ -64,16 +64,16 @@ fn format(format: &OutputFormat) -> Option<Value> {
     }
 }
 
-/// A call as the model's own message tells it.
+/// Returns a call as a part of the assistant message.
 pub fn call(call: &ToolCall) -> Value {
     let function = json!({ "name": call.name, "arguments": call.arguments });
     json!({ "id": call.id, "type": "function", "function": function })
 }
 
-/// What a document without a name is called; the API wants one.
+/// Name of a document without one; the API requires a name.
 const DEFAULT_FILE_NAME: &str = "document.pdf";
 
-/// A text with what is attached to it behind it.
+/// Returns the text followed by its attachments.
 pub fn content_parts(text: &Value, attached: &[Attachment]) -> Value {
     let text = text.as_str().filter(|it| !it.is_empty());
     let text = text.map(|it| json!({ "type": "text", "text": it }));
@@ -87,7 +87,8 @@ pub fn content_parts(text: &Value, attached: &[Attachment]) -> Value {
     text.into_iter().chain(attached).collect()
 }
 
-/// The pieces of calls in what was said. Some servers do not count; theirs are in order.
+/// Returns the pieces of tool calls in a message. Some servers omit the index; their calls are in
+/// order.
 pub fn call_deltas(message: &Value) -> Vec<ToolCallDelta> {
     let Some(calls) = message.get("tool_calls").and_then(Value::as_array) else {
         return Vec::new();
@@ -101,7 +102,7 @@ pub fn call_deltas(message: &Value) -> Vec<ToolCallDelta> {
         name: untrusted_json::text_at(call, "/function/name"),
         arguments: match &call["function"]["arguments"] {
             Value::String(text) => text.clone(),
-            // Some send the object itself.
+            // Some servers send an object instead of text.
             Value::Object(object) => Value::Object(object.clone()).to_string(),
             _ => String::new(),
         },

@@ -1,10 +1,9 @@
-//! The way out: one client for all calls, and the guard of where it may go.
+//! HTTP client for all outbound calls, with the checks that limit where they may go.
 //!
-//! **Invariant:** no call reaches an address that [`address::check`] refuses. An address that is
-//! written in the URL is judged before each call. A name is resolved by the client's own resolver,
-//! which judges every address it stands for and hands on only those that may be called; the
-//! connection goes to one of them, so a name that means something else a moment later (DNS
-//! rebinding) gains nothing.
+//! **Invariant:** no call reaches an address that [`address_policy::check`] rejects. An IP address
+//! in the URL is checked before each call. A name is resolved by the client's own resolver, which
+//! checks each of its addresses and returns only the allowed ones; the connection uses one of
+//! these, so a name that resolves to another address a moment later (DNS rebinding) has no effect.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -23,17 +22,17 @@ use crate::llm::private_access::PrivateAccess;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who knows the addresses behind names.
+/// Resolves host names.
 #[async_trait]
 pub trait Resolver: Send + Sync {
-    /// Every address of a name.
+    /// Returns every address of a name.
     ///
     /// # Errors
-    /// When nobody knows it.
+    /// Returns an error when the name cannot be resolved.
     async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The resolver of the system, as its administrator has set it up.
+/// The resolver of the operating system.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemResolver;
 
@@ -45,7 +44,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// The only one who makes calls. Cloning shares its connections.
+/// The only client for outbound calls. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
 pub struct OutboundClient {
     client: Client,
@@ -53,11 +52,11 @@ pub struct OutboundClient {
 }
 
 impl OutboundClient {
-    /// For what an admin configured. With `allow_private`, calls may lead into private networks, as
-    /// those to local models do.
+    /// Creates the client for providers that an admin configured. With `allow_private`, calls may
+    /// go to private networks, for example to local models.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// Returns `Unusable` when TLS cannot be set up.
     pub fn new(resolver: Arc<dyn Resolver>, allow_private: bool) -> Result<Self, LlmError> {
         let private = match allow_private {
             true => PrivateAccess::Allowed,
@@ -66,16 +65,18 @@ impl OutboundClient {
         Self::build(resolver, private)
     }
 
-    /// For addresses that members name: in private networks only the hosts that an admin lists.
+    /// Creates the client for addresses that members name. In private networks it reaches only the
+    /// hosts that an admin lists.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// Returns `Unusable` when TLS cannot be set up.
     pub fn for_members(resolver: Arc<dyn Resolver>, hosts: &[String]) -> Result<Self, LlmError> {
         Self::build(resolver, PrivateAccess::from_list(hosts))
     }
 
-    /// It follows no redirect, as that would carry a key elsewhere, reads no proxy from the
-    /// environment, unpacks nothing, and has no limit on a whole call: `generation/` has one.
+    /// Builds the client: no redirects, because they would send a key to another server; no proxy
+    /// from the environment; no decompression; and no time limit for a whole call, because
+    /// `generation/` has one.
     fn build(resolver: Arc<dyn Resolver>, private: PrivateAccess) -> Result<Self, LlmError> {
         let guard = GuardedResolver {
             resolver,
@@ -104,15 +105,16 @@ impl OutboundClient {
         })
     }
 
-    /// Reads a provider's base URL.
+    /// Parses a provider's base URL.
     ///
     /// # Errors
-    /// When it is none, or its host is an address that may not be called. What a name stands for
-    /// is looked at when it is called.
+    /// Returns `Unusable` when it is not a valid base URL, or its host is an address that must not
+    /// be called. A host name is checked when it is called.
     pub fn parse_base_url(&self, text: &str) -> Result<Url, LlmError> {
         let refuse = |message: &str| Err(unusable_error(message.to_owned()));
         let text = text.trim();
-        // The parser would drop line breaks and tabs: what is stored would not be what is called.
+        // The parser would drop line breaks and tabs, and the stored URL would differ from the
+        // called one.
         if text.chars().any(char::is_control) {
             return refuse("The base URL must not hold line breaks or other control characters.");
         }
@@ -138,35 +140,35 @@ impl OutboundClient {
         Ok(url)
     }
 
-    /// A GET to be sent.
+    /// Prepares a GET request.
     ///
     /// # Errors
-    /// When the URL's host may not be called.
+    /// Returns `Unusable` when the URL's host must not be called.
     pub fn get(&self, url: Url) -> Result<RequestBuilder, LlmError> {
         self.check_url(&url)?;
         Ok(self.client.get(url))
     }
 
-    /// A POST to be sent.
+    /// Prepares a POST request.
     ///
     /// # Errors
-    /// When the URL's host may not be called.
+    /// Returns `Unusable` when the URL's host must not be called.
     pub fn post(&self, url: Url) -> Result<RequestBuilder, LlmError> {
         self.check_url(&url)?;
         Ok(self.client.post(url))
     }
 
-    /// A DELETE to be sent.
+    /// Prepares a DELETE request.
     ///
     /// # Errors
-    /// When the URL's host may not be called.
+    /// Returns `Unusable` when the URL's host must not be called.
     pub fn delete(&self, url: Url) -> Result<RequestBuilder, LlmError> {
         self.check_url(&url)?;
         Ok(self.client.delete(url))
     }
 
-    /// Reads the address of a server of tools. `None`: it is none, or may not be called. Without TLS
-    /// only where private networks may be called, too.
+    /// Parses the URL of a tool server. Returns `None` if it is invalid or must not be called.
+    /// Plain HTTP is accepted only for hosts that may be in private networks.
     pub fn parse_tool_server_url(&self, text: &str) -> Option<Url> {
         let is_plain = !text.chars().any(char::is_control);
         let url = Url::parse(text.trim()).ok().filter(|_| is_plain)?;
@@ -179,9 +181,9 @@ impl OutboundClient {
         (is_valid && self.check_url(&url).is_ok()).then_some(url)
     }
 
-    /// Judges the host as it is written: an address in a URL is never resolved.
+    /// Checks the host of a URL, because an IP address in a URL is never resolved.
     fn check_url(&self, url: &Url) -> Result<(), LlmError> {
-        // The parser has turned every spelling of an IPv4 address, such as 127.1, into the usual.
+        // The parser has normalized every spelling of an IPv4 address, such as 127.1.
         let host = url.host_str().unwrap_or_default();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let allow_private = self.private_access.allows(host);
@@ -194,7 +196,7 @@ impl OutboundClient {
     }
 }
 
-/// Names that mean this machine whatever a resolver says.
+/// Returns whether a name means this machine, whatever a resolver returns.
 fn is_localhost(host: &str) -> bool {
     let name = host.trim_end_matches('.');
     name.is_empty() || name == "localhost" || name.ends_with(".localhost")
@@ -217,11 +219,11 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// Those of a name's addresses that may be called; a home's names often have a link-local one
-/// beside the right one.
+/// Returns the allowed addresses of a name. Names in home networks often have a link-local address
+/// in addition to the usable one.
 fn allowed_addresses(found: Vec<IpAddr>, allow_private: bool) -> Result<Addrs, AddressRejected> {
     let checked = found.into_iter().map(|ip| {
-        // Port 0 stands for the URL's own.
+        // Port 0 means the port of the URL.
         address_policy::check(ip, allow_private).map(|()| SocketAddr::new(ip, 0))
     });
     let (allowed, refused): (Vec<_>, Vec<_>) = checked.partition(Result::is_ok);
@@ -234,7 +236,7 @@ fn allowed_addresses(found: Vec<IpAddr>, allow_private: bool) -> Result<Addrs, A
 fn tls_config() -> Result<rustls::ClientConfig, LlmError> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
-    // The crypto provider is named here, so that nothing depends on a process-wide choice.
+    // Sets the crypto provider explicitly, so that nothing depends on the process-wide default.
     let ring = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(ring)
         .with_safe_default_protocol_versions()
@@ -246,7 +248,7 @@ fn unusable_error(message: String) -> LlmError {
     LlmError::Unusable { message }
 }
 
-/// The address of an endpoint below a checked base URL.
+/// Returns the URL of a path below a checked base URL.
 pub fn endpoint_url(base_url: &Url, path: &str) -> Url {
     let mut url = base_url.clone();
     url.set_path(&format!("{}{path}", base_url.path().trim_end_matches('/')));
@@ -331,7 +333,7 @@ mod tests {
         }
     }
 
-    /// Answers something else each time.
+    /// Returns different addresses for each lookup.
     struct ChangingResolver(Vec<Vec<&'static str>>, AtomicUsize);
 
     #[async_trait]
@@ -343,7 +345,7 @@ mod tests {
         }
     }
 
-    /// What one lookup after the other hands on.
+    /// Returns the allowed addresses of successive lookups.
     async fn resolve_all(answers: Vec<Vec<&'static str>>, private: PrivateAccess) -> Vec<String> {
         let n = answers.len();
         let guard = GuardedResolver {

@@ -1,23 +1,24 @@
-//! Which hosts in private networks a client may call.
+//! Decides which hosts in private networks a client may call.
 //!
-//! **Invariant:** what an admin configured and what a member names have separate policies. The
-//! second allows only the hosts that an admin lists, wherever the server is bound.
+//! **Invariant:** providers of admins and addresses from members have separate policies. The policy
+//! for members allows only the hosts that an admin lists, whatever address the server binds to.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The policy of one client. Addresses that `address::check` forbids stay forbidden under each.
+/// The policy of one client. Addresses that are forbidden by `address_policy::check` stay forbidden
+/// under each policy.
 #[derive(Clone, Debug)]
 pub enum PrivateAccess {
     /// No host in a private network.
     Denied,
     /// Every host in a private network.
     Allowed,
-    /// These hosts only.
+    /// Only these hosts.
     Listed(Arc<[ListedHost]>),
 }
 
-/// A host as an admin lists it.
+/// A host in an admin's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListedHost {
     /// In lower case, without a trailing dot.
@@ -33,7 +34,7 @@ impl PrivateAccess {
 
     /// Returns whether a host of a URL, or a name to be resolved, may be in a private network.
     ///
-    /// A listed name does not allow the addresses that it stands for when they are written as such.
+    /// A listed name does not allow its addresses when a URL contains them directly.
     pub fn allows(&self, host: &str) -> bool {
         match self {
             Self::Denied => false,

@@ -1,4 +1,4 @@
-//! The one thing that every model can do: stream an answer.
+//! The trait of model providers: stream a response to a request.
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -7,36 +7,37 @@ use crate::llm::delta::Delta;
 use crate::llm::error::LlmError;
 use crate::llm::request::Request;
 
-/// What [`Provider::stream`] gives: the answer, piece by piece. Dropping it ends the call.
+/// A response as a stream of deltas, returned by [`Provider::stream`]. Dropping it ends the call.
 pub type DeltaStream = BoxStream<'static, Result<Delta, LlmError>>;
 
-/// Somebody who answers prompts.
+/// A model provider.
 ///
-/// Implementations neither retry nor limit the time: `generation/` does both, the same for all.
+/// Implementations neither retry nor limit the time: `generation/` does both for all providers.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Sends the request and resolves when the answer begins (the response headers came).
+    /// Sends the request and resolves when the response begins (its headers have arrived).
     async fn stream(&self, request: &Request) -> Result<DeltaStream, LlmError>;
 
-    /// The word for logs and metrics, the same as in the provider's settings.
+    /// Returns the name for logs and metrics, which is the kind in the provider's settings.
     fn kind(&self) -> &'static str;
 
-    /// Whether its API has words for this. Who asks for what it cannot do is refused before anything
-    /// begins; that the model obeys is the API's promise, not ours.
+    /// Returns whether the API supports a capability. A request that needs a missing one is
+    /// rejected before it is sent. Whether the model complies is up to the API.
     fn has_capability(&self, capability: Capability) -> bool;
 }
 
-/// Something that not every API can be asked for.
+/// Features that not every API supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
-    /// [`Format::Json`](crate::llm::tool::Format::Json): some JSON object.
+    /// [`OutputFormat::Json`](crate::llm::tool::OutputFormat::Json): any JSON object.
     Json,
-    /// [`Format::Schema`](crate::llm::tool::Format::Schema): JSON that fits a schema.
+    /// [`OutputFormat::Schema`](crate::llm::tool::OutputFormat::Schema): JSON that matches a
+    /// schema.
     Schema,
     /// [`ToolChoice::Required`](crate::llm::tool::ToolChoice::Required) and a named tool: the model
     /// must call.
     RequiredToolCall,
-    /// [`Request::top_logprobs`]: how likely each token was.
+    /// [`Request::top_logprobs`]: log probabilities of the tokens.
     Logprobs,
     /// [`Attachment`](crate::llm::tool::Attachment)s that are documents.
     Documents,

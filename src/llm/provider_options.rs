@@ -1,4 +1,4 @@
-//! What a provider's settings say to its API alone; no prompt and no preset has a say in it.
+//! Options in a provider's settings that affect only its API, not prompts or presets.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,16 +6,16 @@ use utoipa::ToSchema;
 
 use crate::llm::request::Request;
 
-/// Settings of one provider, as far as its API wants to know them.
+/// API options of one provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderOptions {
-    /// How much the model is to think before it speaks; `None` leaves that to the model.
+    /// How much the model should reason before its reply; `None` uses the model's default.
     pub reasoning: Option<ReasoningEffort>,
-    /// How long Ollama keeps a model in memory after a call, in its own words: `10m`, `-1`.
+    /// How long Ollama keeps a model in memory after a call, in Ollama's format: `10m`, `-1`.
     pub keep_alive: Option<String>,
 }
 
-/// How much a model is to think.
+/// How much a model should reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ReasoningEffort)]
 #[serde(rename_all = "snake_case")]
@@ -27,7 +27,7 @@ pub enum ReasoningEffort {
 }
 
 impl ProviderOptions {
-    /// Reads it from the object `settings` of a provider; what makes no sense there is left out.
+    /// Reads the options from the object `settings` of a provider; invalid values are ignored.
     pub fn from_settings(settings: &Value) -> Self {
         let keep_alive = settings["keep_alive"].as_str();
         Self {
@@ -36,8 +36,8 @@ impl ProviderOptions {
         }
     }
 
-    /// The request as it is sent: APIs count what a model thinks to the length of its answer, which
-    /// is meant for what it says.
+    /// Returns the request with a raised token limit, because APIs count reasoning tokens toward it
+    /// and the limit of the request is meant for the reply.
     pub fn apply_to_limits(&self, request: &Request) -> Request {
         let n_reasoning_tokens = self.reasoning.map_or(0, ReasoningEffort::max_tokens);
         Request {
@@ -50,7 +50,7 @@ impl ProviderOptions {
 }
 
 impl ReasoningEffort {
-    /// The word, as most APIs spell it.
+    /// Returns the value that most APIs use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "none",
@@ -60,7 +60,7 @@ impl ReasoningEffort {
         }
     }
 
-    /// The most tokens that are to be thought.
+    /// Returns the maximum number of reasoning tokens.
     pub fn max_tokens(self) -> u32 {
         match self {
             Self::Off => 0,

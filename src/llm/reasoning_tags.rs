@@ -1,36 +1,36 @@
-//! Takes what a model thinks aloud out of its text: `<think>…</think>` at the beginning of it.
+//! Separates reasoning from text: `<think>…</think>` at the beginning of a response.
 //!
-//! **Invariant:** what is text and what is reasoning does not depend on where the pieces were cut,
-//! and all pieces in order are the whole, without the two tags.
+//! **Invariant:** the result does not depend on how the response was cut into pieces, and all
+//! output in order is the whole input without the two tags.
 
 use std::mem;
 
 use crate::llm::delta::Delta;
 
-/// The tags that models were trained to think between. No opening one begins another.
+/// Tags with which models mark reasoning. No opening tag is a prefix of another.
 const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 
-/// The state between two pieces of one answer.
+/// State between two pieces of one response.
 #[derive(Debug, Clone, Default)]
 pub struct ReasoningTagParser {
     state: TagState,
-    /// What may be the beginning of a tag; never longer than one.
+    /// Possible beginning of a tag; never longer than a tag.
     held: String,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum TagState {
-    /// Only white space came yet.
+    /// Only white space so far.
     #[default]
     Start,
-    /// Inside, up to this tag.
+    /// Inside reasoning, until this closing tag.
     Inside(&'static str),
-    /// Everything is text from here on.
+    /// The rest is text.
     Done,
 }
 
 impl ReasoningTagParser {
-    /// Takes the next piece, gives what can be told of it.
+    /// Adds the next piece and returns the deltas that it completes.
     pub fn push(&mut self, piece: &str) -> Vec<Delta> {
         let mut rest = mem::take(&mut self.held);
         rest.push_str(piece);
@@ -57,7 +57,7 @@ impl ReasoningTagParser {
         out
     }
 
-    /// Ends the answer, gives what was held back. Reasoning without an end stays reasoning.
+    /// Ends the response and returns the rest. Reasoning without a closing tag stays reasoning.
     pub fn finish(&mut self) -> Option<Delta> {
         let held = mem::take(&mut self.held);
         match mem::replace(&mut self.state, TagState::Done) {
@@ -66,7 +66,7 @@ impl ReasoningTagParser {
         }
     }
 
-    /// Judges the beginning of the text. `true`: it may still become a tag.
+    /// Checks the beginning of the text for an opening tag. Returns `true` if more text is needed.
     fn match_opening_tag(&mut self, rest: &mut String) -> bool {
         let found = TAGS.iter().find(|(opening, _)| rest.starts_with(opening));
         match found {
@@ -92,7 +92,7 @@ fn reasoning(text: String) -> Option<Delta> {
     (!text.is_empty()).then_some(Delta::Reasoning(text))
 }
 
-/// How much of the tag's beginning stands at the end of the text.
+/// Returns the length of the longest prefix of the tag with which the text ends.
 fn overlap(text: &str, tag: &str) -> usize {
     (1..tag.len())
         .rev()
@@ -108,7 +108,7 @@ mod tests {
     use super::ReasoningTagParser;
     use crate::llm::delta::Delta;
 
-    /// What is told of these pieces: text, and reasoning.
+    /// Returns the text and the reasoning of these pieces.
     fn parse_pieces(pieces: &[&str]) -> (String, String) {
         let mut parser = ReasoningTagParser::default();
         let mut all: Vec<Delta> = pieces.iter().flat_map(|it| parser.push(it)).collect();

@@ -1,4 +1,4 @@
-//! From a provider's settings to somebody who answers.
+//! Builds providers from their settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use crate::llm::provider::Provider;
 use crate::llm::provider_options::ProviderOptions;
 use crate::llm::secret::Secret;
 
-/// What a row of `llm_providers`, or the environment, says about a provider.
+/// Settings of a provider, from a row of `llm_providers` or from the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderSpec {
     pub kind: ProviderKind,
     pub base_url: Option<String>,
     pub api_key: Option<Secret>,
-    /// Which model to ask; sent in [`Request::model`](crate::llm::request::Request::model).
+    /// The model to request, for [`Request::model`](crate::llm::request::Request::model).
     pub model: String,
     pub options: ProviderOptions,
 }
 
-/// Which protocol an endpoint speaks.
+/// The API of a provider.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, EnumIter, DeriveActiveEnum, Serialize, Deserialize, ToSchema,
 )]
@@ -54,7 +54,7 @@ pub enum ProviderKind {
 }
 
 impl ProviderKind {
-    /// The word in rows, JSON and logs.
+    /// Returns the value for rows, JSON and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Demo => "demo",
@@ -66,7 +66,7 @@ impl ProviderKind {
         }
     }
 
-    /// Where it answers unless somebody says otherwise.
+    /// Returns the base URL that is used if the settings contain none.
     pub fn default_base_url(self) -> Option<&'static str> {
         match self {
             Self::Demo | Self::OpenaiCompatible => None,
@@ -77,7 +77,7 @@ impl ProviderKind {
         }
     }
 
-    /// How it is spoken to; the demo model is not spoken to over any network.
+    /// Returns the API of this kind; the demo model has none, because it needs no network.
     fn dialect(self, options: ProviderOptions) -> Option<Arc<dyn Dialect>> {
         let chat = |flavor, tuning| {
             Arc::new(OpenAiChat {
@@ -102,7 +102,7 @@ impl fmt::Display for ProviderKind {
     }
 }
 
-/// Why settings lead to nobody.
+/// Why no provider can be built from settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     #[error("The demo model is a part of the server and has no address.")]
@@ -113,7 +113,7 @@ pub enum RegistryError {
     Unusable(#[from] LlmError),
 }
 
-/// Makes providers that share one way out.
+/// Builds providers that share one HTTP client.
 #[derive(Debug, Clone)]
 pub struct ProviderRegistry {
     pub outbound_client: OutboundClient,
@@ -121,7 +121,7 @@ pub struct ProviderRegistry {
 }
 
 impl ProviderRegistry {
-    /// The demo model speaks at this pace.
+    /// Creates a registry; `demo_typing_speed` is the demo model's pause between words.
     pub fn new(outbound_client: OutboundClient, demo_typing_speed: Duration) -> Self {
         Self {
             outbound_client: outbound_client,
@@ -129,7 +129,7 @@ impl ProviderRegistry {
         }
     }
 
-    /// The provider that the settings describe.
+    /// Builds the provider of these settings.
     pub fn provider(&self, spec: &ProviderSpec) -> Result<Arc<dyn Provider>, RegistryError> {
         if spec.kind == ProviderKind::Demo {
             return Ok(Arc::new(DemoModel::new(self.demo_typing_speed)));
@@ -137,7 +137,7 @@ impl ProviderRegistry {
         Ok(Arc::new(self.endpoint(spec)?))
     }
 
-    /// The endpoint behind a provider, for those that have one: to list its models.
+    /// Returns the endpoint of a provider, to list its models. The demo model has none.
     pub fn endpoint(&self, spec: &ProviderSpec) -> Result<Endpoint, RegistryError> {
         let dialect = spec.kind.dialect(spec.options.clone());
         let dialect = dialect.ok_or(RegistryError::NoEndpoint)?;
@@ -225,7 +225,7 @@ mod tests {
             provider_kind(kind, Some("http://127.0.0.1:1/v1")),
             Err(RegistryError::Unusable(_))
         ));
-        // Its usual address is one of this machine.
+        // Its default address is on this machine.
         assert!(matches!(
             provider_kind(ProviderKind::Ollama, None),
             Err(RegistryError::Unusable(_))

@@ -1,11 +1,11 @@
-//! What a model is asked: the finished prompt and the sampling settings, in no one's wire format.
+//! A request to a model: the finished prompt and the sampling settings, independent of any API.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::llm::tool::{AnsweredCall, Attachment, OutputFormat, Tool, ToolCall, ToolChoice};
 
-/// One call of a model. Built by `prompt/` or by a door, spent by `generation/`.
+/// A request to a model. Built by `prompt/` or a `/v1` endpoint, executed by `generation/`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     pub model: String,
@@ -13,34 +13,34 @@ pub struct Request {
     pub messages: Vec<Message>,
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
-    /// The most tokens the answer may have; `None` leaves it to the model.
+    /// Maximum number of tokens in the response; `None` uses the model's default.
     pub max_tokens: Option<u32>,
-    /// The window for which the prompt was made, for models that must be told how large to make it.
+    /// The context size for which the prompt was built, for models that need to know it.
     pub context_tokens: Option<u32>,
     pub stop: Vec<String>,
-    /// What else guides the choice of words. A provider sends what it understands of it, no more.
+    /// Further samplers. A provider sends only those that it supports.
     pub samplers: Samplers,
-    /// What the model may call; often nothing.
+    /// Tools that the model may call; often none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub tool_choice: ToolChoice,
-    /// It may call no more than one tool at a time.
+    /// Whether the model may call at most one tool at a time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_serial: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub format: OutputFormat,
-    /// How likely each token was is told, too, beside so many others that might have stood there.
+    /// Requests log probabilities of the tokens, and of this many alternatives for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_logprobs: Option<u8>,
-    /// Lets the demo model repeat itself; real models are never sent it.
+    /// Makes the demo model's reply reproducible; never sent to real models.
     pub seed: u64,
-    /// Display name of who is about to speak; only the demo model needs to be told.
+    /// Display name of the speaker, for the demo model and for instructions in the prompt.
     pub speaker: String,
 }
 
 impl Request {
-    /// The model may not answer with text alone.
+    /// Returns whether the model must not answer with text alone.
     pub fn requires_tool_call(&self) -> bool {
         matches!(
             self.tool_choice,
@@ -49,7 +49,7 @@ impl Request {
     }
 }
 
-/// Guides for the choice of words that only some models know; `None` leaves each to the model.
+/// Samplers that only some models support; `None` uses the model's default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Samplers {
@@ -60,23 +60,23 @@ pub struct Samplers {
     pub frequency_penalty: Option<f64>,
     pub presence_penalty: Option<f64>,
     pub repetition_penalty: Option<f64>,
-    /// Asks for the same words again; unlike [`Request::seed`] somebody chose it.
+    /// Requests reproducible output; unlike [`Request::seed`], a user sets it.
     pub seed: Option<u32>,
 }
 
-/// One entry of the prompt.
+/// One message of the prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptMessage)]
 pub struct Message {
     pub role: PromptRole,
-    /// Who said it, where that is not clear from the role. Each provider says it in its own way.
+    /// The speaker, if the role does not identify it. Each provider API expresses it differently.
     pub name: Option<String>,
     pub content: String,
-    /// What the model called, beside what it said; on its own messages only.
+    /// Tool calls of the model; only in assistant messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(ignore)]
     pub calls: Vec<ToolCall>,
-    /// The text is what came of this call. Such a message is on the user's side.
+    /// The text is the result of this tool call. Such a message belongs to the user's side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub answers: Option<AnsweredCall>,
@@ -86,7 +86,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message without a speaker's name.
+    /// Creates a message without a speaker's name.
     pub fn new(role: PromptRole, content: impl Into<String>) -> Self {
         Self {
             role,
@@ -98,7 +98,7 @@ impl Message {
         }
     }
 
-    /// The same message, said by somebody.
+    /// Returns the message with a speaker's name.
     pub fn with_name(self, name: impl Into<String>) -> Self {
         Self {
             name: Some(name.into()),
@@ -107,7 +107,7 @@ impl Message {
     }
 }
 
-/// Whose side of the prompt a message is on.
+/// The role of a prompt message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptRole)]
 #[serde(rename_all = "snake_case")]
@@ -118,7 +118,7 @@ pub enum PromptRole {
 }
 
 impl PromptRole {
-    /// The word of the role, as chat APIs spell it.
+    /// Returns the role as chat APIs spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",

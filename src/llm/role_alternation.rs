@@ -1,24 +1,24 @@
-//! A prompt for APIs that know two sides taking turns, and one word of the house above them.
+//! Converts a prompt for APIs that require alternating roles and a separate system prompt.
 //!
-//! **Invariant:** the turns alternate, the first and the last are the user's, and none is blank. What
-//! came of calls stands at the beginning of its turn, where APIs look for it.
+//! **Invariant:** the roles alternate, the first and the last group are the user's, and no group is
+//! blank. Results of tool calls come first in their group, where APIs expect them.
 
 use crate::llm::openai_chat_request;
 use crate::llm::request::{Message, PromptRole, Request};
 use crate::llm::tool::{AnsweredCall, Attachment, ToolCall};
 
-/// Said by the user's side where the model's would begin.
+/// Precedes a prompt that would begin with the model's side.
 const OPENING_TEXT: &str = "[The conversation begins.]";
 
-/// A prompt in turns.
+/// A prompt in alternating role groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AlternatingMessages<'a> {
-    /// What the prompt begins with in the house's own name; often empty.
+    /// The system messages at the beginning of the prompt; often empty.
     pub system: String,
     pub groups: Vec<RoleGroup<'a>>,
 }
 
-/// What one side says at a time.
+/// Consecutive messages of one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleGroup<'a> {
     pub is_model: bool,
@@ -26,20 +26,20 @@ pub struct RoleGroup<'a> {
     pub blocks: Vec<ContentBlock<'a>>,
 }
 
-/// A part of a turn.
+/// A part of a role group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContentBlock<'a> {
     /// Never blank; never next to another text.
     Text(String),
     Attachment(&'a Attachment),
     Call(&'a ToolCall),
-    /// What came of a call, in text; may be empty.
+    /// The result of a tool call as text; may be empty.
     Result(&'a AnsweredCall, &'a str),
 }
 
 impl<'a> AlternatingMessages<'a> {
-    /// The prompt of a request. What the house says further on is said by the user's side; what one
-    /// side says in a row is one turn.
+    /// Converts the prompt of a request. Later system messages go to the user's side, and
+    /// consecutive messages of one side become one group.
     pub fn from_messages(request: &'a Request) -> Self {
         let (mut system, mut groups) = (String::new(), Vec::<RoleGroup>::new());
         for message in request.messages.iter().filter(|it| !is_blank(it)) {
@@ -47,7 +47,7 @@ impl<'a> AlternatingMessages<'a> {
                 append_paragraph(&mut system, &message.content);
                 continue;
             }
-            // What came of a call is on the user's side, whoever is said to have said it.
+            // The result of a tool call belongs to the user's side, whatever its role.
             let is_model = message.role == PromptRole::Assistant && message.answers.is_none();
             if is_model && groups.is_empty() {
                 groups.push(user_group(OPENING_TEXT.to_owned()));
@@ -60,7 +60,7 @@ impl<'a> AlternatingMessages<'a> {
                 turn.push_block(message);
             }
         }
-        // A model's turn at the end would be taken for the beginning of the answer.
+        // APIs would treat a model's group at the end as the beginning of the response.
         match groups.last() {
             Some(last) if last.is_model => groups.push(user_group(closing_text(&request.speaker))),
             Some(_) => {}
@@ -76,7 +76,7 @@ impl<'a> AlternatingMessages<'a> {
         }
     }
 
-    /// Whether anything was called in it.
+    /// Returns whether the prompt contains tool calls or their results.
     pub fn has_calls(&self) -> bool {
         let blocks = self.groups.iter().flat_map(|it| &it.blocks);
         blocks
@@ -136,7 +136,7 @@ fn append_paragraph(text: &mut String, more: &str) {
     text.push_str(more);
 }
 
-/// The text with its speaker. A name on a system message tells examples apart, no more.
+/// Returns the text with its speaker. A name on a system message only distinguishes examples.
 fn text_with_name(message: &Message) -> String {
     let name = message.name.as_deref().map(str::trim).unwrap_or_default();
     match name.is_empty() || message.role == PromptRole::System {
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// Each turn's side and blocks, in short.
+    /// Returns the side and the blocks of each group in a short notation.
     fn groups_in_short(groups: &AlternatingMessages) -> Vec<(bool, String)> {
         let block = |it: &ContentBlock| match it {
             ContentBlock::Text(text) => text.clone(),

@@ -1,15 +1,15 @@
-//! JSON that fits a schema, for the demo model: whatever a schema asks for, and no more than it
-//! requires. Values are taken from what was said where it says `name=value`.
+//! Generates sample JSON for the demo model: values that match a schema, with required properties
+//! only. Values come from the message if it contains `name=value`.
 
 use serde_json::{Map, Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A schema that holds itself ends here.
+/// Limits recursive schemas.
 const MAX_DEPTH: usize = 8;
 const MAX_ITEMS: u64 = 8;
 const MAX_LENGTH: u64 = 1_000;
 
-/// A value that fits, as far as the usual words of schemas go.
+/// Returns a value that matches the schema, as far as its keywords are supported.
 pub fn value(schema: &Value, message: &str) -> Value {
     let builder = SampleBuilder {
         root: schema,
@@ -19,13 +19,13 @@ pub fn value(schema: &Value, message: &str) -> Value {
 }
 
 struct SampleBuilder<'a> {
-    /// Where references lead.
+    /// The root schema, in which references are resolved.
     root: &'a Value,
     message: &'a str,
 }
 
 impl SampleBuilder<'_> {
-    /// The name is the one of the property, or empty.
+    /// Builds a value; `name` is the name of the property, or empty.
     fn build(&self, schema: &Value, name: &str, depth: usize) -> Value {
         if let Some(value) = fixed_value(schema) {
             return value;
@@ -46,7 +46,7 @@ impl SampleBuilder<'_> {
         }
     }
 
-    /// A reference, or the first of several schemas.
+    /// Returns the target of a reference, or the first of several alternative schemas.
     fn resolve<'s>(&'s self, schema: &'s Value) -> Option<&'s Value> {
         if let Some(pointer) = schema["$ref"].as_str() {
             return self.root.pointer(pointer.strip_prefix('#')?);
@@ -116,7 +116,7 @@ impl SampleBuilder<'_> {
         text.chars().chain(padding).take(n_chars).collect()
     }
 
-    /// What stands behind `name=` or `name:`, up to the next blank or comma, or between quotes.
+    /// Returns the text after `name=` or `name:`, up to the next blank or comma, or between quotes.
     fn stated_value(&self, name: &str) -> Option<&str> {
         if name.is_empty() {
             return None;
@@ -139,7 +139,8 @@ impl SampleBuilder<'_> {
         told.filter(|it| !it.is_empty())
     }
 
-    /// The last capitalized word that does not begin a sentence: most often what it is all about.
+    /// Returns the last capitalized word that does not begin a sentence, because it is most often
+    /// the topic.
     fn last_name(&self) -> Option<&str> {
         let sentences = self.message.unicode_sentences();
         let names = sentences.flat_map(|it| it.unicode_words().skip(1));
@@ -148,7 +149,7 @@ impl SampleBuilder<'_> {
     }
 }
 
-/// The value, where a schema leaves no choice or says what is usual.
+/// Returns the value that a schema fixes or suggests.
 fn fixed_value(schema: &Value) -> Option<Value> {
     let words = ["const", "default", "example"];
     let said = words.iter().find_map(|it| schema.get(it));
@@ -156,7 +157,7 @@ fn fixed_value(schema: &Value) -> Option<Value> {
     said.or(listed).cloned()
 }
 
-/// The type; the first that is not null, where there are several.
+/// Returns the type, or the first of several types that is not null.
 fn kind(schema: &Value) -> &str {
     let several = schema["type"].as_array().into_iter().flatten();
     let first = several.filter_map(Value::as_str).find(|it| *it != "null");

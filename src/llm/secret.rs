@@ -1,18 +1,18 @@
-//! A key on its way to a provider, in a wrapper that no log line can look into.
+//! A provider API key in a wrapper that cannot be logged.
 
 use std::fmt;
 
-/// An API key. Has no `Display` and no `Serialize`; `Debug` shows nothing of it.
+/// An API key. Implements neither `Display` nor `Serialize`; `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a key; blanks around it come from copying and are dropped.
+    /// Wraps a key without surrounding blanks, which come from copying.
     pub fn new(key: &str) -> Self {
         Self(key.trim().to_owned())
     }
 
-    /// The key itself, for the one place that sends it.
+    /// Returns the key, for the one place that sends it.
     pub fn expose(&self) -> &str {
         &self.0
     }

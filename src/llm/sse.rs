@@ -1,25 +1,26 @@
-//! Reads an event stream (`text/event-stream`), fed in chunks cut anywhere.
+//! Decodes an event stream (`text/event-stream`) from chunks of any size.
 //!
-//! **Invariant:** the frames do not depend on where the chunks were cut, and no stream, however
-//! long its lines, makes the decoder keep more than [`MAX_EVENT_BYTES`] and one chunk.
+//! **Invariant:** the frames do not depend on the chunk boundaries, and the decoder keeps at most
+//! [`MAX_EVENT_BYTES`] and one chunk, however long the lines are.
 
 use std::mem;
 
-/// The longest event, in bytes. A real one has a few hundred; who sends more is broken or hostile.
+/// Maximum size of an event, in bytes. Real events have a few hundred; a server that sends more is
+/// broken or malicious.
 pub const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
-/// One thing that the stream said.
+/// One frame of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SseFrame {
     /// A line that begins with a colon: servers send them to keep the connection alive.
     Comment,
-    /// An event: its name (empty when the stream gave none) and its data.
+    /// An event: its name (empty if the stream contains none) and its data.
     Event { name: String, data: String },
-    /// An event grew past the limit. Nothing is read after it.
+    /// An event exceeded the limit. Nothing is read after it.
     Oversized,
 }
 
-/// The state between two chunks.
+/// State between two chunks.
 #[derive(Debug, Default)]
 pub struct SseDecoder {
     line: Vec<u8>,
@@ -28,13 +29,13 @@ pub struct SseDecoder {
     has_data: bool,
     /// A `\r` ended the last line: a `\n` right after it belongs to it.
     is_after_cr: bool,
-    /// A byte order mark may stand before the first line only.
+    /// A byte order mark is allowed only before the first line.
     is_past_first_line: bool,
     is_closed: bool,
 }
 
 impl SseDecoder {
-    /// Takes the next chunk, gives the frames that it completes.
+    /// Adds a chunk and returns the frames that it completes.
     pub fn feed(&mut self, chunk: &[u8]) -> Vec<SseFrame> {
         let mut frames = Vec::new();
         let mut rest = chunk;
@@ -59,8 +60,8 @@ impl SseDecoder {
         frames
     }
 
-    /// Ends the stream. The standard drops an event that no blank line ended; here it is given
-    /// all the same, for servers that close right after their last line. It may be cut short.
+    /// Ends the stream. The standard drops an event without a final blank line; this returns it,
+    /// because some servers close right after their last line. It may be incomplete.
     pub fn finish(&mut self) -> Option<SseFrame> {
         let mut frames = Vec::new();
         if !self.is_closed && !self.line.is_empty() {
@@ -117,7 +118,8 @@ impl SseDecoder {
                 self.data.push_str(value);
             }
             "event" => value.clone_into(&mut self.name),
-            // `id` and `retry` serve reconnecting, which makes no sense for the answer to a POST.
+            // `id` and `retry` are for reconnecting, which is impossible for the response to a
+            // POST.
             _ => {}
         }
     }

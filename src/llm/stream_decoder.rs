@@ -1,7 +1,7 @@
-//! Turns the bytes of an answer into deltas, whichever API it comes from and in whichever form.
+//! Decodes response bodies to deltas, for every API and body format.
 //!
-//! **Invariant:** an answer that was cut off gives no [`Delta::End`]; after an error nothing
-//! more is given; what follows the last piece is ignored.
+//! **Invariant:** a response that was cut off yields no [`Delta::End`]; nothing follows an error;
+//! everything after the last piece is ignored.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -20,11 +20,11 @@ use crate::llm::secret::Secret;
 use crate::llm::sse::{MAX_EVENT_BYTES, SseFrame};
 use crate::llm::{ndjson, sse, untrusted_json};
 
-/// A connection can be used again only if its answer was read to the very end, which comes right
+/// A connection can be reused only if its response was read to the end, which usually arrives right
 /// after the last piece or not at all.
 const MAX_WAIT_FOR_EOF: Duration = Duration::from_millis(50);
 
-/// How an answer comes.
+/// The format of a response body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyFormat {
     Stream(Framing),
@@ -32,13 +32,13 @@ pub enum BodyFormat {
     Whole,
 }
 
-/// An answer on its way.
+/// A response that is being received.
 pub struct StreamDecoder {
     bytes: BoxStream<'static, reqwest::Result<Bytes>>,
     splitter: FrameSplitter,
     parser: Box<dyn ChunkParser>,
     reasoning_tags: ReasoningTagParser,
-    /// Read, not yet given. As long as one chunk makes it.
+    /// Decoded deltas that were not returned yet; at most those of one chunk.
     pending: VecDeque<Delta>,
     error: Option<LlmError>,
     has_ended: bool,
@@ -47,16 +47,16 @@ pub struct StreamDecoder {
     key: Option<Secret>,
 }
 
-/// What tells one piece from the next.
+/// Splits the bytes into pieces.
 enum FrameSplitter {
     Events(sse::SseDecoder),
     Lines(ndjson::NdjsonDecoder),
-    /// All so far of the one piece.
+    /// The bytes so far of a single document.
     Whole(Vec<u8>),
 }
 
 impl StreamDecoder {
-    /// Reads from a response body. The key is only there to be kept out of messages.
+    /// Reads from a response body. The key is used only to remove it from messages.
     pub fn new(
         bytes: BoxStream<'static, reqwest::Result<Bytes>>,
         format: BodyFormat,
@@ -86,7 +86,7 @@ impl StreamDecoder {
         }
     }
 
-    /// The next delta; `None` when there are no more.
+    /// Returns the next delta, or `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Delta, LlmError>> {
         loop {
             if let Some(delta) = self.pending.pop_front() {
@@ -134,7 +134,7 @@ impl StreamDecoder {
         for frame in frames {
             self.decode_frame(frame);
         }
-        // Half an event is a sign of life too.
+        // A part of an event also shows that the server is alive.
         if self.pending.is_empty() && self.error.is_none() && !self.is_done {
             self.pending.push_back(Delta::KeepAlive);
         }
@@ -153,7 +153,8 @@ impl StreamDecoder {
                 None
             }
         };
-        // Some servers end without a blank line; what is not whole then was cut off.
+        // Some servers end without a blank line; an incomplete event then means that the stream was
+        // cut off.
         if let Some(SseFrame::Event { name, data }) = rest
             && (data.trim() == "[DONE]" || untrusted_json::parse_object(&data).is_some())
         {

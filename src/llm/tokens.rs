@@ -1,13 +1,13 @@
-//! How long a text is for a model, in tokens of the o200k vocabulary.
+//! Counts the tokens of a text with the o200k vocabulary.
 //!
-//! Other families of models count a little differently; the budget of a prompt keeps a reserve.
+//! Other model families count slightly differently; the budget of a prompt has a reserve for this.
 //! Counting is CPU work: about a millisecond for 20 kB, and a quarter of a second for the first
-//! count, which reads the vocabulary. Call [`warm`] and count long texts in a blocking task.
+//! count, which loads the vocabulary. Call [`warm`] and count long texts in a blocking task.
 
-/// Longer texts are estimated: an exact count of megabytes would hold up everybody.
+/// Longer texts are estimated, because an exact count of megabytes would delay other tasks.
 const MAX_COUNTED_BYTES: usize = 100_000;
 
-/// The tokens of a text. Never negative, 0 only for the empty text.
+/// Returns the number of tokens of a text. Never negative, 0 only for the empty text.
 pub fn count(text: &str) -> i64 {
     if text.is_empty() {
         return 0;
@@ -19,12 +19,12 @@ pub fn count(text: &str) -> i64 {
     i64::try_from(n_tokens).expect("a text of 100 kB has fewer tokens than bytes")
 }
 
-/// Reads the vocabulary, so that no later count has to wait for it.
+/// Loads the vocabulary, so that no later count has to wait for it.
 pub fn warm() {
     tiktoken_rs::o200k_base_singleton();
 }
 
-/// Counts an even sample of the text and takes it for the whole.
+/// Estimates the count from evenly spaced samples of the text.
 fn estimate(text: &str) -> i64 {
     const N_SAMPLES: usize = 10;
     let sample_bytes = MAX_COUNTED_BYTES / N_SAMPLES;
@@ -36,8 +36,8 @@ fn estimate(text: &str) -> i64 {
         n_bytes += end - start;
         n_tokens += tiktoken_rs::o200k_base_singleton().count_ordinary(&text[start..end]);
     }
-    // Rounded up: a text that is thought too long costs a line of history, the other way round
-    // it costs the answer.
+    // Rounded up: an estimate that is too high only costs some history, one that is too low costs
+    // the reply.
     i64::try_from((n_tokens * text.len()).div_ceil(n_bytes.max(1))).unwrap_or(i64::MAX)
 }
 

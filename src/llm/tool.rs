@@ -1,41 +1,41 @@
-//! Tools in no one's wire format: what a model may call, what it calls, and what came of it.
+//! Tools independent of any API: declarations, calls, results, attachments and output formats.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Something that a model may call.
+/// A tool that a model may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
-    /// Letters, digits, `_` and `-`: every API takes those.
+    /// Letters, digits, `_` and `-`, which every API accepts.
     pub name: String,
     pub description: Option<String>,
     /// A JSON Schema of the arguments.
     pub parameters: Value,
-    /// The model is held to the schema, where its API can do that; `None`: as the API does.
+    /// Whether the API must enforce the schema, if it can; `None` uses the API's default.
     pub strict: Option<bool>,
 }
 
 /// Whether a model must call a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// It may not.
+    /// The model must not call a tool.
     None,
-    /// One at least, whichever.
+    /// The model must call at least one tool.
     Required,
-    /// The one of this name.
+    /// The model must call the tool with this name.
     Named(String),
 }
 
-/// One call, complete.
+/// A complete tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Its own among all calls of a prompt.
+    /// Unique among all calls of a prompt.
     pub id: String,
     pub name: String,
-    /// JSON, as the model wrote it: nobody has looked whether it is any.
+    /// JSON text as the model wrote it, not validated.
     pub arguments: String,
 }
 
@@ -43,59 +43,59 @@ pub struct ToolCall {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnsweredCall {
     pub id: String,
-    /// Some APIs know calls by the tool's name alone.
+    /// Needed because some APIs identify calls by the tool's name alone.
     pub name: String,
 }
 
-/// A piece of a call, as it is streamed.
+/// A streamed piece of a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolCallDelta {
-    /// Which call of this answer it belongs to, in the API's own count.
+    /// The index of the call in this response, as the API counts.
     pub index: usize,
-    /// Told with the first piece, by APIs that have ids.
+    /// In the first piece, from APIs that have ids.
     pub id: Option<String>,
-    /// Told with the first piece.
+    /// In the first piece.
     pub name: Option<String>,
-    /// What is added to the arguments; may be empty.
+    /// Text to append to the arguments; may be empty.
     pub arguments: String,
 }
 
-/// A picture or a document in a message.
+/// An image or a document in a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
-    /// `image/png`, `application/pdf` or another type that models take.
+    /// `image/png`, `application/pdf` or another type that models accept.
     pub media_type: String,
     /// The bytes, in Base64.
     pub data: String,
-    /// What a document is called.
+    /// File name of a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 impl Attachment {
-    /// Whether it is to be looked at; a document is to be read.
+    /// Returns whether this is an image; otherwise it is a document.
     pub fn is_image(&self) -> bool {
         self.media_type.starts_with("image/")
     }
 
-    /// All of it as an address.
+    /// Returns the content as a data URL.
     pub fn data_url(&self) -> String {
         format!("data:{};base64,{}", self.media_type, self.data)
     }
 }
 
-/// The form that an answer must have.
+/// The required format of a response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub enum OutputFormat {
     #[default]
     Text,
-    /// Some JSON object.
+    /// Any JSON object.
     Json,
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     Schema(OutputSchema),
 }
 
-/// A schema for an answer.
+/// A schema for a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutputSchema {
     pub name: String,

@@ -1,20 +1,20 @@
-//! JSON as strangers send it.
+//! Reads JSON from untrusted sources such as providers.
 
 use serde_json::{Map, Value};
 
 use crate::llm::error::LlmError;
 
-/// Reads an object.
+/// Parses a JSON object.
 ///
 /// # Errors
-/// When it is none.
+/// Returns `Upstream` when the text is not a JSON object.
 pub fn require_object(data: &str) -> Result<Value, LlmError> {
     parse_object(data).ok_or_else(|| LlmError::Upstream {
         message: "The provider sent something that is not JSON.".to_owned(),
     })
 }
 
-/// Reads an object, if it is one.
+/// Parses a JSON object; returns `None` if the text is not one.
 pub fn parse_object(data: &str) -> Option<Value> {
     let chunk = serde_json::from_str(data).ok().or_else(|| {
         let repaired = replace_lone_surrogates(data)?;
@@ -23,14 +23,14 @@ pub fn parse_object(data: &str) -> Option<Value> {
     chunk.filter(Value::is_object)
 }
 
-/// A text at this place that is not empty.
+/// Returns the text at a JSON pointer if it is not empty.
 pub fn text_at(value: &Value, pointer: &str) -> Option<String> {
     let text = value.pointer(pointer)?.as_str()?;
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// The arguments of a call as an object, for APIs that take no text there. What is none is told as
-/// it was written.
+/// Returns the arguments of a call as an object, for APIs that do not accept text. Arguments that
+/// are not an object are returned as text inside one.
 pub fn arguments_object(text: &str) -> Value {
     match parse_object(text) {
         Some(object) => object,
@@ -39,18 +39,18 @@ pub fn arguments_object(text: &str) -> Value {
     }
 }
 
-/// More than any call can cost. A figure of a stranger is added up for as long as a space lives: it
-/// must neither overflow the sum nor take anything off it.
+/// More than any call can cost. Reported counts are added up during the whole life of a space, so
+/// they must neither overflow the sum nor decrease it.
 pub const MAX_TOKEN_COUNT: i64 = 1_000_000_000;
 
-/// A number of tokens, cut down to one that can be.
+/// Returns a token count, clamped to a plausible range.
 pub fn token_count(value: &Value, field: &str) -> Option<i64> {
     let stated = value.get(field).and_then(Value::as_i64);
     stated.map(|it| it.clamp(0, MAX_TOKEN_COUNT))
 }
 
-/// JSON allows half of a surrogate pair in a string, Rust does not: it becomes a replacement
-/// character. `None` if there is nothing of the kind.
+/// Replaces lone halves of surrogate pairs, which JSON allows in strings and Rust does not, by the
+/// replacement character. Returns `None` if there are none.
 fn replace_lone_surrogates(json: &str) -> Option<String> {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
@@ -66,7 +66,7 @@ fn replace_lone_surrogates(json: &str) -> Option<String> {
                 is_changed = true;
                 continue;
             }
-            // An escaped backslash must not be taken for the beginning of the next escape.
+            // An escaped backslash must not be mistaken for the beginning of the next escape.
             (None, _) => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
         };
         out.push_str(&rest[..length]);
@@ -76,7 +76,7 @@ fn replace_lone_surrogates(json: &str) -> Option<String> {
     is_changed.then_some(out)
 }
 
-/// Whether an escape is the first (`true`) or second half of a pair.
+/// Returns whether an escape is the first (`true`) or second half of a pair.
 fn surrogate_half(escape: &str) -> Option<bool> {
     let code = u32::from_str_radix(escape.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
     match code {
