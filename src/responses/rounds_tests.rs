@@ -190,7 +190,7 @@ async fn a_failing_tool_does_not_prevent_the_answer() {
     for (calls, results) in [
         (["fails", "fast"], ["Error: no", "fast"]),
         (["fast", "fails"], ["fast", "Error: no"]),
-        (["panics", "fast"], ["Error: The tool broke down.", "fast"]),
+        (["panics", "fast"], ["Error: The tool crashed.", "fast"]),
     ] {
         let finished = run_task(&calls, LONG, CancelHandle::default()).await;
 

@@ -92,12 +92,12 @@ impl ToolExecutor {
         match timeout(self.max_time, running).await {
             Ok(Ok(outcome)) => outcome.map(truncate_output).map_err(truncate_output),
             Ok(Err(_)) => {
-                tracing::error!(tool = job.tool.declaration().name, "a tool has panicked");
-                Err("The tool broke down.".to_owned())
+                tracing::error!(tool = job.tool.declaration().name, "tool panicked");
+                Err("The tool crashed.".to_owned())
             }
             Err(_) => {
                 let seconds = self.max_time.as_secs();
-                Err(format!("The tool took longer than {seconds} seconds."))
+                Err(format!("The tool did not finish within {seconds} seconds."))
             }
         }
     }

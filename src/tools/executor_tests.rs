@@ -88,8 +88,8 @@ async fn a_failing_call_gets_an_error_and_the_others_an_output() {
         outcomes,
         [
             Err("no".to_owned()),
-            Err("The tool broke down.".to_owned()),
-            Err("The tool took longer than 30 seconds.".to_owned()),
+            Err("The tool crashed.".to_owned()),
+            Err("The tool did not finish within 30 seconds.".to_owned()),
             Ok("4".to_owned()),
         ]
     );

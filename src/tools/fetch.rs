@@ -37,13 +37,13 @@ pub enum FetchError {
 impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::InvalidUrl => "`url` is no address.",
-            Self::UnsupportedUrl => "Only plain http and https addresses can be read.",
-            Self::Forbidden => "This address may not be called.",
+            Self::InvalidUrl => "`url` is not a valid URL.",
+            Self::UnsupportedUrl => "Only http and https URLs without credentials are supported.",
+            Self::Forbidden => "This address is not allowed.",
             Self::Unreachable => "The page could not be reached.",
-            Self::MissingRedirect => "The page leads nowhere.",
-            Self::TooManyRedirects => "The page leads on and on.",
-            Self::Disconnected => "The page broke off.",
+            Self::MissingRedirect => "The redirect is invalid.",
+            Self::TooManyRedirects => "The page redirects too often.",
+            Self::Disconnected => "The connection broke while the page was loading.",
         })
     }
 }

@@ -44,7 +44,7 @@ impl ServerTool for DiceTool {
 
     async fn run(&self, arguments: &ToolArguments, _: &(dyn Fn(&str) + Sync)) -> ToolResult {
         let asked = arguments.get("roll").and_then(|it| it.as_str());
-        let asked = asked.ok_or("`roll` must be a text like 2d6+1.")?;
+        let asked = asked.ok_or("`roll` must be a string like 2d6+1.")?;
         roll(asked, &mut rand::rng())
     }
 }
@@ -55,7 +55,7 @@ fn roll(asked: &str, rng: &mut impl Rng) -> ToolResult {
         && (1..=MAX_SIDES).contains(&parsed.n_sides)
         && parsed.extra.abs() <= MAX_EXTRA;
     if !is_within_limits {
-        return Err("At most 100 dice with 1000 sides, and at most 10000 more or less.".to_owned());
+        return Err("At most 100 dice, 1000 sides, and a modifier of up to 10000.".to_owned());
     }
     let rolled: Vec<u32> = (0..parsed.n_dice)
         .map(|_| rng.random_range(1..=parsed.n_sides))

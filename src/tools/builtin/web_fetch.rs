@@ -50,9 +50,9 @@ impl ServerTool for WebFetchTool {
 
     async fn run(&self, arguments: &ToolArguments, _: &(dyn Fn(&str) + Sync)) -> ToolResult {
         let url = arguments.get("url").and_then(|it| it.as_str());
-        let url = url.ok_or("`url` must be a text.")?;
+        let url = url.ok_or("`url` must be a string.")?;
         let reading = timeout(MAX_TIME, self.fetch_text(url));
-        let late = |_| Err("The page took too long to come.".to_owned());
+        let late = |_| Err("The page took too long to load.".to_owned());
         reading.await.unwrap_or_else(late)
     }
 }
@@ -67,7 +67,7 @@ impl WebFetchTool {
 async fn response_text(answer: Response) -> ToolResult {
     let status = answer.status();
     if !status.is_success() {
-        return Err(format!("The page answered {}.", status.as_u16()));
+        return Err(format!("The page returned {}.", status.as_u16()));
     }
     let kind = answer.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|it| it.to_str().ok()).unwrap_or_default();
@@ -77,7 +77,7 @@ async fn response_text(answer: Response) -> ToolResult {
     let is_text =
         is_html || kind.starts_with("text/") || kind.ends_with("json") || kind.ends_with("xml");
     if !is_text {
-        return Err("The page is no text.".to_owned());
+        return Err("The page is not text.".to_owned());
     }
     let (bytes, _) = fetch::read_body(answer, MAX_BYTES)
         .await

@@ -57,12 +57,12 @@ async fn a_page_is_read_as_text_where_it_leads() {
 #[tokio::test]
 async fn what_is_no_text_or_no_page_is_an_error() {
     for (said, told) in [
-        (answer("404 Not Found", "", ""), "The page answered 404."),
+        (answer("404 Not Found", "", ""), "The page returned 404."),
         (
             answer("200 OK", "content-type: image/png\r\n", "x"),
-            "The page is no text.",
+            "The page is not text.",
         ),
-        (answer("302 Found", "", ""), "The page leads nowhere."),
+        (answer("302 Found", "", ""), "The redirect is invalid."),
     ] {
         let to = server(vec![said]).await;
         assert_eq!(fetch_page(&to, true).await, Err(told.to_owned()));
@@ -71,7 +71,7 @@ async fn what_is_no_text_or_no_page_is_an_error() {
     let to = server(around).await;
     assert_eq!(
         fetch_page(&to, true).await,
-        Err("The page leads on and on.".to_owned())
+        Err("The page redirects too often.".to_owned())
     );
 }
 
@@ -85,7 +85,7 @@ async fn private_networks_and_odd_addresses_are_out_of_reach() {
         "http://169.254.169.254/",
     ] {
         let told = fetch_page(url, false).await.unwrap_err();
-        assert_eq!(told, "This address may not be called.", "{url}");
+        assert_eq!(told, "This address is not allowed.", "{url}");
     }
     for url in [
         "ftp://example.com",

@@ -36,7 +36,7 @@ fn block(block: &Value) -> String {
                 None => format!("[resource: {}]", word(&resource["uri"])),
             }
         }
-        _ => "[something that is no text]".to_owned(),
+        _ => "[content that is not text]".to_owned(),
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(
             result_text(&result).unwrap(),
             "Two.\n[image: image/png, 6 bytes]\n[notes](file:///n)\nfile:///a\nA\n\
-             [resource: file:///b]\n[something that is no text]"
+             [resource: file:///b]\n[content that is not text]"
         );
     }
 

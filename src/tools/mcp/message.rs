@@ -10,17 +10,17 @@ const MAX_REASON_CHARS: usize = 300;
 pub enum McpError {
     #[error("The server cannot be reached.")]
     Unreachable,
-    #[error("The server's address may not be called.")]
+    #[error("The server's address is not allowed.")]
     Forbidden,
     #[error("The server took too long.")]
     TimedOut,
-    #[error("The server wants other credentials.")]
+    #[error("The server rejected the credentials.")]
     Unauthorized,
     #[error("The server answered with status {0}.")]
     Status(u16),
-    #[error("The server's answer is too large.")]
+    #[error("The server's response is too large.")]
     TooLarge,
-    #[error("The server does not answer by the protocol.")]
+    #[error("The server does not follow the protocol.")]
     InvalidResponse,
     #[error("The server says: {0}")]
     Rejected(String),

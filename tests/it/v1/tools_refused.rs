@@ -49,7 +49,7 @@ on_both! {
         stage.upstream.next(ResponseScript::calls(&[("a", "troupe_web_fetch", arguments.as_str())]));
         let response = stage.program.respond(fetch).await;
         assert_eq!(response["status"], "completed");
-        assert_eq!(response["output"][0]["error"], "This address may not be called.");
+        assert_eq!(response["output"][0]["error"], "This address is not allowed.");
         stage.close().await;
     }
 
