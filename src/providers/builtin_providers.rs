@@ -109,8 +109,8 @@ pub async fn verify_encrypted_keys(
     for provider in provider::Entity::find().all(db).await? {
         provider.spec(cipher).with_context(|| {
             format!(
-                "The key of provider {:?} (id {}) cannot be opened. Start with the \
-                 TROUPE_SECRET_KEY (or the secret.key in TROUPE_DATA_DIR) that sealed it",
+                "The key of provider {:?} (id {}) cannot be decrypted. Start with the \
+                 TROUPE_SECRET_KEY (or the secret.key in TROUPE_DATA_DIR) that encrypted it",
                 provider.name, provider.id
             )
         })?;

@@ -40,12 +40,12 @@ impl ProviderMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "upstream_calls",
-            "Calls of models, each attempt by itself",
+            "Model calls; each attempt counts",
             self.calls.clone(),
         );
         registry.register(
             "upstream_tokens",
-            "Tokens as the providers counted them",
+            "Tokens as reported by the providers",
             self.tokens.clone(),
         );
     }

@@ -34,9 +34,9 @@ pub const SECRET_FILE: &str = "secret.key";
 /// Why a stored value cannot be decrypted.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DecryptError {
-    #[error("it was sealed in a form that this version does not know")]
+    #[error("it has a format that this version does not know")]
     UnknownFormat,
-    #[error("it was sealed with another TROUPE_SECRET_KEY, or for another row")]
+    #[error("it was encrypted with another TROUPE_SECRET_KEY, or for another row")]
     OtherSecret,
 }
 
@@ -64,15 +64,15 @@ impl SecretCipher {
         let secret = match fs::read_to_string(&path) {
             Ok(secret) => secret,
             Err(error) if error.kind() == ErrorKind::NotFound => create_secret_file(&path)
-                .with_context(|| format!("{} cannot be made", path.display()))?,
+                .with_context(|| format!("cannot create {}", path.display()))?,
             Err(error) => {
-                return Err(error).with_context(|| format!("{} cannot be read", path.display()));
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
             }
         };
         let secret = secret.trim();
         anyhow::ensure!(
             secret.len() >= 16,
-            "{} is damaged: restore it from a backup, or remove it and enter the keys of the providers anew",
+            "{} is damaged: restore it from a backup, or remove it and enter the provider keys again",
             path.display()
         );
         Ok(Self::new(secret))
@@ -94,7 +94,7 @@ impl SecretCipher {
                     aad: context.as_bytes(),
                 },
             )
-            .expect("only a text of 256 GiB is too long to seal");
+            .expect("only a text of 256 GiB is too long to encrypt");
         format!(
             "{FORMAT_PREFIX}{}",
             STANDARD.encode([nonce.as_slice(), &sealed].concat())
@@ -147,7 +147,7 @@ fn create_secret_file(path: &Path) -> std::io::Result<String> {
 fn fill_random(bytes: &mut [u8]) {
     SysRng
         .try_fill_bytes(bytes)
-        .expect("every system we run on has a source of random bytes");
+        .expect("every supported system has a source of random bytes");
 }
 
 #[cfg(test)]

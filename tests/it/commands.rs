@@ -197,7 +197,8 @@ async fn a_key_that_cannot_be_opened_ends_the_start() {
 
     assert!(!output.status.success());
     assert!(
-        told(&output).contains("cannot be opened") && told(&output).contains("TROUPE_SECRET_KEY"),
+        told(&output).contains("cannot be decrypted")
+            && told(&output).contains("TROUPE_SECRET_KEY"),
         "{}",
         told(&output)
     );
