@@ -83,8 +83,8 @@ impl ToSchema for TitleSchema {
 
 impl PartialSchema for CardNameSchema {
     fn schema() -> RefOr<Schema> {
-        let about = "A name of which something can be seen. Whatever it is, it is made one line of \
-            at most 100 characters.";
+        let about = "A name with at least one visible character. The server converts it to one line \
+            of at most 100 characters.";
         let kinds = [Type::String, Type::Number, Type::Boolean];
         ObjectBuilder::new()
             .schema_type(SchemaType::from_iter(kinds))
@@ -119,7 +119,7 @@ impl PartialSchema for Password {
             .min_length(Some(8))
             .max_length(Some(256))
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::Password)))
-            .description(Some("A password to be."))
+            .description(Some("A new password."))
             .into()
     }
 }
@@ -131,7 +131,7 @@ impl ToSchema for Password {
 }
 
 fn display_name_schema(max_chars: usize) -> ObjectBuilder {
-    let about = format!("One line of 1 to {max_chars} characters, of which something can be seen.");
+    let about = format!("One line of 1 to {max_chars} characters, at least one of them visible.");
     string_schema()
         .min_length(Some(1))
         .max_length(Some(max_chars))

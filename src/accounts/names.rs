@@ -7,13 +7,13 @@ use crate::accounts::user;
 /// Why a name or password is invalid. Each text is a sentence for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    #[error("This takes 1 to {most} characters that can be seen.")]
+    #[error("Must have 1 to {most} characters, at least one of them visible.")]
     Length { most: usize },
-    #[error("Line breaks and other control characters do not fit into a name.")]
+    #[error("A name must not contain line breaks or other control characters.")]
     Control,
-    #[error("A username takes 2 to 32 letters, digits, `_`, `-` and `.`.")]
+    #[error("A username must have 2 to 32 letters, digits, `_`, `-` or `.`.")]
     Username,
-    #[error("A password takes 8 to 256 characters.")]
+    #[error("A password must have 8 to 256 characters.")]
     Password,
 }
 

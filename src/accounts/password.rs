@@ -57,7 +57,7 @@ impl Passwords {
             let hash = PasswordHash {
                 algorithm: Algorithm::Argon2id.ident(),
                 version: Some(Version::V0x13.into()),
-                params: ParamsString::try_from(argon2.params()).context("the cost of a hash")?,
+                params: ParamsString::try_from(argon2.params()).context("invalid hash cost")?,
                 salt: Some(salt),
                 hash: Some(output),
             };
@@ -91,15 +91,15 @@ impl Passwords {
     ) -> anyhow::Result<bool> {
         run_blocking(permit, move |buffer| match hash {
             Some(hash) => {
-                let hash = PasswordHash::new(&hash).context("a stored hash is damaged")?;
+                let hash = PasswordHash::new(&hash).context("the stored hash is damaged")?;
                 let (Some(salt), Some(known)) = (&hash.salt, &hash.hash) else {
-                    anyhow::bail!("a stored hash is damaged");
+                    anyhow::bail!("the stored hash is damaged");
                 };
-                let cost = Params::try_from(&hash).context("a stored hash is damaged")?;
+                let cost = Params::try_from(&hash).context("the stored hash is damaged")?;
                 Ok(digest(&argon2(cost), &attempt, salt, buffer)? == *known)
             }
             None => {
-                let salt = Salt::new(b"nobody is here..").context("a salt")?;
+                let salt = Salt::new(b"nobody is here..").context("invalid salt")?;
                 digest(&argon2(cost()?), &attempt, &salt, buffer)?;
                 Ok(false)
             }
@@ -138,12 +138,12 @@ fn digest(
     let mut out = [0; Output::MAX_LENGTH];
     let out = out
         .get_mut(..params.output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN))
-        .context("the length of a hash")?;
+        .context("invalid hash length")?;
     let blocks = buffer.as_mut_slice();
     argon2
         .hash_password_into_with_memory(password.as_bytes(), salt, out, blocks)
-        .context("the password cannot be hashed")?;
-    Output::new(out).context("the length of a hash")
+        .context("failed to hash the password")?;
+    Output::new(out).context("invalid hash length")
 }
 
 impl Default for Passwords {
@@ -157,7 +157,7 @@ fn argon2(cost: Params) -> Argon2<'static> {
 }
 
 fn cost() -> anyhow::Result<Params> {
-    Params::new(19 * 1024, 2, 1, None).context("the cost of a hash")
+    Params::new(19 * 1024, 2, 1, None).context("invalid hash cost")
 }
 
 #[cfg(test)]

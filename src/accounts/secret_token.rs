@@ -14,7 +14,7 @@ pub fn generate() -> String {
     let mut bytes = [0u8; 32];
     SysRng
         .try_fill_bytes(&mut bytes)
-        .expect("every system we run on has a source of random bytes");
+        .expect("every supported system has a source of random bytes");
     URL_SAFE_NO_PAD.encode(bytes)
 }
 

@@ -107,7 +107,7 @@ impl NewUser {
         let suffix = secret_token::hash(&secret_token::generate());
         let username = Username::parse(&format!("guest-{}", &suffix[..16]));
         Self {
-            username: username.expect("letters, digits and a dash make a username"),
+            username: username.expect("letters, digits and a dash are a valid username"),
             display_name,
             password_hash: None,
         }
@@ -126,7 +126,7 @@ pub struct ProfileChange {
 /// Why an account was not created or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum UserError {
-    #[error("This username is taken, or it looks like one that is.")]
+    #[error("This username is taken or too similar to another one.")]
     UsernameTaken,
     #[error(transparent)]
     Db(#[from] DbErr),
@@ -184,7 +184,7 @@ pub async fn lock_row(tx: &impl ConnectionTrait, id: UserId) -> Result<(), DbErr
         .await?;
     match locked {
         Some(_) => Ok(()),
-        None => Err(DbErr::RecordNotFound("an account that was there".into())),
+        None => Err(DbErr::RecordNotFound("the account does not exist".into())),
     }
 }
 

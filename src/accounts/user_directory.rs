@@ -118,15 +118,13 @@ pub struct UserChange {
 /// Why an account was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum UserChangeError {
-    #[error("nobody has this id")]
+    #[error("no user has this id")]
     NotFound,
     #[error("Only an admin may do this.")]
     NotAdmin,
-    #[error(
-        "This is the last active admin: make somebody else an admin first, or nobody could run the server."
-    )]
+    #[error("This is the last active admin. Make another user an admin first.")]
     LastAdmin,
-    #[error("A guest has no password to come back with: set one, then make them an admin.")]
+    #[error("A guest has no password. Set one before making the guest an admin.")]
     GuestWithoutPassword,
     #[error(transparent)]
     Db(#[from] DbErr),
