@@ -1,7 +1,7 @@
 //! Decides which IP addresses an outbound call may go to.
 //!
-//! **Invariant:** an address that embeds another one (mapped, translated, tunneled) is judged by
-//! the embedded address, and rejected if that cannot be read.
+//! **Invariant:** an address that embeds another one (mapped, translated, tunneled) is checked as the
+//! embedded address, and rejected if that cannot be read.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -23,11 +23,11 @@ const METADATA_V6: [Ipv6Addr; 2] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressRejected {
     #[error(
-        "The base URL leads into a private network. TROUPE_ALLOW_PRIVATE_PROVIDERS=true allows that."
+        "The base URL is in a private network. Set TROUPE_ALLOW_PRIVATE_PROVIDERS=true to allow that."
     )]
     Private,
     #[error(
-        "The base URL leads to an address where no provider can be: link-local, multicast, reserved, or a cloud's metadata."
+        "The base URL has an address that is never allowed: link-local, multicast, reserved, or a cloud's metadata service."
     )]
     Forbidden,
 }

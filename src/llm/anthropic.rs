@@ -122,7 +122,7 @@ fn body(request: &Request, options: &ProviderOptions) -> Value {
 /// reject samplers; the API accepts only one of temperature and `top_p`.
 fn samplers(request: &Request) -> Map<String, Value> {
     let mut samplers = Map::new();
-    #[expect(clippy::float_cmp, reason = "1 is what people write to mean nothing")]
+    #[expect(clippy::float_cmp, reason = "exactly 1 means no effect")]
     let counts = |it: &f64| *it != 1.0;
     let temperature = request.temperature.map(|it| it.clamp(0.0, 1.0));
     if let Some(temperature) = temperature.filter(counts) {
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(sent["max_tokens"], 300);
         assert_eq!(sent["stop_sequences"], json!(["Eve:"]));
         assert_eq!(sent["top_k"], 40);
-        assert!(sent.get("temperature").is_none(), "1 is what it is anyway");
+        assert!(sent.get("temperature").is_none(), "1 is the default");
         assert!(sent.get("min_p").is_none() && sent.get("top_p").is_none());
 
         let cooler = Request {

@@ -148,7 +148,7 @@ fn choose_line<'a>(lines: &[&'a str], rng: &mut ChaCha8Rng) -> &'a str {
     lines
         .choose(rng)
         .copied()
-        .expect("every voice has lines of every kind")
+        .expect("every persona has lines of every kind")
 }
 
 /// Selects the persona by the speaker's name alone, so that a speaker always keeps it.

@@ -73,7 +73,7 @@ impl Endpoint {
         let response = self.check_response(response).await?;
         let (bytes, is_whole) = read_body(response, max_bytes).await?;
         if !is_whole {
-            return Err(upstream_error("The provider's answer is too long."));
+            return Err(upstream_error("The provider's response is too long."));
         }
         Ok(bytes)
     }
@@ -95,7 +95,7 @@ impl Endpoint {
         if let Some(key) = &self.key {
             let (name, value) = self.dialect.auth_header(key);
             let mut value = HeaderValue::from_str(&value).map_err(|_| LlmError::Unusable {
-                message: "The API key holds characters that cannot be sent.".to_owned(),
+                message: "The API key contains characters that cannot be sent.".to_owned(),
             })?;
             value.set_sensitive(true);
             headers.insert(name, value);
@@ -113,7 +113,7 @@ impl Endpoint {
             > MAX_HEADER_BYTES
         {
             return Err(upstream_error(
-                "The provider's answer has headers of absurd length.",
+                "The provider's response headers are too long.",
             ));
         }
         if response.status().is_success() {
@@ -174,7 +174,7 @@ fn body_format(headers: &HeaderMap, framing: Framing) -> Result<BodyFormat, LlmE
     let encoding = word(CONTENT_ENCODING).trim().to_ascii_lowercase();
     if !matches!(encoding.as_str(), "" | "identity") {
         return Err(upstream_error(
-            "The provider's answer is compressed, though that was not asked for.",
+            "The provider's response is compressed, although compression was not requested.",
         ));
     }
     let media_type = word(CONTENT_TYPE)
@@ -187,7 +187,7 @@ fn body_format(headers: &HeaderMap, framing: Framing) -> Result<BodyFormat, LlmE
         // With line framing, a whole JSON document is one line as well.
         ("application/json", Framing::Events) => Ok(BodyFormat::Whole),
         ("text/html" | "application/xhtml+xml", _) => Err(upstream_error(
-            "The provider answered with a web page, not an event stream. Is the base URL right?",
+            "The provider returned a web page instead of an event stream. Check the base URL.",
         )),
         (_, framing) => Ok(BodyFormat::Stream(framing)),
     }

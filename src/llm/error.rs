@@ -16,7 +16,7 @@ pub enum LlmError {
     Status {
         status: u16,
         message: String,
-        /// How long the provider asked us to wait.
+        /// The delay that the provider requested.
         retry_after: Option<Duration>,
     },
     /// The prompt exceeds the model's context window, according to the provider.
@@ -49,7 +49,7 @@ impl LlmError {
         }
     }
 
-    /// Returns how long the provider asked us to wait before a retry.
+    /// Returns the delay before a retry that the provider requested.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,

@@ -38,7 +38,8 @@ impl Dialect for Gemini {
 
     fn build_request(&self, request: &Request) -> Result<DialectRequest, LlmError> {
         let model = model_path(&request.model).ok_or_else(|| LlmError::Unusable {
-            message: "The model's name holds characters that no model of Gemini has.".to_owned(),
+            message: "The model name contains characters that Gemini model names cannot have."
+                .to_owned(),
         })?;
         Ok(DialectRequest {
             path: format!("/{model}:streamGenerateContent"),

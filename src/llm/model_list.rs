@@ -27,7 +27,7 @@ pub async fn list_models(endpoint: &Endpoint) -> Result<Vec<String>, LlmError> {
         .await
         .map_err(|_| timeout_error())??;
     parse_model_names(&list, endpoint.dialect()).ok_or_else(|| LlmError::Upstream {
-        message: "The provider's answer is not a list of models.".to_owned(),
+        message: "The provider's response is not a list of models.".to_owned(),
     })
 }
 
@@ -62,7 +62,7 @@ async fn wait_for_first_delta(provider: &dyn Provider, request: &Request) -> Res
         }
     }
     Err(LlmError::Disconnected {
-        message: "The provider's answer was cut off.".to_owned(),
+        message: "The provider's response was cut off.".to_owned(),
     })
 }
 

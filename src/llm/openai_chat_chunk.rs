@@ -281,7 +281,7 @@ mod tests {
 
             assert_eq!(
                 error.to_string(),
-                "The provider broke off: Overloaded.",
+                "The provider returned an error: Overloaded.",
                 "{chunk}"
             );
         }

@@ -41,14 +41,14 @@ fn status_error(
     let what = match status {
         300..=399 => "The provider answered with a redirect, which is not followed",
         401 => "The provider did not accept the API key",
-        402 => "The provider asks for payment",
+        402 => "The provider requires payment",
         403 => "The provider does not allow this request",
         404 => "The provider does not know this model or address",
-        408 | 504 => "The provider took too long",
-        413 => "The provider found the request too large",
-        429 => "The provider limits how often it can be asked",
-        500..=599 => "The provider has a problem of its own",
-        _ => "The provider refused the request",
+        408 | 504 => "The provider timed out",
+        413 => "The request is too large for the provider",
+        429 => "The provider's rate limit is reached",
+        500..=599 => "The provider has an internal error",
+        _ => "The provider rejected the request",
     };
     // Messages about a wrong key often quote it.
     let detail = detail.filter(|_| status != 401);
@@ -68,8 +68,8 @@ fn status_error(
 
 /// Converts an error object that was sent instead of a response.
 pub fn from_object(object: &Value, key: Option<&Secret>) -> LlmError {
-    let said = detail(object).unwrap_or_else(|| "an error without a reason".to_owned());
-    let message = sanitize(&format!("The provider broke off: {said}"), key);
+    let said = detail(object).unwrap_or_else(|| "no reason given".to_owned());
+    let message = sanitize(&format!("The provider returned an error: {said}"), key);
     if is_context_overflow(object) {
         return LlmError::ContextOverflow { message };
     }
@@ -80,7 +80,7 @@ pub fn from_object(object: &Value, key: Option<&Secret>) -> LlmError {
 pub fn from_transport(error: &reqwest::Error) -> LlmError {
     if error.is_builder() {
         return LlmError::Unusable {
-            message: "The request could not be put together.".to_owned(),
+            message: "The request could not be built.".to_owned(),
         };
     }
     if let Some(refused) = find_cause::<AddressRejected>(error) {
@@ -91,7 +91,7 @@ pub fn from_transport(error: &reqwest::Error) -> LlmError {
     let reason = if error.is_dns() {
         "its name could not be resolved"
     } else if error.is_timeout() {
-        "it did not take the connection in time"
+        "the connection timed out"
     } else if has_cause(error, is_bad_certificate) {
         "its certificate could not be trusted"
     } else if has_cause(error, |it| it.is::<rustls::Error>()) {
@@ -101,7 +101,7 @@ pub fn from_transport(error: &reqwest::Error) -> LlmError {
     } else if error.is_connect() {
         "no connection could be made"
     } else {
-        "the connection broke before it answered"
+        "the connection broke before the response"
     };
     LlmError::Unreachable {
         message: format!("The provider could not be reached: {reason}."),
@@ -248,11 +248,11 @@ mod tests {
     fn an_error_page_is_left_out() {
         assert_eq!(
             status_message(502, "<html>Bad gateway</html>"),
-            "The provider has a problem of its own (502)."
+            "The provider has an internal error (502)."
         );
         assert_eq!(
             status_message(500, ""),
-            "The provider has a problem of its own (500)."
+            "The provider has an internal error (500)."
         );
     }
 

@@ -116,7 +116,7 @@ impl OutboundClient {
         // The parser would drop line breaks and tabs, and the stored URL would differ from the
         // called one.
         if text.chars().any(char::is_control) {
-            return refuse("The base URL must not hold line breaks or other control characters.");
+            return refuse("The base URL must not contain line breaks or control characters.");
         }
         let Ok(mut url) = Url::parse(text) else {
             return refuse("The base URL is not a URL, such as https://api.example.com/v1.");
@@ -125,10 +125,10 @@ impl OutboundClient {
             return refuse("The base URL must begin with http:// or https://.");
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return refuse("The base URL must not carry a user name or a password.");
+            return refuse("The base URL must not contain a user name or a password.");
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return refuse("The base URL must end with its path, without ? or #.");
+            return refuse("The base URL must not contain ? or #.");
         }
         self.check_url(&url)?;
         let path = url.path().trim_end_matches('/');
@@ -367,7 +367,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_allowed_addresses_of_a_name_are_returned() {
-        let private = "The base URL leads into a private network";
+        let private = "The base URL is in a private network";
         let answers = vec![
             vec!["1.1.1.1"],
             vec!["127.0.0.1"],

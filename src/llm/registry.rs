@@ -105,7 +105,7 @@ impl fmt::Display for ProviderKind {
 /// Why no provider can be built from settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    #[error("The demo model is a part of the server and has no address.")]
+    #[error("The demo model is built into the server and has no address.")]
     NoEndpoint,
     #[error("A provider of this kind needs a base URL.")]
     MissingBaseUrl,

@@ -84,7 +84,7 @@ impl SampleBuilder<'_> {
         let number = number.min(most.unwrap_or(number));
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "a float is cut to the nearest"
+            reason = "a float is truncated to the nearest value"
         )]
         match kind(schema) == "integer" || number.fract() == 0.0 {
             true => json!(number as i64),

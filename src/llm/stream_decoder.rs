@@ -109,9 +109,8 @@ impl StreamDecoder {
                 Some(Ok(chunk)) => self.decode_chunk(&chunk),
                 Some(Err(_)) => {
                     self.error = Some(LlmError::Disconnected {
-                        message:
-                            "The connection to the provider broke in the middle of the answer."
-                                .to_owned(),
+                        message: "The connection to the provider broke during the response."
+                            .to_owned(),
                     });
                 }
                 None => self.finish(),
@@ -175,7 +174,7 @@ impl StreamDecoder {
             SseFrame::Event { name, data } => self.decode_event(&name, &data),
             SseFrame::Oversized => {
                 self.error = Some(LlmError::Upstream {
-                    message: "The provider sent a single piece of more than a megabyte.".to_owned(),
+                    message: "The provider sent a single event of more than a megabyte.".to_owned(),
                 });
             }
         }
@@ -315,7 +314,10 @@ mod tests {
             .remove(0)
             .unwrap_err();
 
-        assert_eq!(error.to_string(), "The provider broke off: Overloaded.");
+        assert_eq!(
+            error.to_string(),
+            "The provider returned an error: Overloaded."
+        );
     }
 
     #[test]

@@ -211,5 +211,5 @@ async fn a_probe_requests_one_word_and_reports_errors() {
         unknown.to_string(),
         "The provider does not know this model or address (404): Scripted 404."
     );
-    assert_eq!(cut.to_string(), "The provider's answer was cut off.");
+    assert_eq!(cut.to_string(), "The provider's response was cut off.");
 }

@@ -173,7 +173,7 @@ async fn an_error_object_in_the_stream_fails_with_its_reason() {
     assert_eq!(code(&outcome), FailureCode::UpstreamError);
     assert_eq!(
         failure(&outcome).message,
-        "The provider broke off: The engine overheated."
+        "The provider returned an error: The engine overheated."
     );
     assert_eq!(text(&outcome), "Once upon a time");
     assert_eq!(upstream.n_requests(), 1);
