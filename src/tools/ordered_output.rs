@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_the_end() {
+    fn no_update_follows_the_result() {
         let (mut gate, _) = OrderedOutput::new(1);
         gate.finish(0, Ok(String::new()));
 
@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn groups_never_interleave(doings in proptest::collection::vec((0_usize..4, any::<bool>()), 0..40)) {
+        fn updates_of_different_calls_never_interleave(doings in proptest::collection::vec((0_usize..4, any::<bool>()), 0..40)) {
             let (mut gate, mut told) = OrderedOutput::new(4);
             for (at, is_end) in doings {
                 told.extend(match is_end {

@@ -34,7 +34,7 @@ mod tests {
     use super::{is_object, parse};
 
     #[test]
-    fn what_is_no_object_is_not_read() {
+    fn anything_but_an_object_is_rejected() {
         assert_eq!(parse("  ").map(|it| it.len()), Some(0));
         assert_eq!(parse(r#"{"a": 1}"#).map(|it| it.len()), Some(1));
         assert_eq!(parse("[1]"), None);

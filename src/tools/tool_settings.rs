@@ -133,7 +133,7 @@ mod tests {
     use super::{SpaceTools, ToolPermission, with_approval};
 
     #[test]
-    fn what_is_not_named_or_cannot_be_read_is_not_allowed() {
+    fn missing_and_invalid_settings_allow_nothing() {
         assert!(SpaceTools::from_settings(&json!({})).is_empty());
         assert!(SpaceTools::from_settings(&json!({"tools": {"dice": "often"}})).is_empty());
         assert!(
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_of_a_file_waits_for_approval() {
+    fn every_imported_tool_needs_approval() {
         let settings = with_approval(json!({
             "tools": {"dice": "allowed", "time": null, "web_fetch": "allowed"},
             "tool_servers": [{"label": "a", "url": "https://a.example", "use": "allowed"}],

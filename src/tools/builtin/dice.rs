@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_is_given_as_an_example_is_a_roll() {
+    fn the_examples_in_the_declaration_are_valid() {
         let examples = declaration().parameters["properties"]["roll"]["examples"].clone();
 
         for example in examples.as_array().unwrap() {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_roll_or_too_much_is_an_error() {
+    fn an_invalid_or_too_large_roll_is_an_error() {
         for asked in [
             "",
             "6",

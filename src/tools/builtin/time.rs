@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_distance_is_an_error() {
+    async fn an_invalid_offset_is_an_error() {
         for offset in [json!("Berlin"), json!("+99:00"), json!(2)] {
             assert!(
                 run_tool(json!({ "utc_offset": offset })).await.is_err(),

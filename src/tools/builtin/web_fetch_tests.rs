@@ -43,7 +43,7 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_page_is_read_as_text_where_it_leads() {
+async fn redirects_are_followed_and_the_page_is_returned_as_text() {
     let page = "<html><style>p {}</style><script>alert(1)</script><p>Rain &amp; wind</p></html>";
     let to = server(vec![
         answer("302 Found", "location: /there\r\n", ""),
@@ -55,7 +55,7 @@ async fn a_page_is_read_as_text_where_it_leads() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_or_no_page_is_an_error() {
+async fn a_failed_or_binary_page_is_an_error() {
     for (said, told) in [
         (answer("404 Not Found", "", ""), "The page returned 404."),
         (
@@ -76,7 +76,7 @@ async fn what_is_no_text_or_no_page_is_an_error() {
 }
 
 #[tokio::test]
-async fn private_networks_and_odd_addresses_are_out_of_reach() {
+async fn private_networks_and_invalid_urls_are_rejected() {
     for url in [
         "http://127.0.0.1/",
         "http://localhost/",
@@ -98,6 +98,6 @@ async fn private_networks_and_odd_addresses_are_out_of_reach() {
 }
 
 #[test]
-fn words_are_kept_and_tags_are_not() {
+fn only_the_text_of_html_is_kept() {
     assert_eq!(html_to_text("<h1>A</h1>\n\n <p>1 &lt; 2</p>"), "A\n1 < 2");
 }

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_failed_says_so() {
+    fn a_failed_result_is_an_error() {
         let failed = json!({ "isError": true, "content": [{ "type": "text", "text": "No." }] });
 
         assert_eq!(result_text(&failed), Err("No.".to_owned()));

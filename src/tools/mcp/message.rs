@@ -62,7 +62,7 @@ mod tests {
     use super::{McpError, find_response};
 
     #[test]
-    fn the_answer_is_found_among_everything_that_a_server_says() {
+    fn the_response_is_found_among_other_messages() {
         let result = json!({ "jsonrpc": "2.0", "id": 2, "result": { "n": 1 } });
         let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
 

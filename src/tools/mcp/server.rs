@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_protocol_decides_cannot_be_set() {
+    fn reserved_headers_cannot_be_set() {
         assert!(is_allowed_header("X-Team", "blue"));
         for name in ["Host", "Mcp-Session-Id", "content-length", "a b", ""] {
             assert!(!is_allowed_header(name, "x"), "{name}");

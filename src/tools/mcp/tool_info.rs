@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_called_is_no_tool() {
+    fn a_tool_without_a_callable_name_is_skipped() {
         for tool in [
             json!({}),
             json!({ "name": "" }),

@@ -23,7 +23,7 @@ mod tests {
     use super::model_facing_name;
 
     #[test]
-    fn every_api_takes_the_name_and_different_tools_keep_different_ones() {
+    fn names_are_valid_for_every_api_and_stay_distinct() {
         assert_eq!(model_facing_name("wiki", "search"), "mcp_wiki_search");
         let long = "x".repeat(100);
         let names = [
