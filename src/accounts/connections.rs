@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_never_takes_more_than_half_of_what_the_process_can_hold() {
+    fn one_address_never_gets_more_than_half_of_the_capacity() {
         let limited = connections(&[], Some(256));
 
         let all: Vec<_> = (0..256).map(|_| limited.admit(ip("192.0.2.1"))).collect();

@@ -127,7 +127,7 @@ mod tests {
     use super::{NameError, Password, Username, parse_display_name, truncate_to_display_name};
 
     #[test]
-    fn a_username_is_two_to_thirty_two_letters_digits_and_three_signs() {
+    fn a_username_has_2_to_32_letters_digits_and_allowed_punctuation() {
         for good in ["ab", "Ann.B-c_9", "Žofie", &"x".repeat(32)] {
             assert_eq!(Username::parse(good).unwrap().as_str(), good);
         }
@@ -148,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn wide_letters_are_the_same_letters() {
+    fn full_width_letters_become_plain_letters() {
         assert_eq!(Username::parse("ａｎｎ").unwrap().as_str(), "ann");
     }
 
     #[test]
-    fn a_password_is_eight_to_two_hundred_and_fifty_six_characters() {
+    fn a_password_has_8_to_256_characters() {
         assert!(Password::parse("éééééééé").is_ok());
         assert!(Password::parse(&"x".repeat(256)).is_ok());
         assert!(Password::parse("1234567").is_err());

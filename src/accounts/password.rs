@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_people_with_one_password_have_two_hashes() {
+    async fn equal_passwords_have_different_hashes() {
         let passwords = Passwords::new();
         let password = Password::parse("correct horse").unwrap();
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn four_hashes_run_at_once_and_the_fifth_waits() {
+    async fn four_hashes_run_concurrently_and_the_fifth_waits() {
         let passwords = Passwords::new();
         let mut working = Vec::new();
         for _ in 0..4 {

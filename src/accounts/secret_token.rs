@@ -28,7 +28,7 @@ mod tests {
     use super::{generate, hash};
 
     #[test]
-    fn a_token_is_long_and_never_the_same() {
+    fn tokens_are_long_and_unique() {
         let one = generate();
 
         assert_eq!(one.len(), 43);
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_does_not_hold_the_token() {
+    fn the_hash_does_not_contain_the_token() {
         let token = generate();
 
         assert_eq!(hash(&token).len(), 64);
