@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_is_made_once_and_for_its_owner_alone() {
+    fn the_secret_file_is_created_once_and_readable_only_by_its_owner() {
         let dir = tempfile::tempdir().unwrap();
         let sealed = SecretCipher::from_data_dir(dir.path())
             .unwrap()
