@@ -1,7 +1,7 @@
 //! Decides which IP addresses an outbound call may go to.
 //!
-//! **Invariant:** an address that embeds another one (mapped, translated, tunneled) is checked as the
-//! embedded address, and rejected if that cannot be read.
+//! **Invariant:** an address that embeds another one (mapped, translated, tunneled) is checked as
+//! the embedded address, and rejected if that cannot be read.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

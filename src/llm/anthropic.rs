@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_samplers_that_it_knows_and_that_change_something_are_sent() {
+    fn only_supported_samplers_with_an_effect_are_sent() {
         let request = Request {
             temperature: Some(1.4),
             top_p: Some(1.0),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_understood_however_it_was_pasted() {
+    fn a_pasted_base_url_is_normalized() {
         let api = Anthropic {
             options: ProviderOptions::default(),
         };

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_sent_with_a_schema_that_is_one() {
+    fn a_tool_is_always_sent_with_a_valid_schema() {
         assert_eq!(
             tools(&with_tool(ToolChoice::Auto, false)),
             json!({ "tools": [{
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_sent_where_there_is_one() {
+    fn a_tool_choice_is_sent_only_if_set() {
         let named = ToolChoice::Named("weather".to_owned());
         for (choice, is_serial, told) in [
             (ToolChoice::None, true, json!({ "type": "none" })),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_a_form_and_nothing_else_is() {
+    fn only_a_schema_sets_the_output_format() {
         let schema = OutputFormat::Schema(OutputSchema {
             name: "reply".to_owned(),
             description: None,
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_no_picture() {
+    fn a_document_is_sent_as_a_document_block() {
         let attachment = Attachment {
             media_type: "application/pdf".to_owned(),
             data: "JVBERi0=".to_owned(),

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cached_was_read_as_well_and_later_reports_keep_it() {
+    fn cached_tokens_count_as_prompt_tokens_and_later_reports_keep_them() {
         let mut events = AnthropicEventParser::default();
         let start = json!({ "type": "message_start", "message": { "usage": {
             "input_tokens": 3, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 900, "output_tokens": 1,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_a_sign_of_life() {
+    fn an_event_without_content_is_a_keep_alive() {
         for event in [
             json!({ "type": "ping" }),
             json!({ "type": "content_block_stop", "index": 0 }),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_an_answer_in_one_piece_are_whole() {
+    fn calls_of_an_unstreamed_message_are_complete() {
         let blocks = [
             json!({ "type": "text", "text": "Hm." }),
             tool_use("a", &json!({ "x": 1 })),

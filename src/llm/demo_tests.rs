@@ -44,7 +44,7 @@ async fn answer(request: &Request) -> String {
 }
 
 #[tokio::test]
-async fn it_refuses_only_if_asked_to() {
+async fn the_model_refuses_only_on_request() {
     let refused = deltas(&request("Ada", 1, "Refuse.")).await;
     let answered = deltas(&request("Ada", 1, "Do not refuse.")).await;
 
@@ -55,7 +55,7 @@ async fn it_refuses_only_if_asked_to() {
 }
 
 #[tokio::test]
-async fn the_first_reply_says_what_it_is_and_no_later_one_does() {
+async fn only_the_first_reply_contains_the_notice() {
     let mut request = request("Ada", 1, "Hello!");
     request.messages.insert(
         1,
@@ -92,7 +92,7 @@ async fn the_same_request_gets_the_same_answer_and_another_seed_another() {
 }
 
 #[tokio::test]
-async fn a_word_of_the_message_comes_back() {
+async fn a_reply_uses_a_word_of_the_message() {
     for speaker in ["Ada", "Bob", "Cleo", "Dan", "Eve"] {
         let said = answer(&request(speaker, 1, "I saw a lighthouse.")).await;
 
@@ -119,7 +119,7 @@ async fn it_answers_other_characters_and_never_itself() {
 }
 
 #[tokio::test]
-async fn every_message_gets_an_answer_without_gaps_in_it() {
+async fn every_message_gets_a_reply_without_placeholders() {
     for text in [
         "",
         "?",
@@ -164,7 +164,7 @@ async fn the_length_limit_ends_it_as_it_would_a_real_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_come_at_the_pace_it_is_given() {
+async fn words_are_sent_at_the_configured_speed() {
     let began = tokio::time::Instant::now();
     let stream = DemoModel::new(Duration::from_millis(50))
         .stream(&request("Ada", 1, "Hi."))
@@ -240,7 +240,7 @@ async fn a_mentioned_tool_is_called() {
 }
 
 #[tokio::test]
-async fn all_mentioned_tools_are_called_at_once_unless_serial() {
+async fn all_mentioned_tools_are_called_together_unless_serial() {
     let both = with_tools("Weather and tides in Brest?", ToolChoice::Auto);
     let serial = Request {
         is_serial: true,
@@ -263,7 +263,7 @@ async fn a_required_tool_is_called() {
 }
 
 #[tokio::test]
-async fn a_tool_result_is_reported_and_nothing_is_called_again() {
+async fn a_tool_result_is_reported_without_another_call() {
     let mut asked = with_tools("What is the weather in Oslo?", ToolChoice::Auto);
     asked.messages.push(Message {
         answers: Some(AnsweredCall {
@@ -283,7 +283,7 @@ async fn a_tool_result_is_reported_and_nothing_is_called_again() {
 }
 
 #[tokio::test]
-async fn an_answer_has_the_form_that_is_asked_for() {
+async fn a_reply_has_the_requested_format() {
     let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
     let format = |format| Request {
         format,

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_sent_in_its_words_and_within_its_bounds() {
+    fn settings_are_converted_and_clamped_to_the_limits_of_the_api() {
         let request = Request {
             temperature: Some(3.0),
             top_p: Some(0.9),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn only_models_that_can_be_talked_to_are_listed() {
+    fn only_chat_models_are_listed() {
         let api = Gemini {
             options: ProviderOptions::default(),
         };
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_understood_however_it_was_pasted() {
+    fn a_pasted_base_url_is_normalized() {
         let api = Gemini {
             options: ProviderOptions::default(),
         };

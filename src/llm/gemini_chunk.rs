@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_filter_is_one_and_a_refused_prompt_too() {
+    fn every_filter_reason_and_a_rejected_prompt_are_content_filters() {
         for word in [
             "SAFETY",
             "RECITATION",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_a_sign_of_life() {
+    fn a_chunk_without_content_is_a_keep_alive() {
         for chunk in [
             json!({}),
             json!({ "candidates": [] }),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_counted_over_all_chunks_and_are_why_it_ends() {
+    fn calls_are_counted_over_all_chunks_and_set_the_finish_reason() {
         let mut chunks = GeminiChunkParser::default();
         let mut read = |chunk: Value| chunks.parse("", &chunk.to_string(), None).unwrap().deltas;
         let call = |index, id: Option<&str>, arguments: &str| {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_its_status() {
+    fn an_error_contains_its_status() {
         let chunk =
             json!({ "error": { "code": 503, "message": "Overloaded.", "status": "UNAVAILABLE" } });
 

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_declared_and_a_choice_is_sent_where_there_is_one() {
+    fn a_tool_is_declared_and_a_tool_choice_is_sent_only_if_set() {
         let named = ToolChoice::Named("weather".to_owned());
         for (tool_choice, told) in [
             (ToolChoice::Auto, Value::Null),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_a_type_and_maybe_a_schema() {
+    fn an_output_format_is_a_media_type_with_an_optional_schema() {
         let schema = OutputFormat::Schema(OutputSchema {
             name: "reply".to_owned(),
             description: None,

@@ -60,7 +60,7 @@ mod tests {
     use super::supported_schema;
 
     #[test]
-    fn words_that_it_does_not_know_go_and_names_of_properties_stay() {
+    fn unknown_keywords_are_dropped_but_not_property_names() {
         let schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",

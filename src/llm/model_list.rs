@@ -94,7 +94,7 @@ mod tests {
     use crate::llm::provider_options::ProviderOptions;
 
     #[test]
-    fn a_list_of_models_is_read_in_all_its_shapes() {
+    fn a_model_list_is_parsed_in_every_known_format() {
         let chat = OpenAiChat {
             variant: ChatVariant::Compatible,
             options: ProviderOptions::default(),

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_one_and_the_last_needs_no_end() {
+    fn every_line_is_a_frame_and_the_last_needs_no_newline() {
         let mut decoder = NdjsonDecoder::default();
 
         assert_eq!(

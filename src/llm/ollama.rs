@@ -129,7 +129,7 @@ mod tests {
     use crate::llm::request::{Message, PromptRole, Request, Samplers};
 
     #[test]
-    fn only_what_was_asked_for_is_sent() {
+    fn only_requested_settings_are_sent() {
         let request = Request {
             model: "m".to_owned(),
             messages: vec![Message::new(PromptRole::User, "Hi.").with_name("Eve")],
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_options_in_its_words() {
+    fn settings_are_converted_to_options() {
         let request = Request {
             temperature: Some(0.5),
             max_tokens: Some(300),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_understood_however_it_was_pasted() {
+    fn a_pasted_base_url_is_normalized() {
         let api = Ollama {
             options: ProviderOptions::default(),
         };

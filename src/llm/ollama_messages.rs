@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_stand_beside_the_text() {
+    fn images_are_sent_in_their_own_field() {
         let shown = Message {
             attachments: vec![Attachment {
                 media_type: "image/png".to_owned(),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tools_that_may_be_called_are_shown() {
+    fn only_callable_tools_are_sent() {
         let tool = |name: &str| Tool {
             name: name.to_owned(),
             description: Some("Tells it.".to_owned()),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_a_word_or_the_schema_itself() {
+    fn an_output_format_is_json_or_the_schema() {
         let format = |format| {
             let mut body = json!({});
             let request = Request {

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_a_sign_of_life() {
+    fn a_line_without_content_is_a_keep_alive() {
         for line in [
             json!({}),
             json!({ "message": { "content": "" }, "done": false }),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_counted_over_all_lines_and_are_why_it_ends() {
+    fn calls_are_counted_over_all_lines_and_set_the_finish_reason() {
         let mut lines = OllamaLineParser::default();
         let mut read = |line: Value| lines.parse("", &line.to_string(), None).unwrap().deltas;
         let call = |index, arguments: &str| {

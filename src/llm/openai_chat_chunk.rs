@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_read_in_all_its_shapes() {
+    fn text_is_parsed_in_every_known_format() {
         for content in [
             json!("Hi"),
             json!([{ "type": "text", "text": "H" }, { "text": "i" }]),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_nothing_is_a_sign_of_life() {
+    fn a_chunk_without_content_is_a_keep_alive() {
         for choices in [
             json!([{ "delta": { "refusal": null } }]),
             json!([{ "delta": { "refusal": "", "content": [{ "refusal": 7 }] } }]),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_is_read_in_both_words_and_once() {
+    fn reasoning_is_read_from_either_field_and_only_once() {
         for delta in [
             json!({ "reasoning_content": "Hm.", "content": "Hi" }),
             json!({ "reasoning": "Hm.", "content": "Hi" }),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_cannot_be_is_cut_down_to_one_that_can() {
+    fn implausible_token_counts_are_clamped() {
         let chunk =
             json!({ "usage": { "prompt_tokens": i64::MAX, "completion_tokens": i64::MIN } });
 
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_object_is_an_error_wherever_it_stands() {
+    fn an_error_object_is_found_in_every_position() {
         for chunk in [
             json!({ "error": { "message": "Overloaded." } }),
             json!({ "error": "Overloaded.", "choices": [{ "delta": { "content": "x" } }] }),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_object_is_an_error() {
+    fn anything_but_a_json_object_is_an_error() {
         let deep = "[".repeat(10_000);
         for data in [
             "",
@@ -316,7 +316,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_it_panic_or_give_nothing(data in "\\PC{0,40}", escapes in r#"(\\(u(d8|dc|0)[0-9a-f]{0,2}|\\|"|é)){0,6}"#) {
+        fn any_input_yields_a_delta_or_an_error(data in "\\PC{0,40}", escapes in r#"(\\(u(d8|dc|0)[0-9a-f]{0,2}|\\|"|é)){0,6}"#) {
             let chunk = format!(r#"{{"choices":[{{"delta":{{"content":"{escapes}"}}}}]}}"#);
 
             for said in [parse(&data, None), parse(&chunk, None)].into_iter().flatten() {

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_found_wherever_servers_put_it() {
+    fn the_reason_is_found_in_every_known_field() {
         for body in [
             r#"{"error": {"message": "No such model.", "type": "x"}}"#,
             r#"{"error": "No such model."}"#,

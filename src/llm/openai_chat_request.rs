@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_is_sent() {
+    fn only_requested_settings_are_sent() {
         let request = Request {
             model: "m".to_owned(),
             seed: 7,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_limit_goes_where_the_provider_reads_it() {
+    fn the_length_limit_is_sent_in_the_field_of_the_variant() {
         let request = Request {
             max_tokens: Some(5),
             ..Request::default()
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_four_stops_are_sent_and_no_empty_one() {
+    fn at_most_four_nonempty_stops_are_sent() {
         let stop = ["a", "", "b", "c", "d", "e"].map(str::to_owned).to_vec();
         let request = Request {
             stop,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_goes_in_its_field_where_the_api_allows_it() {
+    fn a_valid_name_is_sent_in_its_field() {
         for name in ["Ada", "Zoë", "李", "O'Neil"] {
             let message = sent(Message::new(PromptRole::User, "Hi.").with_name(name));
 
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_name_goes_before_the_text() {
+    fn any_other_name_is_prefixed_to_the_text() {
         for name in [
             "Sir Lancelot",
             "a|b",
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blank_name_is_none() {
+    fn a_blank_name_is_ignored() {
         let message = sent(Message::new(PromptRole::User, "Hi.").with_name(" "));
 
         assert_eq!(message, json!({ "role": "user", "content": "Hi." }));

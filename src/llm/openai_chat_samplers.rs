@@ -62,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn openai_is_sent_what_its_api_knows_and_nothing_else() {
+    fn openai_gets_only_supported_samplers() {
         let expected = json!({"frequency_penalty": -0.5, "presence_penalty": 0.25, "seed": 7});
 
         assert_eq!(sent(&all(), ChatVariant::Openai), expected);
     }
 
     #[test]
-    fn compatible_endpoints_are_sent_all_of_it() {
+    fn compatible_endpoints_get_all_samplers() {
         let expected = json!({
             "frequency_penalty": -0.5, "presence_penalty": 0.25, "min_p": 0.05, "top_a": 0.2,
             "typical_p": 0.9, "repetition_penalty": 1.1, "repeat_penalty": 1.1, "top_k": 40, "seed": 7,
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampler_that_does_nothing_is_not_sent() {
+    fn a_sampler_without_effect_is_not_sent() {
         let idle = Samplers {
             top_k: Some(0),
             min_p: Some(0.0),

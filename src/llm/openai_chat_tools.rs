@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_sent_where_there_is_one() {
+    fn a_tool_choice_is_sent_only_if_set() {
         let named = json!({ "type": "function", "function": { "name": "weather" } });
         for (choice, told) in [
             (ToolChoice::Auto, Value::Null),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_stand_after_the_text() {
+    fn images_follow_the_text() {
         let message = Message {
             attachments: vec![Attachment {
                 media_type: "image/png".to_owned(),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_sent_whole() {
+    fn a_schema_is_sent_unchanged() {
         let format = OutputFormat::Schema(OutputSchema {
             name: "reply".to_owned(),
             description: None,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_read_with_and_without_a_count() {
+    fn deltas_are_parsed_with_and_without_an_index() {
         let whole = json!({ "id": "a", "function": { "name": "f", "arguments": { "x": 1 } } });
         let more = json!({ "index": 3, "function": { "arguments": "{}" } });
         let far = json!({ "index": 1_000_000_000_u64, "function": {} });

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_http_address_is_refused() {
+    fn invalid_base_urls_are_rejected() {
         for text in [
             "",
             "api.example.com",

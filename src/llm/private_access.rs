@@ -59,7 +59,7 @@ mod tests {
     use super::PrivateAccess;
 
     #[test]
-    fn a_list_allows_its_own_hosts_however_they_are_spelled_and_no_other() {
+    fn a_list_allows_only_its_hosts_in_any_spelling() {
         let hosts = ["tools.lan", "192.168.1.5", "fd00::0:7"].map(str::to_owned);
         let access = PrivateAccess::from_list(&hosts);
 

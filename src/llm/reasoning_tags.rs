@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_the_tags_is_reasoning() {
+    fn text_between_the_tags_is_reasoning() {
         for whole in ["<think>Hm.</think>Hi", "<thinking>Hm.</thinking>Hi"] {
             assert_eq!(parse_pieces(&[whole]), expected("Hi", "Hm."), "{whole}");
         }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_further_on_is_text() {
+    fn a_tag_after_other_text_is_text() {
         for whole in [
             "Hi <think>there</think>",
             "<thin",
@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_not_depend_on_where_it_is_cut(
+        fn the_result_does_not_depend_on_where_pieces_are_cut(
             parts in proptest::collection::vec(
                 proptest::sample::select(vec![
                     "<think>", "</think>", "<thinking>", "</thinking>", "<", "</", "think>", " \n", "é漢🦀", "Hi",

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_lead_to_the_provider_of_their_kind() {
+    fn settings_build_the_provider_of_their_kind() {
         assert_eq!(provider_kind(ProviderKind::Demo, None), Ok("demo"));
         for kind in [
             ProviderKind::Openai,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compatible_provider_needs_an_address_and_an_allowed_one() {
+    fn a_compatible_provider_needs_an_allowed_base_url() {
         let kind = ProviderKind::OpenaiCompatible;
 
         assert_eq!(

@@ -291,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_asked_the_turns_alternate(
+        fn roles_alternate_for_any_prompt(
             kinds in proptest::collection::vec((0..6_usize, "[ a]{0,2}"), 0..12),
         ) {
             let message = |(kind, text): (usize, String)| match kind {

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_fits_the_schema() {
+    fn generated_values_match_the_schema() {
         for schema in [
             json!({}),
             json!({ "type": "object" }),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_holds_itself_comes_to_an_end() {
+    fn a_recursive_schema_terminates() {
         let schema = json!({ "properties": { "again": { "$ref": "#" } } });
 
         assert!(value(&schema, "").is_object());

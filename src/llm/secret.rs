@@ -29,7 +29,7 @@ mod tests {
     use super::Secret;
 
     #[test]
-    fn a_secret_does_not_show_itself() {
+    fn debug_output_does_not_contain_the_secret() {
         let secret = Secret::new(" sk-planted\n");
 
         assert_eq!(secret.expose(), "sk-planted");

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_the_end_of_the_stream_cut_off_is_given_at_the_end() {
+    fn an_event_cut_off_by_the_end_of_the_stream_is_returned_at_the_end() {
         let mut decoder = SseDecoder::default();
 
         assert_eq!(decoder.feed(b"data: [DONE]"), []);
