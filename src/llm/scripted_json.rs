@@ -177,7 +177,7 @@ mod tests {
 
     fn fits(schema: &Value, value: &Value) {
         let faults: Vec<_> = jsonschema::validator_for(schema)
-            .expect("a schema of the test is one")
+            .expect("the schema of the test is valid")
             .iter_errors(value)
             .map(|it| it.to_string())
             .collect();

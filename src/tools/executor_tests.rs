@@ -39,7 +39,7 @@ impl ServerTool for ScriptedTool {
         sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or(0))).await;
         self.n_running.fetch_sub(1, Ordering::SeqCst);
         match arguments["end"].as_str() {
-            Some("panic") => panic!("as told"),
+            Some("panic") => panic!("requested by the test"),
             Some(error) => Err(error.to_owned()),
             None => Ok(arguments["ms"].to_string()),
         }

@@ -79,7 +79,7 @@ mod tests {
         let refused = json!({ "id": 1, "error": { "message": "x".repeat(1000) } });
 
         let Some(Err(McpError::Rejected(reason))) = find_response(&refused, 1) else {
-            panic!("it was refused");
+            panic!("expected a rejection");
         };
         assert_eq!(reason.len(), 300);
         assert_eq!(
