@@ -1,4 +1,4 @@
-//! Whether one entry is awake, and why; the checks in their order.
+//! Decides whether one entry is activated, with the reason; the checks run in SillyTavern's order.
 
 use crate::lore::compiled_entry::CompiledEntry;
 use crate::lore::engine_lorebook::SelectiveLogic;
@@ -7,21 +7,21 @@ use crate::lore::scan_request::ScanRequest;
 use crate::lore::scan_result::{ActivationReason, SkipReason};
 use crate::lore::timed_effects::TimedEffects;
 
-/// What one pass goes by.
+/// The inputs of the checks in one pass.
 pub struct ActivationCheck<'t, 'a> {
     pub scan: &'t ScanRequest<'a>,
     pub search: &'t KeySearch,
     pub timed_effects: &'t TimedEffects,
-    /// How many messages are looked at by entries that do not say it.
+    /// The scan depth, in messages, for entries and lorebooks without one of their own.
     pub depth: usize,
-    /// May entries wake each other in this pass?
+    /// Whether entries may activate each other in this pass.
     pub is_recursion: bool,
-    /// Up to which level entries that wait for recursion may wake.
+    /// The highest recursion level that may activate in this pass.
     pub level: u32,
 }
 
 impl ActivationCheck<'_, '_> {
-    /// Is the entry awake?
+    /// Returns why the entry is activated, or why it is skipped.
     pub fn check(&self, prepared: &CompiledEntry) -> Result<ActivationReason, SkipReason> {
         let entry = prepared.entry;
         if !entry.enabled {
@@ -65,7 +65,7 @@ impl ActivationCheck<'_, '_> {
         })
     }
 
-    /// What the decorators say; nothing if they leave it to the keys.
+    /// Returns the result that the decorators force, or `None` if the keys decide.
     fn check_decorators(
         &self,
         prepared: &CompiledEntry,
@@ -156,7 +156,7 @@ impl ActivationCheck<'_, '_> {
         Ok(None)
     }
 
-    /// How many of these are found.
+    /// Returns how many of `keys` are found.
     pub fn count_found(&self, keys: &[SearchKey], view: EntryScope) -> Result<usize, SkipReason> {
         keys.iter()
             .try_fold(0, |n, key| Ok(n + usize::from(self.is_found(key, view)?)))
@@ -167,7 +167,7 @@ impl ActivationCheck<'_, '_> {
         found.map_err(|_| SkipReason::TooSlow(key.text.chars().take(80).collect()))
     }
 
-    /// How many keys of an entry are found, as far as they count where entries compete.
+    /// Returns the score for group scoring: the matched keys that count under the entry's logic.
     pub fn score(&self, prepared: &CompiledEntry) -> usize {
         let view = self.scope(prepared);
         let n_keys = self.count_found(&prepared.keys, view).unwrap_or(0);
@@ -184,7 +184,7 @@ impl ActivationCheck<'_, '_> {
         }
     }
 
-    /// Has it entered a few messages ago, to stay?
+    /// Returns whether the entry is still active because of an earlier activation.
     pub fn is_sticky(&self, it: &CompiledEntry) -> bool {
         self.timed_effects.sticky.contains_key(&it.key)
     }

@@ -1,4 +1,5 @@
-//! Which books take part in a turn: the only I/O of this room beside its tables.
+//! Loads the lorebooks that take part in a prompt. Apart from the table files, the only file of
+//! this module that does I/O.
 
 use std::collections::HashMap;
 
@@ -13,22 +14,22 @@ use crate::lore::engine_lorebook::{Lorebook, LorebookEntry, LorebookSource};
 use crate::lore::lorebook_link::LinkTarget;
 use crate::lore::{convert, entry, lenient_json, lorebook, lorebook_entry, lorebook_link};
 
-/// A turn, as far as it decides which books take part.
+/// The facts about a prompt that decide which lorebooks take part.
 #[derive(Clone, Copy, Debug)]
 pub struct LoreRequest<'a> {
-    /// `None`: nobody keeps what is said.
+    /// `None` if the messages are not stored.
     pub conversation: Option<ConversationId>,
-    /// `None`: the speaker is by itself.
+    /// `None` if the speaker is used outside a space.
     pub space: Option<SpaceId>,
-    /// The seat of whom `{{user}}` means.
+    /// The membership that `{{user}}` refers to.
     pub user_membership: Option<MembershipId>,
-    /// The character that `{{user}}` plays, if any.
+    /// The character that `{{user}}` plays as their persona, if any.
     pub user_character: Option<CharacterId>,
-    /// Who speaks.
+    /// The character that speaks, if any.
     pub speaker: Option<LoreSpeaker<'a>>,
 }
 
-/// The character who speaks.
+/// The character that speaks.
 #[derive(Clone, Copy, Debug)]
 pub struct LoreSpeaker<'a> {
     pub character: CharacterId,
@@ -36,11 +37,11 @@ pub struct LoreSpeaker<'a> {
     pub card: &'a Card,
 }
 
-/// The books of a turn by precedence: of the conversation, the persona, the space; embedded in the
-/// speaker's card, linked to the speaker, named by the card.
+/// Returns the lorebooks of a prompt by precedence: linked to the conversation, the persona, the
+/// space; then embedded in the speaker's card, linked to the speaker, named by the card.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn load(
     db: &impl ConnectionTrait,
     request: &LoreRequest<'_>,
@@ -69,7 +70,7 @@ pub async fn load(
     let mut entries = load_entries(db, rows.iter().map(|(_, it)| it.id)).await?;
     let mut books: Vec<Lorebook> = Vec::new();
     for (source, row) in rows {
-        // Linked twice, it counts where it comes first.
+        // `remove`: a lorebook that is linked twice counts only where it comes first.
         if let Some(entries) = entries.remove(&row.id) {
             books.push(to_lorebook(&row, source, entries));
         }
@@ -81,14 +82,14 @@ pub async fn load(
         let at = books
             .iter()
             .position(|it| it.source == LorebookSource::Character);
-        // A card's book that was also put on the shelf as it is counts once.
+        // A card's lorebook that was also imported into the library unchanged counts once.
         books.retain(|it| it.source != LorebookSource::Character || !has_same_entries(it, &own));
         books.insert(at.unwrap_or(books.len()).min(books.len()), own);
     }
     Ok(books)
 }
 
-/// One book of the shelf.
+/// Builds a lorebook of the engine from a library row and its entries.
 pub fn to_lorebook(
     row: &lorebook::Model,
     source: LorebookSource,
@@ -104,12 +105,12 @@ pub fn to_lorebook(
     )
 }
 
-/// The entry of a row.
+/// Builds an entry of the engine from its row.
 pub fn to_entry(row: &lorebook_entry::Model) -> LorebookEntry {
     entry::read(&row.document, row.id.to_string(), Some(row.id))
 }
 
-/// The book in a card, if it has one.
+/// Returns the lorebook embedded in a card, if it has one.
 pub fn embedded_lorebook(character: CharacterId, card: &Card) -> Option<Lorebook> {
     let document = card.document.get("data")?.get("character_book")?;
     let stated: Vec<&Value> = match document.get("entries")? {
@@ -164,7 +165,7 @@ fn build_lorebook(
         name,
         source,
         scan_depth: number("scan_depth").and_then(|it| usize::try_from(it).ok()),
-        // Nothing at all is what tools write that mean no limit.
+        // Some tools write 0 for "no limit".
         token_budget: number("token_budget").filter(|it| *it > 0),
         recursive: lenient_json::boolean(document.get("recursive_scanning")),
         entries,
@@ -191,7 +192,7 @@ fn link_targets(request: &LoreRequest) -> Vec<(LinkTarget, LorebookSource)> {
     places
 }
 
-/// The world that a card names, found by exactly that name on the shelf of the card's owner.
+/// Returns the lorebook in the card owner's library with exactly the name in the card's `world`.
 async fn find_card_world(
     db: &impl ConnectionTrait,
     request: &LoreRequest<'_>,
@@ -215,7 +216,7 @@ async fn find_card_world(
         .await
 }
 
-/// The entries of these books, as they are written; a book without any is there with none.
+/// Returns the entries of each lorebook by position; a lorebook without entries has an empty list.
 async fn load_entries(
     db: &impl ConnectionTrait,
     ids: impl Iterator<Item = LorebookId>,
@@ -237,7 +238,7 @@ async fn load_entries(
     Ok(entries)
 }
 
-/// Do two books have the same entries, wherever they are kept?
+/// Returns whether two lorebooks have equal entries, wherever they are stored.
 fn has_same_entries(one: &Lorebook, other: &Lorebook) -> bool {
     let same =
         |(a, b): (&LorebookEntry, &LorebookEntry)| a.keys == b.keys && a.content == b.content;

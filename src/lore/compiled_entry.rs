@@ -1,4 +1,4 @@
-//! An entry made ready for one scan: its decorators read, its keys known to the search.
+//! An entry prepared for one scan: decorators parsed, keys registered with the search.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -11,41 +11,41 @@ use crate::lore::scan_request::{LoreInsertionStrategy, ScanRequest, ScanSettings
 use crate::lore::scan_result::EntryRef;
 use crate::lore::{decorators, pattern};
 
-/// The most patterns that the keys of one book may be.
+/// The maximum number of pattern keys in one lorebook.
 pub const MAX_PATTERNS: usize = 200;
-/// What an entry is kept by that says nothing: what tools write where nobody chose.
+/// The priority of an entry without one; other tools write the same default.
 const DEFAULT_PRIORITY: i64 = 10;
 
 /// An entry in one scan.
 pub struct CompiledEntry<'a> {
     pub lorebook: &'a Lorebook,
     pub entry: &'a LorebookEntry,
-    /// Tells it from all others; effects are kept under it.
+    /// Unique among all entries of the scan; timed effects are stored under it.
     pub key: String,
     pub decorators: Decorators,
-    /// What it says, without decorators, macros not done.
+    /// The content without decorators, macros not yet expanded.
     pub content: &'a str,
     pub keys: Vec<SearchKey>,
     pub secondary_keys: Vec<SearchKey>,
     pub additional_keys: Vec<SearchKey>,
     pub exclude_keys: Vec<SearchKey>,
     pub exclude_keys_all: Vec<SearchKey>,
-    /// A key that cannot be read as a pattern.
+    /// A key that is not a valid pattern.
     pub invalid_key: Option<String>,
 }
 
-/// What about a key lets its entry sleep.
+/// Why a key disables its entry.
 #[derive(Clone, Copy)]
 pub enum KeyProblem {
-    /// It is not a pattern, or too large a one.
+    /// It is not a valid pattern, or too large.
     InvalidPattern,
-    /// It is one pattern more than a book may have.
+    /// The lorebook already has `MAX_PATTERNS` patterns.
     TooManyPatterns,
-    /// It was looked for until there was no time left.
+    /// The search for it was aborted because it took too long.
     TooSlow,
 }
 
-/// All entries of a scan by precedence. What is wrong with them is put into `warnings`.
+/// Compiles all entries of a scan, by precedence. Adds problems to `warnings`.
 pub fn compile_all<'a>(
     scan: &ScanRequest<'a>,
     search: &mut KeySearch,
@@ -78,7 +78,7 @@ pub fn compile_all<'a>(
     all
 }
 
-/// Whose entries come first.
+/// Returns the sort rank of a source under an insertion strategy; lower comes first.
 fn source_rank(source: LorebookSource, strategy: LoreInsertionStrategy) -> u8 {
     match (source, strategy) {
         (LorebookSource::Conversation, _) => 0,
@@ -121,7 +121,7 @@ impl<'a> CompiledEntry<'a> {
         }
     }
 
-    /// What it sees while the settings look back `depth` messages.
+    /// Returns the texts that the entry searches when the settings scan `depth` messages.
     pub fn scope(&self, depth: usize, recursion: bool) -> EntryScope {
         let own = self.decorators.scan_depth.or(self.entry.scan_depth);
         let looks = self.entry.match_sources;
@@ -141,7 +141,7 @@ impl<'a> CompiledEntry<'a> {
         }
     }
 
-    /// Who stays when not all fits: higher is kept longer.
+    /// Returns the priority under the token budget: higher is kept longer.
     pub fn priority(&self) -> i64 {
         if self.decorators.ignore_on_max_context {
             return i64::MIN;
@@ -150,36 +150,36 @@ impl<'a> CompiledEntry<'a> {
         stated.unwrap_or(DEFAULT_PRIORITY)
     }
 
-    /// May other entries wake it, if they may at all?
+    /// Returns whether other entries may activate it, if recursion is allowed.
     pub fn is_recursable(&self) -> bool {
         !self.entry.exclude_recursion && !self.decorators.unrecursive
     }
 
-    /// May it wake others, if entries may at all?
+    /// Returns whether it may activate others, if recursion is allowed.
     pub fn can_trigger_others(&self) -> bool {
         !self.entry.prevent_recursion
             && !self.decorators.no_recursive_search
             && self.lorebook.recursive != Some(false)
     }
 
-    /// May entries of its book wake each other?
+    /// Returns whether recursion is allowed for its lorebook.
     pub fn is_recursive(&self, settings: &ScanSettings) -> bool {
         self.lorebook.recursive.unwrap_or(settings.recursive)
     }
 
-    /// How likely it is to enter, in percent.
+    /// Returns the activation probability in percent.
     pub fn probability(&self) -> f64 {
         self.decorators
             .probability
             .unwrap_or(self.entry.probability)
     }
 
-    /// Does it remember that it has been woken?
+    /// Returns whether a decorator makes its first match permanent, so that it must be stored.
     pub fn is_timed(&self) -> bool {
         self.decorators.keep_activate_after_match || self.decorators.dont_activate_after_match
     }
 
-    /// Where it enters.
+    /// Returns where its text is inserted.
     pub fn position(&self, n_messages: i64) -> InsertionPosition {
         use crate::llm::request::PromptRole;
         let decorators = &self.decorators;
@@ -205,7 +205,7 @@ impl<'a> CompiledEntry<'a> {
         }
     }
 
-    /// How an outcome names it.
+    /// Returns its reference in a scan result.
     pub fn entry_ref(&self) -> EntryRef {
         EntryRef {
             lorebook: self.lorebook.name.clone(),
@@ -216,7 +216,7 @@ impl<'a> CompiledEntry<'a> {
         }
     }
 
-    /// Tells whoever wrote it what about a key lets it sleep.
+    /// Builds the warning for the lorebook's author about a key that disables the entry.
     pub fn warning(&self, problem: KeyProblem, key: &str) -> ImportWarning {
         let (name, book) = (&self.entry.name, &self.lorebook.name);
         let sentence = |reason: &str| {
@@ -244,7 +244,7 @@ impl<'a> CompiledEntry<'a> {
     }
 }
 
-/// Makes keys of texts.
+/// Compiles key texts into search keys.
 struct KeyCompiler<'r, 's, 'a> {
     scan: &'r ScanRequest<'a>,
     search: &'s mut KeySearch,

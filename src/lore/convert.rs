@@ -1,14 +1,14 @@
-//! An entry as a `character_book` has it, which is how it is kept, and as SillyTavern's world files
-//! have it.
+//! Converts entries between the `character_book` format, in which they are stored, and the format
+//! of SillyTavern's world info files.
 //!
-//! **Invariant:** what is not known stays where it was, and an entry that went out and came back is
-//! equal to what it was.
+//! **Invariant:** unknown fields are preserved, and an entry that was exported and imported again
+//! equals the original.
 
 use serde_json::{Map, Value, json};
 
 use crate::lore::{lenient_json, pattern};
 
-/// Fields of a world file, and what they are in `extensions`.
+/// Fields of a world info file, with their names in `extensions`.
 const EXTENSION_FIELDS: [(&str, &str); 33] = [
     ("vectorized", "vectorized"),
     ("selectiveLogic", "selectiveLogic"),
@@ -45,7 +45,7 @@ const EXTENSION_FIELDS: [(&str, &str); 33] = [
     ("displayIndex", "display_index"),
 ];
 
-/// What stands in a world file under another name than in a `character_book`.
+/// Fields of a world info file that a `character_book` has under another name.
 const RENAMED_FIELDS: [(&str, &str); 4] = [
     ("key", "keys"),
     ("keysecondary", "secondary_keys"),
@@ -53,10 +53,10 @@ const RENAMED_FIELDS: [(&str, &str); 4] = [
     ("uid", "id"),
 ];
 
-/// Where a world file keeps what stands in an entry under a word that means something else there.
+/// Holds, in a world info file, the fields of an entry whose names mean something else there.
 const CONFLICTING_FIELDS: &str = "troupe_beside";
 
-/// What an entry is that does not say otherwise.
+/// Returns the default `extensions` of an entry.
 fn default_extensions() -> Value {
     json!({
         "vectorized": false, "selectiveLogic": 0, "add_memo": true, "position": 1,
@@ -72,8 +72,8 @@ fn default_extensions() -> Value {
     })
 }
 
-/// Are these the entries of a world file? The first that has keys tells it of all that have none;
-/// where none has, the first with another word that only one of the two kinds has.
+/// Returns whether these are entries of a world info file. The first entry with keys decides; if
+/// none has keys, the first with another field that only one of the two formats has.
 pub fn is_world_info<'a>(entries: impl Iterator<Item = &'a Value> + Clone) -> bool {
     let by_word = |entry: &Map<String, Value>| {
         let has = |words: &[&str]| words.iter().any(|it| entry.contains_key(*it));
@@ -87,7 +87,7 @@ pub fn is_world_info<'a>(entries: impl Iterator<Item = &'a Value> + Clone) -> bo
         .unwrap_or(false)
 }
 
-/// Is this an entry of a world file? `in_world`: those it stands among are.
+/// Returns whether this is an entry of a world info file; `in_world` applies if it has no keys.
 pub fn is_world_info_entry(entry: &Map<String, Value>, in_world: bool) -> bool {
     format_by_keys(entry).unwrap_or(in_world)
 }
@@ -101,7 +101,8 @@ fn format_by_keys(entry: &Map<String, Value>) -> Option<bool> {
     (is_of_world || has(&["secondary_keys"])).then_some(is_of_world)
 }
 
-/// Does this word mean something in a world file that it does not mean in a `character_book`?
+/// Returns whether a field has a meaning in a world info file that a `character_book` does not
+/// share.
 fn is_world_info_field(field: &str) -> bool {
     let mut words = EXTENSION_FIELDS
         .iter()
@@ -110,7 +111,7 @@ fn is_world_info_field(field: &str) -> bool {
     field == "disable" || field == CONFLICTING_FIELDS || words.any(|it| it == field)
 }
 
-/// An entry of a world file as a `character_book` has it.
+/// Converts an entry of a world info file to the `character_book` format.
 pub fn from_world_info(mut world: Map<String, Value>) -> Map<String, Value> {
     let mut entry = Map::new();
     for (theirs, ours) in RENAMED_FIELDS {
@@ -131,7 +132,7 @@ pub fn from_world_info(mut world: Map<String, Value>) -> Map<String, Value> {
             extensions.insert(ours.to_owned(), value);
         }
     }
-    // In a world file nothing is a pattern but what stands between slashes.
+    // World info files mark patterns only by slashes.
     extensions.entry("selectiveLogic").or_insert(json!(0));
     entry.insert("extensions".to_owned(), Value::Object(extensions));
     let beside = match world.shift_remove(CONFLICTING_FIELDS) {
@@ -145,7 +146,7 @@ pub fn from_world_info(mut world: Map<String, Value>) -> Map<String, Value> {
     complete_entry(entry)
 }
 
-/// An entry as a world file has it, with all that SillyTavern expects there.
+/// Converts an entry to the world info format, with every field that SillyTavern expects.
 pub fn to_world_info(entry: &Map<String, Value>, uid: &Value) -> Map<String, Value> {
     let mut rest = complete_entry(entry.clone());
     rest.shift_remove("id");
@@ -189,7 +190,7 @@ pub fn to_world_info(entry: &Map<String, Value>, uid: &Value) -> Map<String, Val
     world
 }
 
-/// Gives an entry all that an entry has, each of its right type.
+/// Adds the missing fields of an entry and corrects the types of the others.
 pub fn complete_entry(mut entry: Map<String, Value>) -> Map<String, Value> {
     let mut extensions = match entry.shift_remove("extensions") {
         Some(Value::Object(extensions)) => extensions,
@@ -238,7 +239,7 @@ pub fn complete_entry(mut entry: Map<String, Value>) -> Map<String, Value> {
     entry
 }
 
-/// `field` is `other` where it is blank.
+/// Sets `field` to the value of `other` if it is blank.
 fn fill_if_blank(entry: &mut Map<String, Value>, field: &str, other: &str) {
     let is_blank = |it: &Value| it.as_str().is_none_or(|it| it.trim().is_empty());
     if entry.get(field).is_none_or(is_blank)
@@ -248,7 +249,7 @@ fn fill_if_blank(entry: &mut Map<String, Value>, field: &str, other: &str) {
     }
 }
 
-/// Writes keys that are patterns between slashes, where everybody sees what they are.
+/// Writes pattern keys as `/…/` literals, which mark themselves as patterns.
 fn write_pattern_keys(entry: &mut Map<String, Value>) {
     let is_exact = lenient_json::boolean(entry.get("case_sensitive")) == Some(true);
     let flags = if is_exact { "" } else { "i" };
@@ -261,6 +262,6 @@ fn write_pattern_keys(entry: &mut Map<String, Value>) {
         let keys: Vec<String> = keys.collect();
         entry.insert(field.to_owned(), json!(keys));
     }
-    // Such an entry is never there without its keys.
+    // An entry with `use_regex` is never constant.
     entry.insert("constant".to_owned(), json!(false));
 }

@@ -1,46 +1,46 @@
-//! The lines `@@name value` at the head of an entry's content, as cards of V3 have them.
+//! Parses decorators: the lines `@@name value` at the start of an entry's content (V3 cards).
 //!
-//! A line `@@@name value` counts only if the one above it is not known here; of two lines of one
-//! name the first counts; a line that is not known is left out and does nothing.
+//! A line `@@@name value` is a fallback: it counts only if the line above it is unknown. If a name
+//! occurs twice, the first counts. Unknown decorators are removed and have no effect.
 
 use crate::llm::request::PromptRole;
 use crate::lore::engine_lorebook::InsertionPosition;
 
-/// What the decorators of an entry say.
+/// The decorators of an entry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decorators {
     pub activate: bool,
     pub dont_activate: bool,
     pub keep_activate_after_match: bool,
     pub dont_activate_after_match: bool,
-    /// So many replies there have to be.
+    /// The minimum number of replies.
     pub activate_only_after: Option<i64>,
-    /// Only when the number of replies divides by this.
+    /// The number of replies must be a multiple of this.
     pub activate_only_every: Option<i64>,
-    /// One of these has to be there too.
+    /// One of these keys must be found too.
     pub additional_keys: Vec<String>,
-    /// None of these may be there.
+    /// None of these keys may be found.
     pub exclude_keys: Vec<String>,
-    /// Not all of these may be there.
+    /// At least one of these keys must be missing.
     pub exclude_keys_all: Vec<String>,
     pub scan_depth: Option<usize>,
     pub whole_words: Option<bool>,
     pub depth: Option<usize>,
-    /// So many messages after the first one.
+    /// Inserts the text this many messages after the first one.
     pub reverse_depth: Option<usize>,
     pub role: Option<PromptRole>,
     pub position: Option<InsertionPosition>,
     pub probability: Option<f64>,
     pub priority: Option<i64>,
-    /// First to go when not all fits.
+    /// Dropped first when the budget is exceeded.
     pub ignore_on_max_context: bool,
-    /// Is not woken by the words of other entries.
+    /// Not activated by the content of other entries.
     pub unrecursive: bool,
-    /// Its words wake no others.
+    /// Its content does not activate other entries.
     pub no_recursive_search: bool,
 }
 
-/// What the decorators say, and the text below them.
+/// Returns the decorators and the remaining content.
 pub fn split(content: &str) -> (Decorators, &str) {
     let mut decorators = Decorators::default();
     if !content.trim_start().starts_with("@@") {
@@ -69,7 +69,7 @@ pub fn split(content: &str) -> (Decorators, &str) {
 }
 
 impl Decorators {
-    /// Whether this one is known, and can be read.
+    /// Stores a decorator; returns whether its name is known and its value is valid.
     fn apply(&mut self, name: &str, value: &str) -> bool {
         match name {
             "activate" => self.activate = true,

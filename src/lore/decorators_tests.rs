@@ -1,4 +1,4 @@
-//! Decorators, in order and out of it.
+//! Tests of decorators: valid, unknown, repeated and malformed lines.
 
 use super::{InsertionPosition, PromptRole, split};
 

@@ -1,4 +1,4 @@
-//! A stage for the engine: books as JSON, lines as they are said, and what comes of it as words.
+//! Fixture for engine tests: lorebooks as JSON, messages as strings, results as text.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::lore::scan_request::{
 use crate::lore::scan_result::ScanResult;
 use crate::lore::timed_effects::TimedEffects;
 
-/// One turn; tests change what they are about.
+/// The inputs of one scan; a test changes the fields it is about.
 pub struct EngineFixture<'a> {
     pub lorebooks: Vec<Lorebook>,
     pub settings: ScanSettings,
@@ -26,7 +26,7 @@ pub struct EngineFixture<'a> {
     pub seed: u64,
 }
 
-/// A turn after these lines, newest first, with one book of the space.
+/// Builds a scan of these messages, newest first, with one lorebook linked to the space.
 pub fn fixture<'a>(lines: &[&'a str], entries: Value) -> EngineFixture<'a> {
     EngineFixture {
         lorebooks: vec![lorebook("1", LorebookSource::Space, entries)],
@@ -44,7 +44,7 @@ pub fn fixture<'a>(lines: &[&'a str], entries: Value) -> EngineFixture<'a> {
     }
 }
 
-/// A book of entries as a `character_book` has them.
+/// Builds a lorebook from entries in the `character_book` format.
 pub fn lorebook(key: &str, source: LorebookSource, entries: Value) -> Lorebook {
     let entries = entries.as_array().cloned().unwrap_or_default();
     let entries = entries.iter().enumerate();
@@ -63,7 +63,7 @@ pub fn lorebook(key: &str, source: LorebookSource, entries: Value) -> Lorebook {
 }
 
 impl EngineFixture<'_> {
-    /// A token is a word here; `{{char}}` is the speaker.
+    /// Runs the scan. A token is a word here; `{{char}}` is the speaker.
     pub fn run(&self) -> ScanResult {
         let messages = self
             .messages
@@ -95,12 +95,12 @@ impl EngineFixture<'_> {
         })
     }
 
-    /// What enters, one after the other.
+    /// Returns the activated texts in order.
     pub fn texts(&self) -> Vec<String> {
         self.run().activated.into_iter().map(|it| it.text).collect()
     }
 
-    /// Why the first entry enters, or why not.
+    /// Returns the reason for which the first entry is activated or skipped.
     pub fn reason(&self) -> String {
         let outcome = self.run();
         let fired = outcome.activated.iter().find(|it| it.entry.key == "0");

@@ -1,127 +1,126 @@
-//! Books, and the entries in them, as the engine reads them.
+//! Lorebooks and entries in the form that the engine scans.
 
 use crate::ids::{LorebookEntryId, LorebookId};
 use crate::llm::request::PromptRole;
 
-/// A book that takes part in a scan.
+/// A lorebook that takes part in a scan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lorebook {
-    /// Tells it from every other: a row's id, or whose card it is embedded in. The same key twice
-    /// counts once.
+    /// Unique key: the row's id, or the character whose card embeds it. A lorebook with a repeated
+    /// key counts once.
     pub key: String,
-    /// Its row; an embedded book has none.
+    /// The id of its row; `None` for an embedded lorebook.
     pub id: Option<LorebookId>,
-    /// What it is called.
     pub name: String,
-    /// How it came to take part.
+    /// Why it takes part.
     pub source: LorebookSource,
-    /// How many messages its entries look at, if it says so.
+    /// The scan depth of its entries, in messages; `None`: the settings apply.
     pub scan_depth: Option<usize>,
-    /// The most tokens that its entries take together, if it says so.
+    /// The maximum number of tokens of its entries together.
     pub token_budget: Option<i64>,
-    /// Whether its entries may wake each other, if it says so.
+    /// Whether its entries may activate each other; `None`: the settings apply.
     pub recursive: Option<bool>,
-    /// In the order in which they are written.
+    /// In the order of the document.
     pub entries: Vec<LorebookEntry>,
 }
 
-/// How a book came to take part.
+/// Why a lorebook takes part in a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LorebookSource {
     /// Linked to this conversation.
     Conversation,
-    /// Linked to the seat of the user, or to the character that they play.
+    /// Linked to the user's membership, or to the character they play.
     Persona,
     /// Linked to the space.
     Space,
-    /// Embedded in the speaker's card, or linked to the speaker.
+    /// Embedded in the speaker's card, linked to the speaker, or named by the card.
     Character,
 }
 
-/// One entry of a book.
+/// One entry of a lorebook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LorebookEntry {
-    /// Tells it from the others of its book.
+    /// Unique within its lorebook.
     pub key: String,
-    /// Its row; that of an embedded book has none.
+    /// The id of its row; `None` in an embedded lorebook.
     pub id: Option<LorebookEntryId>,
-    /// What it is called; never blank.
+    /// The display name; never blank.
     pub name: String,
-    /// Any of them wakes it. Macros run in them.
+    /// Primary keywords: any of them activates the entry. Macros are expanded.
     pub keys: Vec<String>,
-    /// What else has to be, or not to be, there.
+    /// Optional filter: further keys, evaluated by `logic`.
     pub secondary_keys: Vec<String>,
-    /// Whether `secondary_keys` count.
+    /// Whether `secondary_keys` apply.
     pub selective: bool,
-    /// How `secondary_keys` count.
+    /// How `secondary_keys` are evaluated.
     pub logic: SelectiveLogic,
-    /// What it says, decorators included. Macros run in it.
+    /// The text with its decorators. Macros are expanded.
     pub content: String,
     pub enabled: bool,
-    /// Wakes without a key.
+    /// Activates without a key.
     pub constant: bool,
-    /// Its keys are patterns.
+    /// Whether all keys are patterns.
     pub use_regex: bool,
-    /// Where it stands among the others: higher is nearer to the end.
+    /// Insertion order: a higher value is nearer to the end of the prompt.
     pub order: i64,
-    /// Who stays when not all fit: higher is kept longer.
+    /// Priority under the token budget: higher is kept longer.
     pub priority: Option<i64>,
     pub position: InsertionPosition,
-    /// What is not set follows the settings.
+    /// `None`: the lorebook's value or the settings apply, as for the fields below.
     pub scan_depth: Option<usize>,
     pub case_sensitive: Option<bool>,
     pub whole_words: Option<bool>,
     pub group_scoring: Option<bool>,
-    /// Percent.
+    /// In percent.
     pub probability: f64,
-    /// Is not woken by the words of other entries.
+    /// Not activated by the content of other entries.
     pub exclude_recursion: bool,
-    /// Its words wake no others.
+    /// Its content does not activate other entries.
     pub prevent_recursion: bool,
-    /// Waits for this level of recursion; 0: for none.
+    /// The level of recursion at which it may activate; 0: no delay.
     pub recursion_level: u32,
-    /// Of each group one entry enters.
+    /// Inclusion groups; only one entry of each group is activated.
     pub groups: Vec<String>,
     pub group_override: bool,
     pub group_weight: f64,
-    /// For how many messages it stays, once woken.
+    /// How many messages it stays active after an activation.
     pub sticky: i64,
-    /// For how many messages it sleeps after that.
+    /// How many messages it cannot activate after that.
     pub cooldown: i64,
-    /// How many messages there have to be before it may wake.
+    /// How many messages the conversation must have before it may activate.
     pub delay: i64,
-    /// Enters even if there is no room for more lore.
+    /// Inserted even if the budget is exceeded.
     pub ignore_budget: bool,
-    /// The kinds of turns in which it takes part; none: all.
+    /// The generation triggers for which it may activate; empty: all.
     pub triggers: Vec<String>,
-    /// For whom it is.
+    /// Restricts it to certain speakers.
     pub filter: Option<CharacterFilter>,
-    /// Which other texts it looks at.
+    /// Additional texts that it searches.
     pub match_sources: MatchSources,
 }
 
-/// How secondary keys count.
+/// How secondary keys are evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SelectiveLogic {
-    /// One of them is there.
+    /// At least one is found.
     #[default]
     AndAny,
-    /// One of them is missing.
+    /// At least one is missing.
     NotAll,
-    /// None of them is there.
+    /// None is found.
     NotAny,
-    /// Each of them is there.
+    /// All are found.
     AndAll,
 }
 
-/// Where the text of an entry enters the prompt.
+/// Where the text of an entry is inserted into the prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum InsertionPosition {
     BeforeCharacter,
     AfterCharacter,
-    /// Beside the personality of the character.
+    /// Next to the character's personality.
     Personality,
-    /// Beside the scenario.
+    /// Next to the scenario.
     Scenario,
     BeforeExamples,
     AfterExamples,
@@ -134,11 +133,11 @@ pub enum InsertionPosition {
         depth: usize,
         role: PromptRole,
     },
-    /// Only where `{{outlet::name}}` asks for it.
+    /// Only where a `{{outlet::name}}` macro inserts it.
     Outlet(String),
 }
 
-/// For which speakers an entry is, or is not.
+/// The speakers for which an entry is included or excluded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CharacterFilter {
     pub is_exclude: bool,
@@ -146,7 +145,7 @@ pub struct CharacterFilter {
     pub tags: Vec<String>,
 }
 
-/// Texts beside the messages in which keys of an entry are looked for.
+/// The texts besides the messages in which an entry searches its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchSources {
     pub persona: bool,

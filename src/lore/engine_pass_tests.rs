@@ -1,11 +1,11 @@
-//! What wakes what: recursion, levels, looking further back, groups, dice, and the budget.
+//! Tests of scan passes: recursion, levels, minimum activations, groups, probability, budget.
 
 use serde_json::{Value, json};
 
 use super::engine_fixture::fixture;
 use crate::lore::scan_result::SkipReason;
 
-/// A chain: what is said wakes the first, and each the next.
+/// A chain: the message activates the first entry, and each entry the next.
 fn chain(extensions: [Value; 3]) -> Value {
     let [first, second, third] = extensions;
     json!([
@@ -70,7 +70,7 @@ fn an_entry_waits_for_its_level_of_recursion() {
     ]);
     let mut recursive = fixture(&["the castle"], entries.clone());
     recursive.settings.recursive = true;
-    // Levels beyond the first have a pass of their own, recursion or not.
+    // Levels above the first have a pass even without recursion.
     let levels_alone = fixture(&["the castle"], entries);
     let first_alone = json!([{"keys": ["castle"], "extensions": {"delay_until_recursion": 1}}]);
 
@@ -206,7 +206,7 @@ fn probability_is_rolled_once_per_scan_and_depends_on_the_seed() {
         })
         .count();
 
-    // Were it thrown in every pass, three in four would come through.
+    // A roll in every pass would succeed in three of four scans.
     assert!((150..250).contains(&n), "{n}");
     let never = json!([{"constant": true, "extensions": {"probability": 0}}]);
     assert_eq!(

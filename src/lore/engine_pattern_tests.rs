@@ -1,4 +1,4 @@
-//! Keys that are patterns, good ones and bad ones.
+//! Tests of pattern keys: valid, invalid, slow and too many.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn patterns_are_read_as_javascript_has_them() {
         (r"/^hi/m", "hi there", false),
         (r"/{{weird}}/", "a {{weird}} brace", true),
         (r"/[^]dragon/", "a\ndragon", true),
-        // An inner slash makes it a plain key.
+        // An unescaped inner slash makes it a plain key.
         ("/a/b/", "see /a/b/ there", true),
     ];
 
@@ -46,7 +46,7 @@ fn the_keys_of_an_entry_with_use_regex_are_patterns_and_it_is_never_constant() {
         fixture(&["a wolf"], entry("drag.n")).reason(),
         "not: no_key"
     );
-    // SillyTavern writes it of every entry; there plain keys are plain.
+    // SillyTavern writes `use_regex` for every entry; its plain keys stay plain.
     let exported =
         json!([{"keys": ["c++"], "use_regex": true, "extensions": {"selectiveLogic": 0}}]);
     assert_eq!(fixture(&["I like c++"], exported).reason(), "key: c++");

@@ -1,4 +1,4 @@
-//! What holds for any book, any text and any settings.
+//! Property tests: rules that hold for any lorebook, text and settings.
 
 use std::collections::HashSet;
 
@@ -82,7 +82,7 @@ fn any_entry() -> impl Strategy<Value = Value> {
         )
 }
 
-/// A turn in any state: the first one after `entries` and the lines.
+/// Builds a scan in any state: `entries` and the messages may be empty.
 fn fixture_of<'a>(
     lines: &'a [String],
     entries: &[Value],

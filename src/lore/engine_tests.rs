@@ -1,4 +1,4 @@
-//! Keys, secondary keys, what an entry sees, for whom it is, and where it enters.
+//! Tests of keys, secondary keys, scanned texts, filters and insertion positions.
 
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn names_are_looked_at_unless_the_settings_say_otherwise() {
 
 #[test]
 fn whole_words_end_where_the_script_ends_them_or_where_silly_tavern_does() {
-    // key, line, by Unicode, by ASCII
+    // Key, message, found with Unicode boundaries, found with ASCII boundaries.
     let cases = [
         ("猫", "猫がいる", true, true),
         ("lan", "un élan", false, true),
@@ -340,7 +340,7 @@ fn lorebooks_are_scanned_by_precedence_and_only_once() {
         lorebook("s", LorebookSource::Character, one("again")),
     ];
 
-    // Of equals the first is nearest to the end.
+    // Of equal orders, the entry of the first lorebook is nearest to the end.
     assert_eq!(
         stage.texts(),
         ["space", "character", "persona", "conversation"]

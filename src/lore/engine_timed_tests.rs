@@ -1,10 +1,10 @@
-//! Sticky, cooldown and delay: each state, over timelines that grow, and that do not.
+//! Tests of sticky, cooldown and delay over timelines that grow, repeat and shrink.
 
 use serde_json::{Value, json};
 
 use super::engine_fixture::fixture;
 
-/// Plays the turns of one conversation: `length:state`, whose key stands in every message.
+/// Scans a conversation at each of these lengths; returns `length:state`. Each message has the key.
 fn play(extensions: Value, lengths: &[i64]) -> String {
     let mut stage = fixture(
         &["the dragon"],
@@ -22,7 +22,7 @@ fn play(extensions: Value, lengths: &[i64]) -> String {
             _ => "other",
         };
         states.push(format!("{n_messages}:{state}"));
-        // What is kept is kept as JSON.
+        // Effects are stored as JSON.
         let kept = serde_json::to_string(&stage.run().timed_effects).unwrap();
         stage.timed_effects = serde_json::from_str(&kept).unwrap();
     }

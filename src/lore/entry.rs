@@ -1,5 +1,5 @@
-//! One entry, read from the document in which it is kept: that of a `character_book` of V2 or V3,
-//! with what SillyTavern knows beside that in `extensions`.
+//! Parses an entry from its stored document: a `character_book` entry of V2 or V3, with
+//! SillyTavern's fields in `extensions`.
 
 use serde_json::Value;
 
@@ -10,12 +10,12 @@ use crate::lore::engine_lorebook::{
 };
 use crate::lore::lenient_json;
 
-/// Where an entry stands that does not say it.
+/// The insertion order of an entry without one.
 pub const DEFAULT_ORDER: i64 = 100;
-/// How many messages follow an entry that stands at a depth and does not say which.
+/// The insertion depth, in messages, of an at-depth entry without one.
 const DEFAULT_DEPTH: i64 = 4;
 
-/// Reads an entry. What it does not say, and what cannot be read, is as usual.
+/// Parses an entry. Missing and invalid fields get their defaults.
 pub fn read(document: &Value, key: String, id: Option<LorebookEntryId>) -> LorebookEntry {
     let field = |name: &str| document.get(name).filter(|it| !it.is_null());
     let extensions = field("extensions");
@@ -28,8 +28,8 @@ pub fn read(document: &Value, key: String, id: Option<LorebookEntryId>) -> Loreb
     let keys = lenient_json::texts(field("keys"));
     let uses_probability = lenient_json::boolean(extension("useProbability")).unwrap_or(true);
     let probability = lenient_json::float(extension("probability")).filter(|_| uses_probability);
-    // SillyTavern says of each of its entries that it uses patterns; there only keys between
-    // slashes do, and those are seen to be patterns anyway.
+    // SillyTavern sets `use_regex` on every entry it exports, but treats only keys between slashes
+    // as patterns, and those are recognized anyway.
     let is_from_silly_tavern = extension("selectiveLogic").is_some();
     LorebookEntry {
         name: read_name(document, &keys, &key),
@@ -79,7 +79,7 @@ pub fn read(document: &Value, key: String, id: Option<LorebookEntryId>) -> Loreb
     }
 }
 
-/// What an entry is called: as it says, else by its first key, else by its number.
+/// Returns the display name: the stated one, else the first key, else the entry's key.
 fn read_name(document: &Value, keys: &[String], key: &str) -> String {
     let stated = ["name", "comment"].map(|field| lenient_json::text(document.get(field)));
     let stated = stated.into_iter().find(|it| !it.trim().is_empty());
@@ -132,7 +132,7 @@ fn read_depth(stated: Option<i64>) -> usize {
     usize::try_from(depth).unwrap_or(usize::MAX)
 }
 
-/// `true` is the first level.
+/// Returns the level of `delay_until_recursion`; `true` is the first level.
 fn read_recursion_level(value: Option<&Value>) -> u32 {
     match value {
         Some(Value::Bool(waits)) => u32::from(*waits),

@@ -1,7 +1,8 @@
-//! Files with books, of all tools we know: SillyTavern's worlds, the books of cards, `lorebook_v3`,
-//! and those of Agnai, Risu and NovelAI.
+//! Reads lorebook files of every known tool: SillyTavern world info, lorebooks of cards,
+//! `lorebook_v3`, Agnai, Risu and NovelAI.
 //!
-//! Files come from strangers: their size, depth, and the number of values and entries are bounded.
+//! **Invariant:** files are untrusted: their size, depth, and number of values and entries are
+//! limited.
 
 use std::collections::HashSet;
 
@@ -14,20 +15,20 @@ use crate::lore::{convert, importers};
 
 type JsonObject = Map<String, Value>;
 
-/// The largest file that is read, in bytes.
+/// The maximum size of a file, in bytes.
 pub const MAX_BYTES: usize = 5 * 1024 * 1024;
-/// The most values a file may hold: small numbers take thirty times their size in memory.
+/// The maximum number of JSON values in a file: parsed, a small number needs thirty times its size.
 const MAX_VALUES: usize = 400_000;
-/// The most entries a book may have.
+/// The maximum number of entries in a lorebook.
 pub const MAX_ENTRIES: usize = 5_000;
-/// The largest entry, in bytes as JSON.
+/// The maximum size of an entry, in bytes of JSON.
 pub const MAX_ENTRY_BYTES: usize = 256 * 1024;
-/// The most keys of one kind that an entry may have.
+/// The maximum number of primary or of secondary keys of an entry.
 pub const MAX_KEYS: usize = 1_000;
-/// As long as any name that is shown.
+/// The maximum length of a lorebook's name, the same as for all display names.
 pub const MAX_NAME_CHARS: usize = 100;
 
-/// Why something is not taken as a book. Each is a sentence for whoever brought it.
+/// Why a file is not accepted as a lorebook. The messages are shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LorebookError {
     #[error("{0}")]
@@ -42,22 +43,22 @@ impl LorebookError {
     }
 }
 
-/// A book in order, as it is kept.
+/// A validated lorebook in the format in which it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedLorebook {
     pub name: String,
-    /// All of it but its name and entries; unknown fields are where they were.
+    /// All fields except its name and entries; unknown fields are preserved.
     pub document: Map<String, Value>,
-    /// As a `character_book` has them, complete, each with an `id` of its own.
+    /// Complete entries in the `character_book` format, each with a unique `id`.
     pub entries: Vec<Map<String, Value>>,
-    /// What was put right or left out, for whoever brought it.
+    /// What was repaired or skipped, for the user.
     pub warnings: Vec<ImportWarning>,
 }
 
-/// Reads the bytes of a file; `file_name` names a book that has no name.
+/// Reads the bytes of a file; `file_name` becomes the name of a lorebook without one.
 ///
 /// # Errors
-/// When it is no book, or past a limit.
+/// Returns `NotALorebook` for another kind of file, and `TooLarge` when a limit is exceeded.
 pub fn read(bytes: &[u8], file_name: &str) -> Result<ParsedLorebook, LorebookError> {
     if bytes.len() > MAX_BYTES {
         return Err(LorebookError::TooLarge(
@@ -73,10 +74,10 @@ pub fn read(bytes: &[u8], file_name: &str) -> Result<ParsedLorebook, LorebookErr
     from_value(value, file_name)
 }
 
-/// Reads a document that is JSON already.
+/// Reads a JSON document.
 ///
 /// # Errors
-/// When it is no book, or past a limit.
+/// Returns `NotALorebook` for another kind of document, and `TooLarge` when a limit is exceeded.
 pub fn from_value(mut value: Value, file_name: &str) -> Result<ParsedLorebook, LorebookError> {
     if count_values(&value) > MAX_VALUES {
         return Err(too_many_values());
@@ -108,7 +109,7 @@ pub fn from_value(mut value: Value, file_name: &str) -> Result<ParsedLorebook, L
     })
 }
 
-/// The book itself: out of a `lorebook_v3`, or out of a card.
+/// Extracts the lorebook from a `lorebook_v3` file or a card.
 fn unwrap_container(mut root: Map<String, Value>) -> Result<Map<String, Value>, LorebookError> {
     let own = |mut book: Map<String, Value>| {
         importers::keep_unknown_fields(&mut book, &["spec"]);
@@ -133,7 +134,7 @@ fn unwrap_container(mut root: Map<String, Value>) -> Result<Map<String, Value>, 
     Ok(root)
 }
 
-/// The entries of a world file or a `character_book`: a list, or an object by their numbers.
+/// Returns the entries of a world info file or `character_book`: a list, or an object by number.
 fn read_entries(
     mut book: Map<String, Value>,
     warnings: &mut Vec<ImportWarning>,
@@ -180,7 +181,7 @@ fn read_entries(
     Ok((book, read))
 }
 
-/// The entries within their limits, each with an `id` of its own.
+/// Checks the entries against their limits and gives each a unique `id`.
 fn validate_all(
     mut entries: Vec<Map<String, Value>>,
     warnings: &mut Vec<ImportWarning>,
@@ -201,10 +202,10 @@ fn validate_all(
     Ok(entries)
 }
 
-/// Whether an entry is within the limits.
+/// Checks an entry against the limits.
 ///
 /// # Errors
-/// When it is not.
+/// Returns `TooLarge` when the entry has too many keys or is too large.
 pub fn validate(entry: &Map<String, Value>) -> Result<(), LorebookError> {
     let name = entry
         .get("name")
@@ -229,8 +230,8 @@ pub fn validate(entry: &Map<String, Value>) -> Result<(), LorebookError> {
     Ok(())
 }
 
-/// Gives each entry a number of its own where it has none, or that of another. Answers how many had
-/// that of another.
+/// Assigns a new number to each entry without one or with a duplicate. Returns the number of
+/// duplicates.
 fn assign_ids(entries: &mut [Map<String, Value>]) -> usize {
     let known = |entry: &Map<String, Value>| match entry.get("id") {
         Some(id @ (Value::Number(_) | Value::String(_))) => Some(id.to_string().replace('"', "")),
@@ -266,7 +267,7 @@ fn count_values(value: &Value) -> usize {
     }
 }
 
-/// NUL cannot be stored.
+/// Removes NUL characters, because PostgreSQL cannot store them.
 fn remove_nul(value: &mut Value) {
     match value {
         Value::String(text) if text.contains('\0') => *text = text.replace('\0', ""),
@@ -282,7 +283,7 @@ fn remove_nul(value: &mut Value) {
     }
 }
 
-/// A book as a world file, which SillyTavern reads.
+/// Converts a lorebook to a world info file for SillyTavern.
 pub fn to_world_info(
     name: &str,
     document: &Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Files of every tool, with the oddities they come with: tests/fixtures/lore.
+//! Tests of the files in tests/fixtures/lore: every tool, including known malformed variants.
 
 use serde_json::{Value, json};
 

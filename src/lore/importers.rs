@@ -1,18 +1,18 @@
-//! Books of Agnai, Risu and NovelAI, brought to the shape of a `character_book`. What we have no
-//! word for stays in the entry.
+//! Imports lorebooks of Agnai, Risu and NovelAI into the `character_book` format. Unknown fields
+//! stay in the entry.
 
 use serde_json::{Map, Value, json};
 
 use crate::import_warning::ImportWarning;
 use crate::lore::{convert, lenient_json};
 
-/// An entry of another tool in our words; `None`: it is none.
+/// Translates an entry of another tool; returns `None` if it is not an entry.
 type EntryTranslator = fn(Map<String, Value>) -> Option<Map<String, Value>>;
 
-/// A book and its entries.
+/// A lorebook and its entries.
 type ImportedLorebook = (Map<String, Value>, Vec<Map<String, Value>>);
 
-/// Reads a book of one of these tools, or gives it back.
+/// Reads a lorebook of one of these tools; returns it as `Err` if it has another format.
 pub fn read(
     mut book: Map<String, Value>,
     warnings: &mut Vec<ImportWarning>,
@@ -21,7 +21,7 @@ pub fn read(
     let (field, translate): (&str, EntryTranslator) = if word("kind") == "memory" {
         ("entries", from_agnai)
     } else if word("type") == "risu" {
-        // There entries wake each other unless they say otherwise.
+        // Risu allows recursion by default.
         book.entry("recursive_scanning").or_insert(json!(true));
         ("data", from_risu)
     } else if book.contains_key("lorebookVersion") {
@@ -50,7 +50,7 @@ pub fn read(
     Ok((book, read))
 }
 
-/// Moves what would have a book read as another kind when it comes back.
+/// Moves fields that would make an exported lorebook look like another format into `origin`.
 pub fn keep_unknown_fields(book: &mut Map<String, Value>, fields: &[&str]) {
     for field in fields {
         if let Some(value) = book.shift_remove(*field) {
@@ -63,7 +63,7 @@ pub fn keep_unknown_fields(book: &mut Map<String, Value>, fields: &[&str]) {
     }
 }
 
-/// Moves what has another name here.
+/// Renames fields to their `character_book` names.
 fn rename_fields(entry: &mut Map<String, Value>, names: &[(&str, &str)]) {
     for (theirs, ours) in names {
         if let Some(value) = entry.shift_remove(*theirs) {
@@ -76,7 +76,7 @@ fn set_extensions(entry: &mut Map<String, Value>, extensions: Value) {
     entry.insert("extensions".to_owned(), extensions);
 }
 
-/// Dropped by priority, placed by weight; `*` and `?` stand for letters.
+/// Agnai drops entries by priority and orders them by weight; `*` and `?` are wildcards.
 fn from_agnai(mut entry: Map<String, Value>) -> Option<Map<String, Value>> {
     rename_fields(
         &mut entry,
@@ -126,7 +126,7 @@ fn from_risu(mut entry: Map<String, Value>) -> Option<Map<String, Value>> {
     );
     let is_pattern = lenient_json::boolean(entry.get("useRegex")).unwrap_or(false);
     if is_pattern {
-        // One pattern, commas and all.
+        // A pattern is one key, even if it contains commas.
         let pattern = lenient_json::text(entry.get("keys"));
         entry.insert("keys".to_owned(), json!([pattern]));
     }

@@ -1,4 +1,4 @@
-//! Inclusion groups: of the entries of one group that are awake, one enters.
+//! Inclusion groups: of the activated entries of a group, only one is kept.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -6,27 +6,27 @@ use std::collections::{HashMap, HashSet};
 use crate::lore::engine_lorebook::LorebookEntry;
 use crate::lore::probability;
 
-/// An entry that would enter.
+/// An entry that passed its checks.
 pub struct GroupCandidate<'a> {
-    /// Its place among all entries: lower comes first.
+    /// Its position by precedence among all entries; lower comes first.
     pub index: usize,
     pub entry: &'a LorebookEntry,
     pub is_sticky: bool,
 }
 
-/// What the groups go by.
+/// The inputs of a group's decision.
 pub struct GroupRules<'a> {
-    /// Groups of which an entry is in already.
+    /// Groups that already have an active entry.
     pub decided: &'a HashSet<&'a str>,
-    /// How many keys of an entry are found.
+    /// Returns how many keys of an entry are found.
     pub score: &'a dyn Fn(usize) -> usize,
-    /// Does the score count where an entry does not say it?
+    /// Whether group scoring applies to entries that do not set it.
     pub scoring: bool,
     pub seed: u64,
 }
 
-/// Which candidates lose, and in which group. `candidates` are in order, and each loses once at
-/// most: who has lost in one group has no say in the next.
+/// Returns the candidates that lose, each with its group. `candidates` are in order. A candidate
+/// loses at most once: a loser in one group is ignored in the next.
 pub fn excluded_entries(
     candidates: &[GroupCandidate],
     rules: &GroupRules,
@@ -51,7 +51,7 @@ pub fn excluded_entries(
     excluded
 }
 
-/// Who of a group stays.
+/// Returns the entries of a group that remain.
 fn remaining_entries(name: &str, members: &[&GroupCandidate], rules: &GroupRules) -> Vec<usize> {
     let sticky: Vec<usize> = members
         .iter()
@@ -69,14 +69,14 @@ fn remaining_entries(name: &str, members: &[&GroupCandidate], rules: &GroupRules
         return members.iter().map(|it| it.index).collect();
     }
     let overriding = members.iter().filter(|it| it.entry.group_override);
-    // Of equals the one that comes first.
+    // Of equal orders the first entry wins.
     if let Some(first) = overriding.min_by_key(|it| (Reverse(it.entry.order), it.index)) {
         return vec![first.index];
     }
     vec![draw_by_weight(name, &members, rules.seed)]
 }
 
-/// Leaves out those for which the score counts and is not the highest.
+/// Removes entries to which group scoring applies and whose score is not the highest.
 fn highest_scored<'a>(
     members: &[&'a GroupCandidate<'a>],
     rules: &GroupRules,
@@ -90,7 +90,7 @@ fn highest_scored<'a>(
     members.iter().filter(stay).copied().collect()
 }
 
-/// One of them, by weight.
+/// Draws one entry at random by weight.
 fn draw_by_weight(name: &str, members: &[&GroupCandidate], seed: u64) -> usize {
     let total: f64 = members.iter().map(|it| it.entry.group_weight).sum();
     let mut rest = probability::roll(probability::mix_hash(seed, "group"), name) * total;
@@ -100,7 +100,7 @@ fn draw_by_weight(name: &str, members: &[&GroupCandidate], seed: u64) -> usize {
             return member.index;
         }
     }
-    // All weights are 0, or the last one got lost in rounding.
+    // All weights are 0, or rounding passed the last one.
     members[members.len() - 1].index
 }
 

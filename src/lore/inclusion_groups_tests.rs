@@ -1,4 +1,4 @@
-//! Groups alone.
+//! Tests of inclusion groups without the engine.
 
 use std::collections::HashSet;
 
@@ -61,6 +61,6 @@ fn the_score_counts_for_entries_that_enable_it() {
         json!({"group": "g", "group_override": true}),
     ]);
 
-    // The first two are below the best score of all; the third wins without one.
+    // The first two are below the highest score; scoring does not apply to the third.
     assert_eq!(excluded(&group, &[], &[]), [0, 1]);
 }

@@ -1,9 +1,10 @@
-//! Which keys stand where: all plain keys of all books are looked for at once, each text once.
+//! Finds keys in texts: one automaton searches all plain keys of all lorebooks, each text once.
 //!
-//! Each text is searched when it is needed and what was found is remembered by where it stood, so
-//! that an entry may ask for its own depth and its own texts, and a pass that looks further back
-//! reads only what is new. **Invariant:** the work is bounded: texts are cut off at a limit, and
-//! when the steps of the [`Effort`] are used up nothing more is found.
+//! Texts are searched when they are needed, and matches are stored with their position. So each
+//! entry can have its own depth and texts, and a pass with a greater depth reads only new messages.
+//!
+//! **Invariant:** the work is limited: texts are truncated, and nothing more is found once the
+//! [`ScanBudget`] is spent.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,17 +17,17 @@ use crate::lore::pattern;
 use crate::lore::pattern::Pattern;
 use crate::lore::scan_budget::{STEPS_PER_MATCH, ScanBudget};
 
-/// The most text that plain keys are looked for in, in bytes.
+/// The maximum total text in which plain keys are searched, in bytes.
 const MAX_TEXT: usize = 1024 * 1024;
-/// The most text that a pattern sees, in bytes.
+/// The maximum text that a pattern searches, in bytes.
 const MAX_PATTERN_TEXT: usize = 32 * 1024;
-/// What each message begins with in the text that a pattern sees, so that none runs into the next.
+/// Starts each message in the text for patterns, so that no match spans two messages by accident.
 const TEXT_SEPARATOR: char = '\u{1}';
 
-/// A key, ready to be looked for.
+/// A key that is ready to be searched.
 #[derive(Clone)]
 pub struct SearchKey {
-    /// As it was written, macros done.
+    /// The text of the key with macros expanded.
     pub text: String,
     kind: KeyKind,
 }
@@ -41,12 +42,12 @@ enum KeyKind {
     Pattern(Arc<Pattern>),
 }
 
-/// What has to stand around a key.
+/// The word boundary that a key requires on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordBoundary {
-    /// Anything.
+    /// No boundary.
     None,
-    /// No letter that would make it part of a longer word.
+    /// A Unicode word boundary.
     Word,
     /// No ASCII letter, digit or underscore.
     Ascii,
@@ -55,38 +56,38 @@ pub enum WordBoundary {
 /// Where a text comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanZone {
-    /// The so-manyeth message from the end.
+    /// The message at this index from the end; 0 is the newest.
     Message(usize),
-    /// What every entry sees.
+    /// A text that every entry searches.
     Extra,
-    /// What an entry sees if it says so: one bit.
+    /// A text that an entry searches if it requests it: one bit.
     Text(u8),
-    /// What other entries say.
+    /// The content of other entries.
     Recursion,
 }
 
-/// What an entry sees.
+/// The texts that an entry searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EntryScope {
-    /// How many messages.
+    /// The number of messages.
     pub depth: usize,
-    /// Which of the texts, a bit each.
+    /// A bit for each requested text.
     pub texts: u8,
     pub recursion: bool,
 }
 
-/// All keys of a scan, and what has been found of them.
+/// All keys of a scan and their matches.
 pub struct KeySearch {
     folded: KeyGroup,
     exact: KeyGroup,
-    /// What has been searched, in order.
+    /// The searched texts, in order.
     scanned_texts: Vec<(ScanZone, String)>,
     n_bytes: usize,
     budget: ScanBudget,
     visible_text: RefCell<HashMap<(EntryScope, usize), Rc<str>>>,
 }
 
-/// Plain keys of one kind, and where they were found.
+/// Plain keys with the same case rule, and their matches.
 #[derive(Default)]
 struct KeyGroup {
     numbers: HashMap<String, usize>,
@@ -126,7 +127,7 @@ impl KeyMatch {
     }
 
     fn is_visible_in(&self, view: EntryScope) -> bool {
-        // Depth 0 sees no message, and nothing of what stands beside them either.
+        // Depth 0 hides the messages and all other texts too.
         self.nearest_message < view.depth
             || (view.depth > 0
                 && (self.extra
@@ -136,7 +137,7 @@ impl KeyMatch {
 }
 
 impl KeySearch {
-    /// A search that has not found anything yet.
+    /// Creates an empty search.
     pub fn new() -> Self {
         Self {
             folded: KeyGroup::default(),
@@ -148,13 +149,13 @@ impl KeySearch {
         }
     }
 
-    /// A key that is looked for as it stands. To be asked before anything is searched.
+    /// Adds a plain key. Must be called before the first text is searched.
     pub fn add_plain_key(&mut self, text: &str, is_exact: bool, bounds: WordBoundary) -> SearchKey {
         let (words, folded) = match is_exact {
             true => (&mut self.exact, text.to_owned()),
             false => (&mut self.folded, text.to_lowercase()),
         };
-        // Several words are looked for as they stand where SillyTavern's rule is asked for.
+        // SillyTavern does not check word boundaries of keys with several words.
         let bounds = match bounds {
             WordBoundary::Ascii if text.contains(char::is_whitespace) => WordBoundary::None,
             bounds => bounds,
@@ -170,7 +171,7 @@ impl KeySearch {
         }
     }
 
-    /// A key that is a pattern. `None`: it cannot be read.
+    /// Compiles a pattern key. Returns `None` if the pattern is invalid.
     pub fn compile_pattern_key(&self, text: &str, body: &str, flags: &str) -> Option<SearchKey> {
         Some(SearchKey {
             text: text.to_owned(),
@@ -178,7 +179,7 @@ impl KeySearch {
         })
     }
 
-    /// Looks for all plain keys in a text.
+    /// Searches all plain keys in a text.
     pub fn scan_text(&mut self, zone: ScanZone, text: &str) {
         let room = MAX_TEXT - self.n_bytes;
         let text = &text[..text.floor_char_boundary(room)];
@@ -191,7 +192,7 @@ impl KeySearch {
         self.scanned_texts.push((zone, text.to_owned()));
     }
 
-    /// Is the key in what an entry sees? `Err`: it would have taken too long.
+    /// Returns whether the key is in the texts of a scope, or `Err` if the search was aborted.
     pub fn is_found(
         &self,
         key: &SearchKey,
@@ -220,7 +221,7 @@ impl KeySearch {
         }
     }
 
-    /// All that an entry sees, newest first, as one text.
+    /// Returns all texts of a scope as one, newest first.
     fn visible_text(&self, view: EntryScope) -> Rc<str> {
         let key = (view, self.scanned_texts.len());
         if let Some(joined) = self.visible_text.borrow().get(&key) {
@@ -277,8 +278,8 @@ impl KeyGroup {
             return;
         }
         if self.automaton.is_none() {
-            // Words and their number are bounded where books are read; what is too large all the
-            // same finds nothing.
+            // The import limits key sizes and counts; if the automaton is still too large, nothing
+            // is found.
             self.automaton = AhoCorasick::new(&self.words).ok();
         }
         let Some(automaton) = &self.automaton else {
@@ -300,8 +301,8 @@ impl KeyGroup {
     }
 }
 
-/// Does the word begin and end where words do? Scripts that write without spaces have a border
-/// at each of their signs.
+/// Returns whether the match has word boundaries on both sides. In scripts without spaces every
+/// character is a boundary.
 fn is_word(text: &str, start: usize, end: usize) -> bool {
     let (found, before, after) = (&text[start..end], &text[..start], &text[end..]);
     let joined = |left: Option<char>, right: Option<char>| match (left, right) {
@@ -312,7 +313,7 @@ fn is_word(text: &str, start: usize, end: usize) -> bool {
         && !joined(found.chars().next_back(), after.chars().next())
 }
 
-/// Is it a sign that is part of a word together with its neighbor?
+/// Returns whether a character forms a word with its neighbors.
 fn continues_word(sign: char) -> bool {
     use unicode_script::{Script, UnicodeScript};
     if sign == '_' || unicode_normalization::char::is_combining_mark(sign) {

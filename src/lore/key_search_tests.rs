@@ -1,4 +1,4 @@
-//! What is found where.
+//! Tests of the key search: scopes, word boundaries, limits and the budget.
 
 use super::{EntryScope, KeySearch, ScanZone, WordBoundary};
 use crate::lore::pattern::{PatternError, STEPS_CHARGED_ON_ABORT};

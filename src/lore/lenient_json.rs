@@ -1,9 +1,9 @@
-//! Values of files in circulation, read as what they mean: numbers as text, lists as text, truth as
-//! numbers.
+//! Reads loosely typed JSON values of lorebook files by their meaning: numbers as strings, lists as
+//! strings, booleans as numbers.
 
 use serde_json::Value;
 
-/// A whole number.
+/// Reads an integer.
 pub fn int(value: Option<&Value>) -> Option<i64> {
     match value? {
         Value::Number(number) => number
@@ -14,7 +14,7 @@ pub fn int(value: Option<&Value>) -> Option<i64> {
     }
 }
 
-/// A number.
+/// Reads a number.
 pub fn float(value: Option<&Value>) -> Option<f64> {
     let number = match value? {
         Value::String(text) => text.trim().parse().ok(),
@@ -23,7 +23,7 @@ pub fn float(value: Option<&Value>) -> Option<f64> {
     number.filter(|it| it.is_finite())
 }
 
-/// Yes or no.
+/// Reads a boolean.
 pub fn boolean(value: Option<&Value>) -> Option<bool> {
     match value? {
         Value::Bool(truth) => Some(*truth),
@@ -37,7 +37,7 @@ pub fn boolean(value: Option<&Value>) -> Option<bool> {
     }
 }
 
-/// A text, which may be written as a number.
+/// Reads a string; a number is converted.
 pub fn text(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
@@ -46,7 +46,7 @@ pub fn text(value: Option<&Value>) -> String {
     }
 }
 
-/// Texts; one text is a list with commas.
+/// Reads a list of strings; a single string is split at commas.
 pub fn texts(value: Option<&Value>) -> Vec<String> {
     let texts: Vec<String> = match value {
         Some(Value::Array(items)) => items.iter().map(|it| text(Some(it))).collect(),
@@ -57,7 +57,7 @@ pub fn texts(value: Option<&Value>) -> Vec<String> {
     trimmed.filter(|it| !it.is_empty()).collect()
 }
 
-/// A list with commas. A pattern between slashes is one item, commas and all.
+/// Splits a list at commas. A pattern between slashes is one item, even if it contains commas.
 pub fn split_list(list: &str) -> Vec<String> {
     let list = list.trim();
     if list.starts_with('/') && list.rfind('/') > Some(0) {

@@ -1,4 +1,4 @@
-//! Table `lorebooks`: books on people's shelves.
+//! Table `lorebooks`: the lorebooks in users' libraries.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ pub struct Model {
     pub id: LorebookId,
     pub owner_id: Option<UserId>,
     pub name: String,
-    /// What it says beside its name and entries, unknown fields kept.
+    /// All fields except the name and the entries; unknown fields are preserved.
     #[sea_orm(column_type = "JsonBinary")]
     pub document: Json,
     pub created_at: Timestamp,
@@ -34,7 +34,7 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// A book, as the API shows it.
+/// A lorebook.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Lorebook)]
 pub struct LorebookView {
@@ -42,11 +42,11 @@ pub struct LorebookView {
     pub name: String,
     pub owner_id: Option<UserId>,
     pub description: String,
-    /// How many messages its entries look at; null: as many as the space says.
+    /// The scan depth of its entries in messages; null: the settings of the space apply.
     pub scan_depth: Option<i64>,
-    /// The most tokens that its entries take together.
+    /// The maximum number of tokens of its entries together.
     pub token_budget: Option<i64>,
-    /// Whether its entries may wake each other; null: as the space says.
+    /// Whether its entries may activate each other; null: the settings of the space apply.
     pub recursive_scanning: Option<bool>,
     pub n_entries: u64,
     pub created_at: Timestamp,
@@ -54,7 +54,7 @@ pub struct LorebookView {
 }
 
 impl Model {
-    /// What its owner may read of it.
+    /// Returns the document for its owner.
     pub fn view(&self, n_entries: u64) -> LorebookView {
         let field = |name: &str| self.document.get(name);
         LorebookView {
@@ -71,16 +71,16 @@ impl Model {
         }
     }
 
-    /// What it says beside its name and entries.
+    /// Returns all fields except the name and the entries.
     pub fn fields(&self) -> Map<String, Value> {
         self.document.as_object().cloned().unwrap_or_default()
     }
 }
 
-/// Puts a book on a shelf, with its entries.
+/// Adds a lorebook with its entries to a library.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn create(
     db: &Db,
     owner: UserId,
@@ -105,10 +105,10 @@ pub async fn create(
     .await
 }
 
-/// Changes what a book says beside its entries.
+/// Changes the name and fields of a lorebook, not its entries.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn update(
     db: &Db,
     id: LorebookId,
@@ -127,24 +127,24 @@ pub async fn update(
         .await
 }
 
-/// Takes a book off its shelf, and from wherever it takes part.
+/// Deletes a lorebook with its links.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn delete(db: &Db, id: LorebookId) -> Result<(), DbErr> {
     db.write(move |tx| Box::pin(async move { Entity::delete_by_id(id).exec(tx).await.map(|_| ()) }))
         .await
 }
 
-/// The books on a user's shelf.
+/// Returns a query for the lorebooks in a user's library.
 pub fn list_for_owner(owner: UserId) -> Select<Entity> {
     Entity::find().filter(Column::OwnerId.eq(owner))
 }
 
-/// How many entries these books have; who is missing in the answer has none.
+/// Returns the number of entries by lorebook; lorebooks without entries are omitted.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn count_entries(
     db: &impl ConnectionTrait,
     ids: impl IntoIterator<Item = LorebookId>,

@@ -1,4 +1,4 @@
-//! Table `lorebook_entries`: the entries of books, each the document it came as.
+//! Table `lorebook_entries`: the entries of lorebooks, stored as documents.
 
 use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
 use sea_orm::entity::prelude::*;
@@ -9,7 +9,7 @@ use crate::db::connect::Db;
 use crate::ids::{LorebookEntryId, LorebookId};
 use crate::lore::file::MAX_ENTRIES;
 
-/// How many rows go into one statement.
+/// The number of rows in one INSERT.
 const ROWS_PER_INSERT: usize = 500;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -18,9 +18,9 @@ pub struct Model {
     #[sea_orm(primary_key)]
     pub id: LorebookEntryId,
     pub lorebook_id: LorebookId,
-    /// Where it is written; no other entry of its book has the same.
+    /// The position in its lorebook; unique there.
     pub position: i64,
-    /// As a `character_book` has it, complete; see `lore/convert.rs`.
+    /// A complete entry in the `character_book` format; see `lore/convert.rs`.
     #[sea_orm(column_type = "JsonBinary")]
     pub document: Json,
 }
@@ -30,10 +30,10 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Why an entry is not taken.
+/// Why an entry cannot be added.
 #[derive(Debug, thiserror::Error)]
 pub enum AddEntryError {
-    /// The book has as many as a book may have.
+    /// The lorebook has the maximum number of entries.
     #[error("a lorebook has at most {MAX_ENTRIES} entries")]
     LimitReached,
     #[error(transparent)]
@@ -41,12 +41,12 @@ pub enum AddEntryError {
 }
 
 impl Model {
-    /// The document as an object.
+    /// Returns the document as an object.
     pub fn fields(&self) -> Map<String, Value> {
         self.document.as_object().cloned().unwrap_or_default()
     }
 
-    /// As the API shows it: the document, with the row's id as `id` and its own number as `uid`.
+    /// Returns the document for the API, with the row's id as `id` and the entry's number as `uid`.
     pub fn view(&self) -> Map<String, Value> {
         let mut view = Map::new();
         view.insert("id".to_owned(), json!(self.id));
@@ -61,10 +61,10 @@ impl Model {
     }
 }
 
-/// The entries of a book, as they are written.
+/// Returns the entries of a lorebook by position.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn list_for_lorebook(
     db: &impl ConnectionTrait,
     book: LorebookId,
@@ -75,15 +75,15 @@ pub async fn list_for_lorebook(
         .await
 }
 
-/// The entries of a book, to be paged.
+/// Returns a query for the entries of a lorebook, for pagination.
 pub fn list_for_lorebooks(book: LorebookId) -> Select<Entity> {
     Entity::find().filter(Column::LorebookId.eq(book))
 }
 
-/// Writes entries below those there are.
+/// Inserts entries after the existing ones.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn append(
     tx: &impl ConnectionTrait,
     book: LorebookId,
@@ -105,10 +105,10 @@ pub async fn append(
     Ok(())
 }
 
-/// Writes one more entry at the end of a book. One without a number gets the next.
+/// Inserts an entry at the end of a lorebook. An entry without a number gets the next one.
 ///
 /// # Errors
-/// When the book is full, or the database fails.
+/// Returns `LimitReached` when the lorebook is full, and `Db` when the database fails.
 pub async fn create(
     db: &Db,
     book: LorebookId,
@@ -140,10 +140,10 @@ pub async fn create(
     .await
 }
 
-/// Another document for an entry.
+/// Replaces the document of an entry.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn update(
     db: &Db,
     id: LorebookEntryId,
@@ -158,10 +158,10 @@ pub async fn update(
         .await
 }
 
-/// Takes an entry out of its book.
+/// Deletes an entry.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn delete(db: &Db, id: LorebookEntryId) -> Result<(), DbErr> {
     db.write(move |tx| Box::pin(async move { Entity::delete_by_id(id).exec(tx).await.map(|_| ()) }))
         .await

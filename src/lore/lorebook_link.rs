@@ -1,4 +1,5 @@
-//! Table `lorebook_links`: where books take part, in order.
+//! Table `lorebook_links`: the lorebooks linked to spaces, conversations, characters and
+//! memberships.
 
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::QueryOrder;
@@ -8,7 +9,7 @@ use crate::db::connect::Db;
 use crate::ids::{CharacterId, ConversationId, LorebookId, LorebookLinkId, MembershipId, SpaceId};
 use crate::lore::lorebook;
 
-/// The most books that take part in one place.
+/// The maximum number of lorebooks linked to one target.
 pub const MAX_LINKS: usize = 50;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -43,7 +44,7 @@ impl Related<lorebook::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Where books take part.
+/// What lorebooks are linked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkTarget {
     Space(SpaceId),
@@ -53,7 +54,7 @@ pub enum LinkTarget {
 }
 
 impl LinkTarget {
-    /// Only its links.
+    /// Returns the filter for the links of this target.
     pub fn condition(self) -> sea_orm::sea_query::SimpleExpr {
         match self {
             Self::Space(id) => Column::SpaceId.eq(id),
@@ -63,7 +64,7 @@ impl LinkTarget {
         }
     }
 
-    /// Is it where this link leads?
+    /// Returns whether the link belongs to this target.
     pub fn is_target_of(self, link: &Model) -> bool {
         match self {
             Self::Space(id) => link.space_id == Some(id),
@@ -73,7 +74,7 @@ impl LinkTarget {
         }
     }
 
-    /// A link of a book to here, not stored yet.
+    /// Builds a link from a lorebook to this target; it is not stored yet.
     pub fn new_link(self, book: LorebookId, priority: i64) -> ActiveModel {
         let mut link = ActiveModel {
             id: NotSet,
@@ -94,10 +95,10 @@ impl LinkTarget {
     }
 }
 
-/// The books that take part in a place, in order.
+/// Returns the lorebooks linked to a target, in order.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn linked_lorebooks(
     db: &impl ConnectionTrait,
     target: LinkTarget,
@@ -112,10 +113,10 @@ pub async fn linked_lorebooks(
     Ok(found.into_iter().filter_map(|(_, book)| book).collect())
 }
 
-/// From now on these books take part in a place, in this order, and no others.
+/// Replaces the links of a target by these lorebooks, in this order.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn set_links(db: &Db, target: LinkTarget, books: Vec<LorebookId>) -> Result<(), DbErr> {
     db.write(move |tx| {
         Box::pin(async move {

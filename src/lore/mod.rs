@@ -1,8 +1,8 @@
-//! Lore: books of entries that enter a prompt when what is said, or what is known, asks for them.
+//! Lorebooks (World Info): entries that enter a prompt when their keys occur in recent messages.
 //!
-//! [`engine::run`] is a pure function from a [`scan::Scan`] to an [`outcome::Outcome`]: time is a
-//! count of messages, chance a seed. What is said in a room is data here: it is searched, and
-//! nothing in it is carried out.
+//! [`engine::activate`] is a pure function from a [`scan_request::ScanRequest`] to a
+//! [`scan_result::ScanResult`]: time is a number of messages, randomness a seed. Messages are only
+//! searched; macros in them are never expanded.
 
 pub mod activation;
 pub mod active_lorebooks;

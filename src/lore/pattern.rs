@@ -1,34 +1,34 @@
-//! Keys that are patterns, in the words of JavaScript, run by engines that cannot blow up.
+//! Compiles and runs keys that are regular expressions in JavaScript syntax.
 //!
-//! Patterns come from strangers: their size, their steps and the text they see are bounded. Those
-//! that look around or back run in an engine that counts its steps; all others in one whose time
-//! grows with the text alone.
+//! **Invariant:** patterns are untrusted: their size, their steps and their input are limited.
+//! Patterns with lookaround or backreferences run in an engine that counts its steps; all others in
+//! one with linear time.
 
 use std::sync::{Arc, LazyLock};
 
 use moka::sync::Cache;
 
-/// The longest pattern that is read, in bytes.
+/// The maximum length of a pattern, in bytes.
 const MAX_LENGTH: usize = 4 * 1024;
-/// The most memory a compiled pattern may take, in bytes.
+/// The maximum size of a compiled pattern in memory, in bytes.
 const MAX_SIZE: usize = 64 * 1024;
-/// The most steps back that a search may take.
+/// The maximum number of backtracking steps of a search.
 const MAX_BACKTRACKS: usize = 50_000;
-/// How many of the steps of a scan a byte is counted as by a pattern that may go over it again.
+/// The number of scan steps charged per byte for a backtracking pattern.
 const STEPS_PER_BACKTRACKING_BYTE: u64 = 8;
-/// How many a search is counted as that was given up.
+/// The number of scan steps charged for an aborted search.
 pub const STEPS_CHARGED_ON_ABORT: u64 = 2 * 1024 * 1024;
-/// How many compiled patterns are kept for the next turn.
+/// The number of compiled patterns in the cache.
 const MAX_CACHED: u64 = 2_000;
 
 /// A compiled pattern.
 pub enum Pattern {
-    /// Neither looks around nor back.
+    /// Has neither lookaround nor backreferences.
     Linear(regex::Regex),
     Backtracking(Box<fancy_regex::Regex>),
 }
 
-/// Why a pattern found nothing.
+/// Why a search failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternError {
     /// It took too many steps.
@@ -36,7 +36,7 @@ pub enum PatternError {
 }
 
 impl Pattern {
-    /// How many of the steps of a scan it takes to look for it in so many bytes.
+    /// Returns the number of scan steps charged for a search in this many bytes.
     pub fn n_steps(&self, n_bytes: usize) -> u64 {
         match self {
             Self::Linear(_) => n_bytes as u64,
@@ -44,7 +44,7 @@ impl Pattern {
         }
     }
 
-    /// Is it found in this text?
+    /// Returns whether the pattern matches in `text`.
     pub fn is_match(&self, text: &str) -> Result<bool, PatternError> {
         match self {
             Self::Linear(pattern) => Ok(pattern.is_match(text)),
@@ -55,7 +55,7 @@ impl Pattern {
     }
 }
 
-/// The two halves of `/pattern/flags`, if a key is one.
+/// Splits a key of the form `/pattern/flags`; returns `None` for other keys.
 pub fn parse_literal(key: &str) -> Option<(&str, &str)> {
     let inner = key.strip_prefix('/')?;
     let end = inner.rfind('/')?;
@@ -74,7 +74,7 @@ fn has_bare_slash(body: &str) -> bool {
     })
 }
 
-/// A pattern as it may stand between slashes.
+/// Escapes a pattern so that it can be written between slashes.
 pub fn escape_slashes(body: &str) -> String {
     let mut escaped = String::with_capacity(body.len());
     let mut is_escaped = false;
@@ -88,7 +88,7 @@ pub fn escape_slashes(body: &str) -> String {
     escaped
 }
 
-/// Compiles a pattern, or takes it from the last time. `None`: it cannot be read, or is too large.
+/// Returns a compiled pattern, from the cache if possible, or `None` if it is invalid or too large.
 pub fn compile(body: &str, flags: &str) -> Option<Arc<Pattern>> {
     static COMPILED: LazyLock<Cache<String, Option<Arc<Pattern>>>> =
         LazyLock::new(|| Cache::new(MAX_CACHED));
@@ -106,7 +106,7 @@ fn compile_uncached(body: &str, flags: &str) -> Option<Pattern> {
             pattern.push_str(set);
         }
     }
-    // A sticky pattern begins where the text does.
+    // A sticky pattern matches only at the start of the text.
     if flags.contains('y') {
         pattern.push_str(r"\A");
     }
@@ -127,7 +127,7 @@ fn compile_uncached(body: &str, flags: &str) -> Option<Pattern> {
     pattern.ok().map(Pattern::Linear)
 }
 
-/// Does it look around, or back at what was found?
+/// Returns whether a pattern has lookaround or backreferences.
 fn needs_backtracking(body: &str) -> bool {
     let looks = ["(?=", "(?!", "(?<=", "(?<!", r"\k<"];
     looks.iter().any(|it| body.contains(it)) || has_back_reference(body)
@@ -142,8 +142,8 @@ fn has_back_reference(body: &str) -> bool {
     })
 }
 
-/// Writes a pattern of JavaScript in the words of our engines: letters, digits and word borders are
-/// those of ASCII, and what is only a letter there is escaped.
+/// Translates a JavaScript pattern to the syntax of our engines: classes and word boundaries are
+/// ASCII, and characters that are literal only in JavaScript are escaped.
 fn translate(body: &str, out: &mut String) {
     let mut in_class = false;
     let mut rest = body;
@@ -181,7 +181,7 @@ fn translate(body: &str, out: &mut String) {
     }
 }
 
-/// What begins with a backslash. Answers what is left.
+/// Translates an escape sequence; returns the remaining pattern.
 fn escape<'a>(after: &'a str, in_class: bool, out: &mut String) -> &'a str {
     let Some(letter) = after.chars().next() else {
         out.push_str(r"\\");
@@ -215,7 +215,7 @@ fn escape<'a>(after: &'a str, in_class: bool, out: &mut String) -> &'a str {
     rest
 }
 
-/// The beginning of a class: `[]` is nothing and `[^]` anything there.
+/// Translates the start of a class; in JavaScript `[]` matches nothing and `[^]` anything.
 fn open_class<'a>(after: &'a str, out: &mut String, in_class: &mut bool) -> &'a str {
     if let Some(rest) = after.strip_prefix("^]") {
         *in_class = false;
@@ -237,7 +237,7 @@ fn open_class<'a>(after: &'a str, out: &mut String, in_class: &mut bool) -> &'a 
     }
 }
 
-/// Is what follows a brace `3}`, `3,}` or `3,5}`?
+/// Returns whether the text after a brace is a repetition: `3}`, `3,}` or `3,5}`.
 fn is_repetition(after: &str) -> bool {
     let Some(end) = after.find('}') else {
         return false;

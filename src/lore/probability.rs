@@ -1,17 +1,17 @@
-//! The chance in lore: a throw is named, and depends on its name and the seed alone.
+//! Deterministic randomness for lore: a roll depends only on its name and the seed.
 //!
-//! **Invariant:** what one entry throws does not depend on which others throw, so a preview and the
-//! run after it agree, and adding an entry changes no other's luck.
+//! **Invariant:** the roll of one entry does not depend on the others. So a preview agrees with the
+//! run after it, and a new entry does not change the rolls of the rest.
 
-/// A number from 0.0 up to, not including, 1.0.
+/// Returns a number in 0.0..1.0.
 pub fn roll(seed: u64, name: &str) -> f64 {
     const STEP: f64 = 1.0 / (1u64 << 53) as f64;
     (mix_hash(seed, name) >> 11) as f64 * STEP
 }
 
-/// `hash`, stirred with a text.
+/// Mixes a text into `hash`.
 pub fn mix_hash(hash: u64, text: &str) -> u64 {
-    // The length first, so that the border between two texts counts.
+    // The length is mixed in first, so that ("ab", "c") and ("a", "bc") differ.
     let mut hash = splitmix64(hash ^ (text.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     for piece in text.as_bytes().chunks(8) {
         let mut bytes = [0; 8];

@@ -1,27 +1,27 @@
-//! How much one scan may look for.
+//! Limits the work of one scan.
 //!
-//! **Invariant:** it is counted in steps, so that the same scan ends at the same place on every
-//! machine and however busy it is: a preview shows what a run will send. The clock is there as well,
-//! far above what the steps take, for patterns that are slower than any we know.
+//! **Invariant:** work is counted in steps, so that a scan ends at the same point on every machine
+//! and under any load: a preview shows what a run will send. A time limit, far above what the steps
+//! need, covers patterns that are slower than expected.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The most steps. One is a byte that a pattern goes over; they are done in a quarter of a second.
+/// The maximum number of steps. A step is a byte that a pattern reads; all take about 250 ms.
 pub const MAX_STEPS: u64 = 64 * 1024 * 1024;
-/// What a place where a plain key stands is counted as.
+/// The number of steps charged for each match of a plain key.
 pub const STEPS_PER_MATCH: u64 = 16;
-/// The last resort.
+/// The time limit; far above the time for `MAX_STEPS`.
 const MAX_TIME: Duration = Duration::from_secs(4);
 
-/// What is left.
+/// The remaining budget of a scan.
 pub struct ScanBudget {
     pub steps_left: Cell<u64>,
     deadline: Instant,
 }
 
 impl ScanBudget {
-    /// Nothing done yet.
+    /// Creates a full budget and starts the time limit.
     pub fn new() -> Self {
         Self {
             steps_left: Cell::new(MAX_STEPS),
@@ -29,14 +29,14 @@ impl ScanBudget {
         }
     }
 
-    /// Takes so many steps, if they are left.
+    /// Spends this many steps; returns `false` if fewer are left.
     pub fn spend(&self, steps: u64) -> bool {
         let left = self.steps_left.get().checked_sub(steps);
         self.steps_left.set(left.unwrap_or(0));
         left.is_some()
     }
 
-    /// Has it taken too long all the same?
+    /// Returns whether the time limit has passed.
     pub fn is_exhausted(&self) -> bool {
         Instant::now() > self.deadline
     }

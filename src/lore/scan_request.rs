@@ -1,34 +1,34 @@
-//! What the engine is asked: which entries enter the prompt of one turn.
+//! The input of the engine: lorebooks, messages and settings for one prompt.
 
 use serde::{Deserialize, Serialize};
 
 use crate::lore::engine_lorebook::Lorebook;
 use crate::lore::timed_effects::TimedEffects;
 
-/// One turn, as far as lore is concerned.
+/// The input of one scan.
 pub struct ScanRequest<'a> {
-    /// By precedence: conversation, persona, then those of the space and the speaker.
+    /// By precedence: conversation, persona, then space and speaker.
     pub lorebooks: &'a [Lorebook],
     pub settings: ScanSettings,
-    /// What has been said and is seen by the speaker, newest first.
+    /// The messages visible to the speaker, newest first.
     pub messages: &'a [ScannedMessage<'a>],
-    /// How many messages the timeline has before this turn.
+    /// The number of messages in the timeline before this prompt.
     pub n_messages: i64,
-    /// How many of them an AI wrote, greetings included.
+    /// The number of messages written by an AI, greetings included.
     pub n_replies: i64,
-    /// Texts that every entry looks at: an author's note that allows it.
+    /// Texts that every entry searches: an author's note that allows scanning.
     pub extra_texts: &'a [&'a str],
-    /// Texts that an entry looks at if it says so.
+    /// Texts that an entry searches if it requests them.
     pub texts: MatchTexts<'a>,
     pub speaker: ScanSpeaker<'a>,
     pub trigger: ScanTrigger,
-    /// What earlier turns left: see [`crate::lore::outcome::Outcome::timed`].
+    /// The effects of earlier scans: see [`crate::lore::scan_result::ScanResult::timed_effects`].
     pub timed_effects: &'a TimedEffects,
-    /// Runs the macros of a key or a text.
+    /// Expands the macros of a key or content.
     pub expand: &'a dyn Fn(&str) -> String,
-    /// How many tokens a text has.
+    /// Returns the number of tokens of a text.
     pub count_tokens: &'a dyn Fn(&str) -> i64,
-    /// From which all chance comes.
+    /// The source of all randomness.
     pub seed: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct ScannedMessage<'a> {
     pub text: &'a str,
 }
 
-/// Texts that an entry looks at if it says so; blank: there is none.
+/// Texts that an entry searches if it requests them; blank if missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchTexts<'a> {
     pub persona: &'a str,
@@ -51,31 +51,31 @@ pub struct MatchTexts<'a> {
     pub creator_notes: &'a str,
 }
 
-/// Who is about to speak.
+/// The character that is about to speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanSpeaker<'a> {
     /// The display name, the card's name, a nickname.
     pub names: &'a [&'a str],
-    /// Of the card.
+    /// The tags of the card.
     pub tags: &'a [&'a str],
 }
 
-/// The kind of a turn.
+/// The generation trigger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ScanTrigger {
     #[default]
     Normal,
-    /// The model writes for a human.
+    /// The model writes for the user.
     Impersonate,
     Swipe,
     Regenerate,
     Continue,
-    /// Nobody sees what comes of it.
+    /// The result is not shown to users.
     Quiet,
 }
 
 impl ScanTrigger {
-    /// The word in the `triggers` of an entry.
+    /// Returns the word in the `triggers` of an entry.
     pub fn code(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -88,34 +88,34 @@ impl ScanTrigger {
     }
 }
 
-/// How lore is found; `world_info` in the settings of a space.
+/// The World Info settings: `world_info` in the settings of a space.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct ScanSettings {
-    /// How many messages are looked at.
+    /// The number of messages to scan.
     pub scan_depth: usize,
-    /// How much of the prompt lore may take.
+    /// The share of the prompt for lore, in percent.
     pub token_budget_percent: i64,
-    /// The most tokens that lore may take; 0: as many as the percentage gives.
+    /// The maximum number of tokens for lore; 0: only the percentage applies.
     pub token_budget_cap: i64,
-    /// May the words of an entry wake others?
+    /// Whether the content of entries may activate others.
     pub recursive: bool,
-    /// How often the books are gone through; 0: until nothing more wakes.
+    /// The maximum number of recursion passes; 0: until no more entries activate.
     pub max_steps: usize,
-    /// Look further back until so many entries are awake.
+    /// The scan depth grows until this many entries are active.
     pub min_activations: usize,
-    /// How far back that goes; 0: to the beginning.
+    /// The limit for that growth, in messages; 0: the whole conversation.
     pub min_activations_depth: usize,
     pub case_sensitive: bool,
     pub whole_words: bool,
-    /// Words end where ASCII letters, digits and underscores do.
+    /// Only ASCII letters, digits and underscores are word characters.
     pub ascii_words: bool,
-    /// Are names of speakers looked at?
+    /// Whether the names of speakers are scanned.
     pub include_names: bool,
-    /// In a group the entry with most keys found wins.
+    /// In an inclusion group the entry with the most matched keys wins.
     pub group_scoring: bool,
     pub insertion_strategy: LoreInsertionStrategy,
-    /// The most tokens that lore takes: what the two budgets come to. Nobody sets it.
+    /// The maximum number of tokens for lore, computed from the two budgets; not a setting.
     #[serde(skip)]
     pub budget: i64,
 }
@@ -142,11 +142,11 @@ impl Default for ScanSettings {
 }
 
 impl ScanSettings {
-    /// The settings of a space, for a prompt of at most `room` tokens. They were judged when they
-    /// were set; what cannot be read all the same is as if it had not been set.
+    /// Returns the settings of a space for a prompt of at most `max_tokens`. They were validated
+    /// when they were stored; an invalid value is replaced by its default.
     pub fn from_space_settings(settings: &serde_json::Value, max_tokens: i64) -> Self {
         let mut stated = settings.get("world_info").cloned().unwrap_or_default();
-        // Null is as usual.
+        // A null means the default.
         if let Some(stated) = stated.as_object_mut() {
             stated.retain(|_, it| !it.is_null());
         }
@@ -163,15 +163,15 @@ impl ScanSettings {
     }
 }
 
-/// Whose entries come first when they compete.
+/// Which lorebooks come first when entries compete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoreInsertionStrategy {
-    /// By their order alone.
+    /// By insertion order only.
     SortedEvenly,
     #[default]
     CharacterLoreFirst,
-    /// Those of the space.
+    /// The lorebooks of the space first.
     GlobalLoreFirst,
 }
 

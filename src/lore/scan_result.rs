@@ -1,4 +1,4 @@
-//! What the engine answers: which entries enter a prompt, and why not the others.
+//! The output of the engine: which entries are activated, and why the others are not.
 
 use std::fmt;
 
@@ -7,39 +7,38 @@ use crate::import_warning::ImportWarning;
 use crate::lore::engine_lorebook::InsertionPosition;
 use crate::lore::timed_effects::TimedEffects;
 
-/// What became of every entry.
+/// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScanResult {
-    /// What enters the prompt, in the order in which it is put there: those of one place one below
-    /// the other.
+    /// The activated entries in the order in which they are inserted at each position.
     pub activated: Vec<ActivatedEntry>,
-    /// What would have entered if there had been room. Part of `not_fired`.
+    /// The entries that exceeded the budget; also part of `skipped`.
     pub dropped: Vec<EntryRef>,
-    /// What does not enter, and why.
+    /// The entries that are not activated, with the reasons.
     pub skipped: Vec<SkippedEntry>,
-    /// What is wrong with the books, for whoever wrote them.
+    /// Problems of the lorebooks, for their authors.
     pub warnings: Vec<ImportWarning>,
-    /// What the next turn needs to know. To be kept only if this turn comes to an end.
+    /// The effects for the next scan. Must be stored only if this run succeeds.
     pub timed_effects: TimedEffects,
 }
 
-/// Which entry of which book.
+/// Identifies an entry and its lorebook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryRef {
     pub lorebook: String,
     pub lorebook_id: Option<LorebookId>,
-    /// The key of the entry within its book.
+    /// The key of the entry, unique within its lorebook.
     pub key: String,
     pub entry_id: Option<LorebookEntryId>,
     pub name: String,
 }
 
-/// An entry that enters.
+/// An activated entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActivatedEntry {
     pub entry: EntryRef,
     pub reason: ActivationReason,
-    /// What it says, without decorators, macros done. May be blank.
+    /// The content without decorators, macros expanded. May be blank.
     pub text: String,
     pub tokens: i64,
     pub order: i64,
@@ -47,25 +46,25 @@ pub struct ActivatedEntry {
     pub position: InsertionPosition,
 }
 
-/// An entry that does not enter.
+/// An entry that is not activated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkippedEntry {
     pub entry: EntryRef,
     pub reason: SkipReason,
 }
 
-/// Why an entry enters.
+/// Why an entry is activated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActivationReason {
-    /// It always does.
+    /// It is constant.
     Constant,
     /// `@@activate`.
     Decorator,
     /// This key was found.
     Key(String),
-    /// It entered a few messages ago, and stays.
+    /// It was activated a few messages ago and is sticky.
     Sticky,
-    /// It entered once, and stays for good.
+    /// It was activated once and stays active permanently.
     KeptAfterMatch,
 }
 
@@ -81,45 +80,45 @@ impl fmt::Display for ActivationReason {
     }
 }
 
-/// Why an entry does not enter, in the order in which that is found out.
+/// Why an entry is not activated, in the order of the checks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SkipReason {
     Disabled,
-    /// Not for this speaker.
+    /// The filter excludes this speaker.
     CharacterFilter,
-    /// Not in this kind of turn.
+    /// Not for this generation trigger.
     Trigger,
-    /// Not before there are so many messages.
+    /// The conversation has fewer messages than this.
     Delay(i64),
-    /// It entered a few messages ago, and rests.
+    /// It was activated a few messages ago and has a cooldown.
     Cooldown,
-    /// Waits to be woken by another entry.
+    /// It waits for recursion.
     WaitsForRecursion,
-    /// Not with this many replies.
+    /// The number of replies does not match.
     Replies,
-    /// It entered once, and never again.
+    /// It was activated once and is now permanently disabled.
     DisabledAfterMatch,
     /// `@@dont_activate`.
     Decorator,
-    /// A key of it cannot be read as a pattern.
+    /// This key is not a valid pattern.
     InvalidPattern(String),
-    /// There was no time to look for this key.
+    /// The search for this key was aborted.
     TooSlow(String),
-    /// It has no keys, and nothing else wakes it.
+    /// It has no keys, and nothing else activates it.
     NoKeys,
     /// None of its keys was found.
     NoKey,
-    /// This key must not be there.
+    /// This excluded key was found.
     Excluded(String),
-    /// A key was found, but the others do not fit.
+    /// A primary key was found, but the secondary keys do not match.
     Secondary,
-    /// Another entry of this group enters.
+    /// Another entry of this inclusion group is activated.
     Group(String),
-    /// The dice fell over so many percent.
+    /// The probability check failed; the value is the entry's probability in percent.
     Probability(f64),
-    /// There is no room.
+    /// The budget is used up.
     Budget,
-    /// There is no room among the entries of its book.
+    /// The budget of its lorebook is used up.
     LorebookBudget,
 }
 
@@ -150,7 +149,7 @@ impl fmt::Display for SkipReason {
 }
 
 impl SkipReason {
-    /// How far an entry came before it was stopped.
+    /// Returns how many checks an entry passed before it was skipped.
     pub fn check_rank(&self) -> u8 {
         match self {
             Self::Disabled | Self::CharacterFilter | Self::Trigger => 0,

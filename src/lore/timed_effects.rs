@@ -1,8 +1,8 @@
-//! What a conversation remembers of its lore: who stays, who rests, who has had its day.
+//! The timed effects of a conversation's lore: sticky, cooldown and permanent matches.
 //!
-//! Time is the number of messages. **Invariant:** what a message caused is forgotten once the
-//! timeline is no longer than it was then, so that a message that is written anew or taken back
-//! does not leave its lore behind. Rest that began because a stay was over is kept all the same.
+//! Time is the number of messages. **Invariant:** an effect ends when the timeline is no longer
+//! than at its start, so that a regenerated or deleted message leaves no effect. A cooldown that
+//! began because a sticky effect ended is exempt.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lore::engine_lorebook::LorebookEntry;
 
-/// The effects under way, by the key of their entry.
+/// The current effects by the key of their entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct TimedEffects {
@@ -18,26 +18,26 @@ pub struct TimedEffects {
     pub sticky: BTreeMap<String, TimedEffect>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cooldown: BTreeMap<String, TimedEffect>,
-    /// Entries that keep what came of their first match.
+    /// Entries with a decorator that makes the first match permanent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub matched: BTreeMap<String, TimedEffect>,
 }
 
-/// From one length of the timeline to another.
+/// An effect between two lengths of the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct TimedEffect {
     pub start: i64,
     pub end: i64,
-    /// Of the entry as it was then: one that was written anew begins anew.
+    /// The hash of the entry at that time; an edit of the entry ends the effect.
     pub hash: u64,
-    /// Holds even if the timeline does not grow.
+    /// Whether it continues if the timeline does not grow.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_protected: bool,
 }
 
 impl TimedEffects {
-    /// Lets end what is over at this length of the timeline. `entry` finds the entry of a key; one
-    /// of a book that does not take part in this turn is not found, and its effects run on.
+    /// Removes the effects that have ended at this length. `entry` finds an entry by key; if the
+    /// entry's lorebook does not take part, it returns `None` and the effects continue.
     pub fn advance<'a>(
         &mut self,
         n_messages: i64,
@@ -81,7 +81,7 @@ impl TimedEffects {
         });
     }
 
-    /// Notes that an entry entered at this length of the timeline.
+    /// Records that an entry was activated at this length.
     pub fn record_activation(&mut self, key: &str, entry: &LorebookEntry, n_messages: i64) {
         for (effects, n) in [
             (&mut self.sticky, entry.sticky),
@@ -94,7 +94,7 @@ impl TimedEffects {
         }
     }
 
-    /// Notes that an entry which remembers it has been woken.
+    /// Records the first match of an entry whose decorator makes it permanent.
     pub fn record_match(&mut self, key: &str, entry: &LorebookEntry, n_messages: i64) {
         let effect = self.matched.entry(key.to_owned());
         effect.or_insert_with(|| new_effect(entry, n_messages, i64::MAX));
@@ -110,7 +110,7 @@ fn new_effect(entry: &LorebookEntry, n_messages: i64, n: i64) -> TimedEffect {
     }
 }
 
-/// What makes an entry the same one: its keys and what it says.
+/// Returns a hash of what identifies an entry: its keys and content.
 fn entry_hash(entry: &LorebookEntry) -> u64 {
     let texts = entry.keys.iter().chain([&entry.content]);
     texts.fold(0, |hash, text| {
