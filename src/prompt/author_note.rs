@@ -1,26 +1,26 @@
-//! The author's note: a few words that people keep before the model's eyes.
+//! The author's note: a short text that users repeat near the end of the prompt.
 //!
-//! The conversation's own wins over the speaker's, and that over the space's; the speaker's may also
-//! stand before or after the space's instead of in its place.
+//! The conversation's note replaces the speaker's, which replaces the space's. The speaker's note
+//! may also be placed before or after the text of the space's note.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::llm::request::PromptRole;
 
-/// How deep a note stands, if it does not say.
+/// The insertion depth of a note without one, in messages.
 const DEFAULT_DEPTH: usize = 4;
 
-/// A note that applies to a turn.
+/// The author's note of one prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorNote {
-    /// What it says; macros run in it. May be blank: lore around it is still put there.
+    /// The text with its macros. May be blank: lore around the note is inserted anyway.
     pub text: String,
     pub position: NotePosition,
-    /// How many messages follow it.
+    /// The number of messages after it.
     pub depth: usize,
     pub role: PromptRole,
-    /// Each so many turns of the people; 0: never.
+    /// Insertion frequency, in user messages; 0: never.
     pub interval: i64,
 }
 
@@ -36,19 +36,19 @@ impl Default for AuthorNote {
     }
 }
 
-/// Where a note stands.
+/// Where a note is inserted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotePosition {
     #[default]
     InChat,
-    /// Before everything else.
+    /// Before all other blocks.
     Before,
-    /// After what is known of the characters, before what was said.
+    /// After the cards, before the messages.
     After,
 }
 
-/// What a note of a speaker does to that of the space.
+/// How a speaker's note is combined with the space's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum NoteCombination {
@@ -58,7 +58,7 @@ enum NoteCombination {
     After,
 }
 
-/// A note as it stands in settings.
+/// A note as it is stored in settings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct NoteSettings {
@@ -71,13 +71,13 @@ struct NoteSettings {
 }
 
 impl AuthorNote {
-    /// Whether it is said in the turn that answers the people's message number `n_user_turns`.
+    /// Returns whether it is inserted when the conversation has `n_user_turns` user messages.
     pub fn is_due(&self, n_user_turns: i64) -> bool {
         self.interval > 0 && n_user_turns % self.interval == 0
     }
 }
 
-/// The note of a turn, of the `settings` of its conversation, its speaker and its space.
+/// Returns the note from the `settings` of the conversation, the speaker and the space.
 pub fn resolve(conversation: &Value, speaker: &Value, space: &Value) -> AuthorNote {
     let (conversation, speaker, space) = (
         parse_settings(conversation),
@@ -101,7 +101,7 @@ pub fn resolve(conversation: &Value, speaker: &Value, space: &Value) -> AuthorNo
     }
 }
 
-/// What was stored makes sense; what does not all the same is as if it had not been set.
+/// Settings were validated when they were stored; an invalid note counts as not set.
 fn parse_settings(settings: &Value) -> NoteSettings {
     NoteSettings::deserialize(&settings["author_note"]).unwrap_or_default()
 }

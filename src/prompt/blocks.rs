@@ -1,4 +1,4 @@
-//! The pieces of a prompt, as they are put in order, weighed, sent, and shown to people who ask.
+//! Blocks: the parts of a prompt, which are ordered, fitted, sent, and shown to users.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -8,7 +8,7 @@ use crate::llm::tool::{AnsweredCall, Attachment, ToolCall};
 use crate::prompt::card_use::CardUse;
 use crate::prompt::prompt_record::RecordedText;
 
-/// What a piece of a prompt is.
+/// What a block contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptBlockKind)]
 #[serde(rename_all = "snake_case")]
@@ -23,7 +23,7 @@ pub enum BlockKind {
     Lore,
     Example,
     AuthorNote,
-    /// What a card wants inside the history.
+    /// The Character's Note (depth prompt) of a card.
     DepthPrompt,
     NewChat,
     History,
@@ -32,61 +32,61 @@ pub enum BlockKind {
     Impersonation,
 }
 
-/// Where a piece comes from.
+/// Where a block comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BlockOrigin {
-    /// A card, the preset, a person.
+    /// A card, the preset or a user.
     #[default]
     Written,
-    /// This was said; `before` stands before it.
+    /// A message; `before` is the prefix added to its text.
     Message { said: RecordedText, before: String },
-    /// The lore entry at this place of those that entered.
+    /// The activated lore entry with this index.
     Lore(usize),
 }
 
-/// What was said beside a text, or in its place; nothing, in a room.
+/// What a message carries besides its text. Always empty for messages of a space.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockPayload {
-    /// What the speaker called.
+    /// The tool calls of the message.
     pub calls: Vec<ToolCall>,
-    /// The text is what came of this call.
+    /// The call of which the text is the result.
     pub answers: Option<AnsweredCall>,
     pub attachments: Vec<Attachment>,
 }
 
 impl BlockPayload {
-    /// Whether there is nothing.
+    /// Returns whether there are no calls, results or attachments.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// One piece of a prompt, as it is shown to people who ask what was sent.
+/// One part of a prompt, as users see it when they inspect the prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = PromptBlock)]
 pub struct PromptBlock {
-    /// What it is.
+    /// The kind of the block.
     pub kind: BlockKind,
-    /// What it is called in a list: `Description`, or who said a line.
+    /// The title in a list: `Description`, or the author of a message.
     pub label: String,
-    /// On whose side it stands.
+    /// The role under which it is sent.
     pub role: PromptRole,
-    /// Who said it, if anybody did.
+    /// The author's name, if it has one.
     pub name: Option<String>,
-    /// How long it is, its speaker's name counted in.
+    /// The number of tokens, including the author's name.
     pub tokens: i64,
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// It did not fit and is not sent.
+    /// It exceeded the token budget and is not sent.
     pub dropped: bool,
-    /// What was said has been changed since it was sent, or deleted.
+    /// The message was edited or deleted after the prompt was sent.
     pub is_changed: bool,
-    /// The caller may not read the card that the text comes from: the text is left out.
+    /// The text is omitted because the caller may not read the card that it comes from.
     pub withheld: bool,
-    /// It goes on where the piece before it ends, a line below.
+    /// It continues the previous block's message on a new line.
     #[serde(skip)]
     pub joins: bool,
-    /// Of lore: who goes first when not all fits. Lower goes first.
+    /// For lore: the eviction order under the token budget. Lower is dropped first.
     #[serde(skip)]
     pub priority: (i64, i64),
     #[serde(skip)]
@@ -96,13 +96,13 @@ pub struct PromptBlock {
     pub card_use: CardUse,
     #[serde(skip)]
     pub payload: BlockPayload,
-    /// Of what was said: it is sent, or nothing is.
+    /// The message must not be dropped; if it does not fit, the prompt is refused.
     #[serde(skip)]
     pub is_required: bool,
 }
 
 impl PromptBlock {
-    /// A piece that nobody in particular says.
+    /// Creates a block without an author.
     pub fn new(kind: BlockKind, label: impl Into<String>, role: PromptRole, text: String) -> Self {
         Self {
             kind,
@@ -124,7 +124,8 @@ impl PromptBlock {
     }
 }
 
-/// What is sent. Neighboring system pieces are one message: many models take only one at a time.
+/// Returns the messages to send. Adjacent system blocks become one message, because many models
+/// accept only one at a time.
 pub fn to_messages(blocks: &[PromptBlock]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for block in blocks.iter().filter(|it| !it.dropped) {

@@ -1,26 +1,27 @@
-//! Fits a prompt into the window of the model.
+//! Fits a prompt into the context window of the model.
 //!
-//! Example blocks go first, whole, then lore, the least important entry first, then the oldest lines
-//! of the history, until the rest fits. A preset may want its examples kept longer than all of these.
-//! **Invariant:** what the system says, the newest line and every line that is to stay are never left
-//! out; a prompt in which even these do not fit is refused, with the number of tokens that are too
-//! many. What came of a call never stays behind without the call.
+//! Example blocks are dropped first, then lore by ascending priority, then the oldest messages. A
+//! preset may keep its examples longer than lore and messages.
+//!
+//! **Invariant:** system blocks, the newest message and required messages are never dropped; if
+//! they alone do not fit, the prompt is refused with the number of excess tokens. A tool result is
+//! never kept without its call.
 
 use crate::presets::document::ExampleMessagesMode;
 use crate::prompt::blocks::{BlockKind, PromptBlock};
 
-/// What a model needs to tell one message from the next, in tokens.
+/// The tokens that a model needs to separate messages, for each message.
 const MESSAGE_OVERHEAD: i64 = 4;
 
-/// What may not be left out is already too long.
+/// The blocks that must be kept exceed the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("The prompt is {over_by} tokens too long for the model, even without any history.")]
 pub struct ContextOverflow {
-    /// So many tokens would have to go.
+    /// The number of excess tokens.
     pub over_by: i64,
 }
 
-/// Marks as dropped what does not fit into `limit_tokens`, and returns the length of the rest.
+/// Marks the blocks that do not fit into `limit_tokens` as dropped. Returns the tokens of the rest.
 pub fn fit_blocks(
     blocks: &mut [PromptBlock],
     limit_tokens: i64,
@@ -42,7 +43,7 @@ pub fn fit_blocks(
     Ok(total)
 }
 
-/// Drops what answers a call that was dropped; answers how long all of it is.
+/// Drops the results of dropped calls. Returns the tokens that this frees.
 fn drop_orphans(blocks: &mut [PromptBlock]) -> i64 {
     let lines = blocks.iter_mut().filter(|it| it.kind == BlockKind::History);
     let (mut dropped, mut was_dropped) = (0, false);
@@ -56,7 +57,7 @@ fn drop_orphans(blocks: &mut [PromptBlock]) -> i64 {
     dropped
 }
 
-/// Which blocks may go, the first to go first.
+/// Returns the blocks that may be dropped, in the order of dropping.
 fn eviction_order(blocks: &[PromptBlock], examples: ExampleMessagesMode) -> Vec<usize> {
     let of = |kind: BlockKind| {
         let all = blocks.iter().enumerate();
@@ -65,7 +66,7 @@ fn eviction_order(blocks: &[PromptBlock], examples: ExampleMessagesMode) -> Vec<
     let mut lore: Vec<usize> = of(BlockKind::Lore).collect();
     lore.sort_by_key(|at| blocks[*at].priority);
     let mut lines: Vec<usize> = of(BlockKind::History).collect();
-    lines.pop(); // the newest stays
+    lines.pop(); // the newest message is kept
     lines.retain(|at| !blocks[*at].is_required);
     match examples {
         ExampleMessagesMode::AlwaysKeep => lore
@@ -77,12 +78,12 @@ fn eviction_order(blocks: &[PromptBlock], examples: ExampleMessagesMode) -> Vec<
     }
 }
 
-/// What a message of the history takes up at the least.
+/// Returns the minimum cost of a message, in tokens.
 pub fn line_cost(token_count: i64) -> i64 {
     token_count + MESSAGE_OVERHEAD
 }
 
-/// What a block takes up. Neighbors may be sent as one message, so this never flatters.
+/// Returns the cost of a block, in tokens. An upper bound, because adjacent blocks may be merged.
 fn block_cost(block: &PromptBlock) -> i64 {
     block.tokens + MESSAGE_OVERHEAD
 }

@@ -1,4 +1,5 @@
-//! One prompt from one context: the pieces in the order of the preset, fitted into the window.
+//! Builds a prompt from its context: blocks in the order of the preset, fitted into the context
+//! window.
 
 use serde_json::Value;
 
@@ -18,42 +19,41 @@ use crate::prompt::macros::variables::VariableChanges;
 use crate::prompt::sections::Sections;
 use crate::prompt::{card_texts, depth_insertion, history, lore};
 
-/// A finished prompt, and how it came about.
+/// A finished prompt with the details of its construction.
 #[derive(Clone, Debug)]
 pub struct BuiltPrompt {
-    /// What is sent, oldest first.
+    /// The messages to send, oldest first.
     pub messages: Vec<Message>,
-    /// Every piece, dropped ones too, in order.
+    /// Every block in order, dropped ones included.
     pub blocks: Vec<PromptBlock>,
-    /// The characters whose cards entered.
+    /// The characters whose cards are included.
     pub cards: Vec<CharacterId>,
-    /// How long what is sent is.
+    /// The tokens of the messages.
     pub total_tokens: i64,
-    /// How long it may be: the window without what is kept free for the answer.
+    /// The token limit: the context window minus the tokens reserved for the reply.
     pub limit_tokens: i64,
-    /// How many lines of the history did not fit.
+    /// The number of messages that did not fit.
     pub dropped_messages: usize,
-    /// Display name of who is about to speak.
+    /// The display name of the speaker.
     pub speaker: String,
-    /// The order of the prompt, and how the model is to choose its words: the macros in `stop` are
-    /// expanded.
+    /// The order of the prompt and the sampling settings; the macros in `stop` are expanded.
     pub preset: Preset,
-    /// What of the lore entered and what did not.
+    /// The activated and the dropped lore.
     pub lore: LoreReport,
-    /// What is to be remembered once the turn has been taken.
+    /// The changes to store if the run succeeds.
     pub effects: PromptEffects,
 }
 
-/// What a turn leaves behind.
+/// The changes that a run stores when it succeeds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PromptEffects {
-    /// What macros have set.
+    /// Variables set by macros.
     pub variables: VariableChanges,
-    /// Which lore stays, and which rests.
+    /// Timed effects of the lore.
     pub timed_effects: Option<Value>,
 }
 
-/// Builds the prompt of `context`; `count` tells how many tokens a text has.
+/// Builds the prompt of `context`; `count` returns the number of tokens of a text.
 pub fn build(
     context: &PromptContext,
     count: &dyn Fn(&str) -> i64,
@@ -103,7 +103,7 @@ pub fn build(
 }
 
 impl BuiltPrompt {
-    /// The call of `model` that asks for this turn.
+    /// Converts the prompt to a request for `model`.
     pub fn into_request(self, model: impl Into<String>, seed: u64) -> Request {
         Request {
             model: model.into(),
@@ -120,8 +120,8 @@ impl BuiltPrompt {
     }
 }
 
-/// The pieces in their order: each entry of the preset where it stands, and what stands at a depth
-/// among what was said.
+/// Returns the blocks in order: the preset's entries, and among the messages the blocks with a
+/// depth.
 fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<PromptBlock> {
     let context = sections.context;
     let order = context.preset.order.iter();
@@ -178,15 +178,15 @@ fn ordered_blocks(sections: &Sections<'_>, count: &dyn Fn(&str) -> i64) -> Vec<P
     before
 }
 
-/// To write a message anew is a swipe as well: its old text stays beside the new one.
+/// Entries for swipes apply to a regeneration too, because it creates a swipe.
 fn applies(entry: &PresetEntry, trigger: GenerationTrigger) -> bool {
     let is_swipe =
         trigger == GenerationTrigger::Regenerate && entry.applies_to(GenerationTrigger::Swipe);
     entry.applies_to(trigger) || is_swipe
 }
 
-/// What stands among the messages beside the entries of the preset: what cards want there, lore, and
-/// last, as the strongest, the author's note.
+/// Returns the blocks inserted among the messages in addition to preset entries: depth prompts of
+/// cards, lore, and the author's note last, where its influence is strongest.
 fn depth_injections(sections: &Sections<'_>, note: Vec<PromptBlock>) -> Vec<Injection> {
     let usual = |depth, block| Injection {
         depth,

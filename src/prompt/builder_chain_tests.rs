@@ -1,4 +1,4 @@
-//! Tests of [`super`]: what programs say and hand in.
+//! Tests of [`super`]: instructions, tool calls and required messages of `/v1` requests.
 
 use super::build;
 use super::tests::{count, line, solo, written};
@@ -30,7 +30,7 @@ fn answer(id: &str) -> BlockPayload {
     }
 }
 
-/// Ada looks something up.
+/// Ada calls a tool.
 fn with_a_call() -> PromptContext {
     let mut context = solo();
     let tail = [
@@ -76,7 +76,7 @@ fn a_tool_result_is_dropped_with_its_call() {
     let mut context = with_a_call();
     context.preset.max_tokens = Some(1);
     let whole = build(&context, &count).unwrap().total_tokens;
-    // The examples, and the lines before the call.
+    // The examples, and the messages before the call.
     let first = [10, 8, 7, 9];
     let room = whole - first.iter().sum::<i64>();
     context.preset.context_tokens = Some(room);

@@ -1,6 +1,6 @@
-//! The whole of a prompt for a group of three with books of their own, an author's note and a
-//! preset: in the three modes of their cards, for a turn and for one that is written for a person. One
-//! that is written anew takes a timeline: `tests/it/api/prompts.rs` has it, as its run sends it.
+//! Tests of complete group prompts: three characters with lorebooks, an author's note and a preset,
+//! in all card handling modes, normal and impersonating. A regeneration needs a timeline: it is
+//! tested in `tests/it/api/prompts.rs`.
 
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn cards() -> [Value; 3] {
     ]
 }
 
-/// The books in the cards of Ada and Cid; whoever speaks has its own with it.
+/// The lorebooks in the cards of Ada and Cid; a speaker brings its own.
 fn book(owner: &str) -> Option<Lorebook> {
     let entries = match owner {
         "Ada" => json!([
@@ -82,7 +82,7 @@ fn book(owner: &str) -> Option<Lorebook> {
     })
 }
 
-/// Bob with Ada, Cid and the muted Dot. Ada is about to speak.
+/// Bob with Ada, Cid and the muted Dot. Ada is the speaker.
 fn three(mode: CardHandlingMode) -> PromptContext {
     let [ada, cid, dot] = cards();
     let mut context = solo();
@@ -159,7 +159,7 @@ fn a_turn_that_is_written_for_a_person() {
         context.speaker = MembershipId(1);
         context.preset = context.preset.for_impersonation();
         context.trigger = GenerationTrigger::Impersonate;
-        // Cid spoke last: it is his card, and his book.
+        // Cid spoke last, so his card and lorebook apply.
         books_of(&mut context, "Cid");
 
         insta::assert_snapshot!(format!("copilot_{mode}"), shown(&context));

@@ -1,4 +1,4 @@
-//! Prompts in which the model writes what a human says.
+//! Tests of impersonation prompts, in which the model writes for a user.
 
 use super::build;
 use super::tests::{count, group, solo, written};
@@ -6,7 +6,7 @@ use crate::ids::MembershipId;
 use crate::presets::document::GenerationTrigger;
 use crate::prompt::context::PromptContext;
 
-/// Bob, who is a human, is written for.
+/// Makes Bob, a user, the speaker.
 fn for_bob(mut context: PromptContext) -> PromptContext {
     context.speaker = MembershipId(1);
     context.preset = context.preset.for_impersonation();

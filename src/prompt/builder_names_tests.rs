@@ -1,4 +1,4 @@
-//! Tests of [`super`]: how a model is told who said a line.
+//! Tests of [`super`]: how the author of a message is named in the prompt.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::presets::document::NamesBehavior;
 use crate::prompt::blocks::BlockKind;
 use crate::prompt::context::PromptContext;
 
-/// The name and the text of each line.
+/// Returns the name and the text of each message.
 fn lines(mut context: PromptContext, names: NamesBehavior) -> Vec<(Option<String>, String)> {
     context.preset.names = names;
     let built = build(&context, &|_| 1).unwrap();

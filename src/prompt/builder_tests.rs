@@ -1,4 +1,4 @@
-//! Whole prompts.
+//! Tests of complete prompts.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::prompt::macros::variables::Variables;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
-/// A word is a token.
+/// Counts a word as a token.
 pub fn count(text: &str) -> i64 {
     i64::try_from(text.split_whitespace().count()).expect("few words")
 }
@@ -110,7 +110,7 @@ pub fn solo() -> PromptContext {
     }
 }
 
-/// Bob with Ada and Cid; Cid speaks.
+/// Bob with Ada and Cid; Cid is the speaker.
 pub fn group() -> PromptContext {
     let mut context = solo();
     context.members.push(cid());
@@ -121,7 +121,7 @@ pub fn group() -> PromptContext {
     context
 }
 
-/// The messages as a person would write them down.
+/// Returns the messages as readable text.
 pub fn written(context: &PromptContext) -> String {
     let built = build(context, &count).expect("it fits");
     let message = |it: &crate::llm::request::Message| {

@@ -1,6 +1,6 @@
-//! Whose cards enter a prompt, and how several become one text.
+//! Selects the cards that enter a prompt and joins their fields.
 //!
-//! **Invariant:** `{{char}}` in a card means whoever the card is of, whoever speaks.
+//! **Invariant:** `{{char}}` in a card is the card's own character, whoever the speaker is.
 
 use crate::characters::card::{Card, DepthPrompt};
 use crate::ids::CharacterId;
@@ -11,14 +11,14 @@ use crate::prompt::macros::expansion::expand;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
-/// In a prefix or suffix: the name of the field it stands around.
+/// In a prefix or suffix: replaced by the name of the field.
 const FIELD_NAME: &str = "<FIELDNAME>";
-/// Begins a block of example messages.
+/// Starts a block of example messages.
 pub const EXAMPLE_MARK: &str = "<START>";
 
-/// A field that several cards may fill.
+/// A field that several cards may contain.
 struct CardFieldSpec {
-    /// As people know it.
+    /// The name shown to users.
     name: &'static str,
     text: fn(&Card) -> &str,
 }
@@ -40,24 +40,24 @@ const EXAMPLES: CardFieldSpec = CardFieldSpec {
     text: Card::mes_example,
 };
 
-/// The cards of a prompt, read: their macros are run.
+/// The cards of a prompt with their macros expanded.
 pub struct CardTexts {
-    /// What the macros mean while the speaker speaks.
+    /// The macro values for the speaker.
     pub bindings: Bindings,
-    /// Each personality by itself, with what the macros mean for its owner.
+    /// The personality of each card, with the macro values of its owner.
     pub personalities: Vec<(Bindings, String)>,
-    /// What each card wants inside the history.
+    /// The depth prompt of each card.
     pub depth_prompts: Vec<DepthText>,
 }
 
-/// Text that a card wants inside the history, its macros run.
+/// A card's depth prompt with its macros expanded.
 pub struct DepthText {
-    /// The display name of the character of this card.
+    /// The display name of the card's character.
     pub owner: String,
     pub prompt: DepthPrompt,
 }
 
-/// Reads the cards of a context.
+/// Expands the cards of a context.
 pub fn expand_cards(context: &PromptContext, environment: &MacroEnvironment) -> CardTexts {
     let names = name_bindings(context);
     let description = join_field(context, environment, &DESCRIPTION);
@@ -91,13 +91,14 @@ pub fn expand_cards(context: &PromptContext, environment: &MacroEnvironment) -> 
     }
 }
 
-/// The characters whose cards enter, by position.
+/// Returns the characters whose cards are included, by position.
 pub fn included_characters(context: &PromptContext) -> Vec<CharacterId> {
     let owners = included_members(context).into_iter();
     owners.filter_map(|it| it.character).collect()
 }
 
-/// Whose cards enter, by position. Who is muted may still be made to speak, and then knows itself.
+/// Returns the members whose cards are included, by position. A muted speaker's own card is
+/// included.
 fn included_members(context: &PromptContext) -> Vec<&PromptMember> {
     let Some(speaker) = context.character() else {
         return Vec::new();
@@ -112,13 +113,13 @@ fn included_members(context: &PromptContext) -> Vec<&PromptMember> {
         .collect()
 }
 
-/// One field of all cards that enter, one below the other.
+/// Joins one field of all included cards, each on its own line.
 fn join_field(context: &PromptContext, world: &MacroEnvironment, field: &CardFieldSpec) -> String {
     let all = expand_field(context, world, field).into_iter();
     all.map(|(_, text)| text).collect::<Vec<_>>().join("\n")
 }
 
-/// One field of each card that enters, if it says anything.
+/// Returns one field of each included card, without blank ones.
 fn expand_field(
     context: &PromptContext,
     world: &MacroEnvironment,
@@ -137,8 +138,8 @@ fn expand_field(
     .collect()
 }
 
-/// A field between what the space wants around it. Examples keep their mark in front of it all:
-/// several cards' are told apart by it, so none may be missing.
+/// Wraps a field in the space's prefix and suffix. Each card's examples start with the mark, before
+/// the prefix, because the mark separates the examples of different cards.
 fn add_affixes(
     context: &PromptContext,
     world: &MacroEnvironment,
@@ -167,7 +168,7 @@ fn strip_example_mark(body: &str) -> &str {
     }
 }
 
-/// The speaker's card always has its say; in a mode that joins, those of all who take part too.
+/// Returns the depth prompts of the speaker's card and, in a joining mode, of active members.
 fn depth_prompts(context: &PromptContext, world: &MacroEnvironment) -> Vec<DepthText> {
     let speaker = context.character().map(|it| it.id);
     let owners = included_members(context).into_iter();
@@ -183,7 +184,7 @@ fn depth_prompts(context: &PromptContext, world: &MacroEnvironment) -> Vec<Depth
     depths.collect()
 }
 
-/// What the macros mean in the card of `owner`.
+/// Returns the macro values in the card of `owner`.
 fn member_bindings(context: &PromptContext, owner: &PromptMember) -> Bindings {
     let text = |of: fn(&Card) -> &str| owner.card.as_ref().map_or("", of);
     let others = join_names(other_members(context, Some(owner)), &context.user.name);
@@ -203,7 +204,7 @@ fn member_bindings(context: &PromptContext, owner: &PromptMember) -> Bindings {
     }
 }
 
-/// What the names mean while the speaker of this context speaks.
+/// Returns the values of the name macros for the speaker of this context.
 fn name_bindings(context: &PromptContext) -> Bindings {
     let character = context.character();
     let character_name = character.map_or(context.user.name.as_str(), PromptMember::display_name);
@@ -224,7 +225,7 @@ fn name_bindings(context: &PromptContext) -> Bindings {
     }
 }
 
-/// Everybody who is here but this one.
+/// Returns the active members except this one.
 fn other_members<'a>(
     context: &'a PromptContext,
     one: Option<&PromptMember>,
@@ -234,7 +235,7 @@ fn other_members<'a>(
     here.filter(move |it| it.status == MembershipStatus::Active && Some(it.id) != one)
 }
 
-/// Display names, separated by commas; `nobody` when there are none.
+/// Joins display names with commas; `fallback` if there are none.
 fn join_names<'a>(members: impl Iterator<Item = &'a PromptMember>, fallback: &str) -> String {
     let names: Vec<&str> = members.map(|it| it.name.as_str()).collect();
     match names.is_empty() {

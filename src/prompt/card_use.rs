@@ -1,7 +1,7 @@
-//! Which text of a prompt comes from a card, so that people who may not read the card are not shown
-//! it in previews, stored prompts and exports.
+//! Tracks which prompt texts come from a card, to hide them from users who may not read the card:
+//! in previews, stored prompts and exports.
 //!
-//! **Invariant:** a text whose origin is not known counts as text of every card of the space.
+//! **Invariant:** a text of unknown origin counts as text of every card of the space.
 
 use std::collections::HashSet;
 
@@ -21,40 +21,41 @@ pub enum CardUse {
     /// From no card.
     #[default]
     None,
-    /// From the cards that entered this prompt.
+    /// From the cards that are included in this prompt.
     Entered,
     /// From a variable or an outlet, which any card may have written.
     Unknown,
 }
 
 impl CardUse {
-    /// Whether it is [`CardUse::None`].
+    /// Returns whether it is [`CardUse::None`].
     pub fn is_none(&self) -> bool {
         *self == Self::None
     }
 }
 
-/// The cards of a space that a person may not read.
+/// The cards of a space that a user may not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenCards(HashSet<CharacterId>);
 
 impl HiddenCards {
-    /// These cards of a space are hidden.
+    /// Creates the set of hidden cards of a space.
     pub fn new(ids: HashSet<CharacterId>) -> Self {
         Self(ids)
     }
 
-    /// Whether the person may not read this card.
+    /// Returns whether the user may not read this card.
     pub fn contains(&self, id: CharacterId) -> bool {
         self.0.contains(&id)
     }
 
-    /// Whether the person may read every card.
+    /// Returns whether the user may read every card.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a text of this origin is hidden; `entered`: the cards of the prompt, if known.
+    /// Returns whether a text of this origin is hidden; `entered`: the cards of the prompt, if
+    /// known.
     fn hides(&self, origin: CardUse, entered: Option<&[CharacterId]>) -> bool {
         match (origin, entered) {
             (CardUse::None, _) => false,
@@ -63,8 +64,8 @@ impl HiddenCards {
         }
     }
 
-    /// Takes the hidden text out of a prompt that is shown. Kind, token count and the label of the
-    /// block stay; the label of an entry of a card's own lorebook is text of the card.
+    /// Removes hidden text from a prompt for display. A block keeps its kind, token count and
+    /// label, unless its label is text of a card (an entry of an embedded lorebook).
     pub fn withhold(
         &self,
         blocks: &mut [PromptBlock],
@@ -83,7 +84,7 @@ impl HiddenCards {
         self.withhold_lore(lore, entered);
     }
 
-    /// Takes the hidden text out of a stored prompt that leaves the server.
+    /// Removes hidden text from a stored prompt that is exported.
     pub fn withhold_from_record(&self, record: &mut SentPrompt) {
         let entered = record.cards.take();
         for piece in &mut record.pieces {
@@ -107,14 +108,14 @@ impl HiddenCards {
         if !self.hides(CardUse::Entered, entered) {
             return;
         }
-        // An entry without an id is one of a card's own lorebook.
+        // An entry without an id belongs to a card's embedded lorebook.
         let of_cards = lore.fired.iter_mut().chain(&mut lore.dropped);
         for entry in of_cards.filter(|it| it.entry_id.is_none()) {
             entry.name.clear();
             entry.book.clear();
             entry.because.clear();
         }
-        // They name entries and keys, also those of the card's own lorebook.
+        // Warnings name entries and keys, including those of the embedded lorebook.
         lore.warnings.clear();
         lore.warnings_coded.clear();
     }

@@ -1,4 +1,4 @@
-//! All that a prompt is made from.
+//! The inputs of a prompt, loaded before it is built.
 
 use std::cell::RefCell;
 
@@ -15,127 +15,124 @@ use crate::prompt::macros::variables::Variables;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::space::CardHandlingMode;
 
-/// One turn of one speaker, before it is put into words.
+/// All inputs of one prompt of one speaker.
 #[derive(Clone, Debug)]
 pub struct PromptContext {
     pub conversation: ConversationId,
-    /// What the room is called.
+    /// The name of the space.
     pub space_name: String,
-    /// Who is about to speak: the seat of one of `cast`.
+    /// The speaker: one of `members`.
     pub speaker: MembershipId,
-    /// Everybody with a seat, by position.
+    /// The members by position.
     pub members: Vec<PromptMember>,
-    /// Whom `{{user}}` means.
+    /// The user that `{{user}}` refers to.
     pub user: PromptUser,
-    /// Whose cards enter.
+    /// Which cards are included.
     pub card_handling: CardHandlingMode,
-    /// What stands around each field where several cards enter: prefix and suffix.
+    /// The prefix and suffix of each field when several cards are included.
     pub field_affixes: (String, String),
-    /// Takes the place of every card's scenario.
+    /// Replaces the scenario of every card.
     pub scenario_override: Option<String>,
-    /// The order of the prompt, its words, and how the model is to choose its own.
+    /// The order of the prompt, its texts and the sampling settings.
     pub preset: Preset,
-    /// What kind of turn it is.
+    /// The generation trigger.
     pub trigger: GenerationTrigger,
     pub note: AuthorNote,
-    /// The books whose entries may enter.
+    /// The lorebooks whose entries may activate.
     pub lore: LoreInput,
-    /// How many messages the people have written.
+    /// The number of user messages.
     pub n_user_turns: i64,
-    /// An answer is not cut where another member begins to speak.
+    /// A reply is not cut where another member begins to speak.
     pub allows_other_speakers: bool,
-    /// What a human asks of the words that the model finds for them.
+    /// A user's instruction for the text that the model writes for them.
     pub impersonation_request: Option<String>,
-    /// What a program says of the turn beside the cards. No macro runs in it.
+    /// The instructions of a `/v1` request. Macros in it are not expanded.
     pub instructions: Option<String>,
-    /// What has been said, oldest first: a run of lines that ends with the newest.
+    /// The messages, oldest first, without gaps up to the newest.
     pub history: Vec<HistoryLine>,
-    /// What macros remember.
+    /// Variables of macros.
     pub variables: Variables,
-    /// What the model is called.
+    /// The name of the model.
     pub model: String,
-    /// The moment that `{{time}}` and `{{date}}` tell.
+    /// The time for `{{time}}` and `{{date}}`.
     pub now: Timestamp,
 }
 
-/// Somebody with a seat.
+/// A member of the space.
 #[derive(Clone, Debug)]
 pub struct PromptMember {
-    /// The seat.
+    /// The membership.
     pub id: MembershipId,
-    /// The display name.
     pub name: String,
-    /// Other names by which this one is addressed.
+    /// Other names under which it is addressed.
     pub aliases: Vec<String>,
-    /// A human or a character.
+    /// Human or character.
     pub kind: MembershipKind,
-    /// Whether this one takes part, or is muted.
+    /// Active or muted.
     pub participation: Participation,
-    /// Whether this one is still here.
+    /// Whether it is still a member.
     pub status: MembershipStatus,
-    /// The character of this seat.
+    /// The character of this membership.
     pub character: Option<CharacterId>,
-    /// A character's card.
+    /// The character's card.
     pub card: Option<Card>,
-    /// Who this person plays.
+    /// The user's persona description.
     pub persona: Option<String>,
 }
 
 impl PromptMember {
-    /// A character that is still here, muted or not.
+    /// Returns whether it is a character and still a member, muted or not.
     pub fn is_character(&self) -> bool {
         self.kind == MembershipKind::Character && self.status == MembershipStatus::Active
     }
 
-    /// What `{{char}}` means in the words of this one's card.
+    /// Returns what `{{char}}` means in its card.
     pub fn display_name(&self) -> &str {
         let nickname = self.card.as_ref().and_then(Card::nickname);
         nickname.unwrap_or(&self.name)
     }
 }
 
-/// The person whom the prompt calls the user.
+/// The user that the prompt addresses.
 #[derive(Clone, Debug, Default)]
 pub struct PromptUser {
-    /// The display name.
     pub name: String,
-    /// Who this person plays; blank when that is nobody in particular.
+    /// The persona description; blank if there is none.
     pub persona: String,
 }
 
-/// One message of the history, as it is sent: normal, active swipe.
+/// One message of the history: not excluded from prompts, with its active swipe.
 #[derive(Clone, Debug)]
 pub struct HistoryLine {
-    /// Its place in the timeline.
+    /// Its position in the timeline.
     pub seq: i64,
-    /// Its row.
+    /// The id of its row.
     pub message_id: MessageId,
-    /// Which of its texts this is.
+    /// The index of the swipe.
     pub swipe: i64,
-    /// Its author's seat.
+    /// The author's membership.
     pub author: MembershipId,
-    /// Its author's display name.
+    /// The author's display name.
     pub name: String,
-    /// Its author's side.
+    /// The author's role.
     pub role: MessageRole,
-    /// What was said. No macro runs in it.
+    /// The text. Macros in it are not expanded.
     pub text: String,
-    /// How long the text is; 0 when that is not known.
+    /// The number of tokens; 0 if unknown.
     pub tokens: i64,
-    /// When it was said.
     pub created_at: Timestamp,
-    /// What it is beside its text.
+    /// What it carries besides its text.
     pub payload: BlockPayload,
-    /// It is sent, or nothing is.
+    /// It must not be dropped; if it does not fit, the prompt is refused.
     pub is_required: bool,
 }
 
-/// The window of the model, in tokens.
+/// The context window of the model, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextLimits {
     /// The whole window.
     pub context_tokens: i64,
-    /// What is kept free in it for the answer.
+    /// The part reserved for the reply.
     pub response_tokens: i64,
 }
 
@@ -149,7 +146,7 @@ impl Default for ContextLimits {
 }
 
 impl ContextLimits {
-    /// What a preset leaves open is as usual.
+    /// Returns the limits of a preset, with defaults for missing values.
     pub fn from_preset(preset: &Preset) -> Self {
         let usual = Self::default();
         let positive = |it: Option<i64>| it.filter(|it| *it > 0);
@@ -162,12 +159,12 @@ impl ContextLimits {
 }
 
 impl PromptContext {
-    /// How much fits.
+    /// Returns the token limits.
     pub fn limits(&self) -> ContextLimits {
         ContextLimits::from_preset(&self.preset)
     }
 
-    /// What macros can know beside people and cards.
+    /// Returns what macros know in addition to members and cards.
     pub fn macro_environment(&self) -> MacroEnvironment {
         let limits = self.limits();
         MacroEnvironment {
@@ -200,19 +197,19 @@ impl PromptContext {
         }
     }
 
-    /// The member who is about to speak, if the seat is one of the cast.
+    /// Returns the speaker, if it is one of the members.
     pub fn find_speaker(&self) -> Option<&PromptMember> {
         self.members.iter().find(|it| it.id == self.speaker)
     }
 
-    /// Does the model write what a human says?
+    /// Returns whether the model writes for a user.
     pub fn is_impersonation(&self) -> bool {
         self.find_speaker()
             .is_some_and(|it| it.kind == MembershipKind::Human)
     }
 
-    /// Whom `{{char}}` means: the speaker; while that is a human, the character who spoke last, or
-    /// else the first one.
+    /// Returns the member that `{{char}}` refers to: the speaker. For an impersonation it is the
+    /// character that spoke last, else the first one.
     pub fn character(&self) -> Option<&PromptMember> {
         if !self.is_impersonation() {
             return self.find_speaker();
@@ -222,12 +219,12 @@ impl PromptContext {
         last.or_else(|| self.characters().next())
     }
 
-    /// The characters that are still here, by position, muted ones too.
+    /// Returns the characters that are still members, by position, muted ones included.
     pub fn characters(&self) -> impl Iterator<Item = &PromptMember> {
         self.members.iter().filter(|it| it.is_character())
     }
 
-    /// Have several people said something?
+    /// Returns whether messages of several users are in the history.
     pub fn has_several_users(&self) -> bool {
         let human = |line: &&HistoryLine| line.role == MessageRole::User;
         let mut lines = self.history.iter().filter(human).map(|it| it.author);
@@ -235,7 +232,7 @@ impl PromptContext {
         lines.any(|it| Some(it) != first)
     }
 
-    /// Is there more than one character to be told apart?
+    /// Returns whether there is more than one character.
     pub fn is_group(&self) -> bool {
         self.characters().count() > 1
     }

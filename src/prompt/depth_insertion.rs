@@ -1,20 +1,20 @@
-//! What stands among the messages, by its depth: so many of them follow it.
+//! Inserts blocks among the messages by their depth, the number of messages after them.
 
 use crate::llm::request::PromptRole;
 use crate::prompt::blocks::PromptBlock;
 
-/// A piece that stands among the messages.
+/// A block with a depth.
 #[derive(Clone, Debug)]
 pub struct Injection {
-    /// Before so many of the newest messages; 0: after all of them.
+    /// The number of messages after it; 0: after all of them.
     pub depth: usize,
-    /// At one depth the lower order comes first.
+    /// At the same depth, the lower order comes first.
     pub order: i64,
     pub block: PromptBlock,
 }
 
-/// The lines with everything put in at its depth. At one depth: by order, then assistant, user,
-/// system, then as they came; equals are one piece.
+/// Inserts all blocks at their depths. At one depth they are sorted by order, then by role
+/// (assistant, user, system), then stably. Blocks with equal order and role become one message.
 pub fn insert(lines: Vec<PromptBlock>, mut injections: Vec<Injection>) -> Vec<PromptBlock> {
     let n_lines = lines.len();
     let depth = |it: &Injection| it.depth.min(n_lines);

@@ -1,6 +1,6 @@
-//! Loads all a prompt needs whose history is handed in: nobody posted it, and nobody keeps it here.
+//! Loads the inputs of a prompt whose history comes with the request (`/v1`) and is not stored.
 //!
-//! What a room would remember starts empty: variables, and lore that stays or rests.
+//! The state that a conversation would store starts empty: variables and timed effects of lore.
 
 use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::Value;
@@ -20,28 +20,28 @@ use crate::providers::provider;
 use crate::spaces::membership::{MembershipKind, MembershipStatus, Participation};
 use crate::spaces::{membership, space};
 
-/// The seat of a person who is alone with a character.
+/// The membership of a user who is alone with a character.
 pub const USER_MEMBERSHIP: MembershipId = MembershipId(1);
-/// The seat of that character.
+/// The membership of that character.
 pub const CHARACTER_MEMBERSHIP: MembershipId = MembershipId(2);
 
-/// A turn, but for who speaks in it.
+/// The history and settings of a request, without the speaker.
 #[derive(Clone, Debug)]
 pub struct ExternalHistory<'a> {
-    /// What has been said, oldest first.
+    /// The messages, oldest first.
     pub lines: Vec<HistoryLine>,
-    /// What a program says beside the cards.
+    /// Instructions of the request, in addition to the cards.
     pub instructions: Option<String>,
-    /// The most tokens of the answer, where the program says so.
+    /// The maximum number of tokens of the reply, if the request states it.
     pub max_tokens: Option<u32>,
     pub provider: &'a provider::Model,
     pub now: Timestamp,
 }
 
-/// The context of a turn of a character that is by itself, and with whom.
+/// Loads the inputs for a character outside a space; `user` is the name of the user.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn for_character(
     db: &impl ConnectionTrait,
     character: &character::Model,
@@ -59,7 +59,7 @@ pub async fn for_character(
     let blank = loader::empty_context(&speaker_context(&history, CHARACTER_MEMBERSHIP), preset);
     let person = new_member(USER_MEMBERSHIP, user, MembershipKind::Human);
     let own = PromptMember {
-        // A stored card was read before it was stored.
+        // Stored cards were validated when they were stored.
         card: character.card().ok(),
         character: Some(character.id),
         ..new_member(
@@ -89,11 +89,10 @@ pub async fn for_character(
     Ok(context)
 }
 
-/// The context of a turn of this seat among those of its space; `user` is the seat of whom the prompt
-/// calls the user.
+/// Loads the inputs for a speaker of a space; `user` is the membership of the prompt's user.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn for_space(
     db: &impl ConnectionTrait,
     speaker: MembershipId,
@@ -128,7 +127,7 @@ fn speaker_context<'a>(history: &ExternalHistory<'a>, speaker: MembershipId) -> 
     }
 }
 
-/// Puts in what was said.
+/// Adds the history to the context.
 fn apply_history(context: &mut PromptContext, history: ExternalHistory<'_>) {
     let by_user = history
         .lines

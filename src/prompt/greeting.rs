@@ -1,4 +1,4 @@
-//! What a character says when it comes in.
+//! Expands the greetings of a card when its character joins a conversation.
 
 use std::cell::RefCell;
 
@@ -10,33 +10,33 @@ use crate::prompt::macros::environment::{MacroEnvironment, MacroSeed};
 use crate::prompt::macros::expansion::expand;
 use crate::prompt::macros::variables::{VariableChanges, Variables};
 
-/// Who a greeting is for.
+/// The names that appear in a greeting.
 #[derive(Clone, Copy, Debug)]
 pub struct GreetingAudience<'a> {
     /// The display name of the character that greets.
     pub character: &'a str,
     /// The display name of the space's owner.
     pub user: &'a str,
-    /// The names of all characters in the space, separated by commas, if they are two or more.
+    /// The names of all characters in the space, separated by commas, if there are at least two.
     pub group: Option<&'a str>,
-    /// The display names of all people in the space, separated by commas.
+    /// The display names of all users in the space, separated by commas.
     pub users: &'a str,
-    /// Where it is said.
+    /// The conversation that the character joins.
     pub conversation: ConversationId,
 }
 
-/// What a character says when it comes in.
+/// The greetings of a character, macros expanded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Greetings {
     /// The first is posted, the others are its swipes.
     pub texts: Vec<String>,
-    /// What macros in the first have set. What those in the others would have is forgotten: they
-    /// are only offered.
+    /// Variables set by the first greeting. Those of the others are discarded, because they are
+    /// only offered as swipes.
     pub changes: VariableChanges,
 }
 
-/// The greetings of a card, expanded once and for all. Among other characters those that are meant
-/// for groups come first. `known`: what macros have set so far.
+/// Expands the greetings of a card; the result is stored. In a group, greetings for groups come
+/// first. `known`: the existing variables.
 pub fn expand_greetings(
     card: &Card,
     audience: &GreetingAudience,
@@ -80,7 +80,7 @@ pub fn expand_greetings(
     let greetings = greetings.chain(card.alternate_greetings());
     let mut expanded = Greetings::default();
     for greeting in greetings {
-        // Each begins where the card came in, whichever of them is read.
+        // Each greeting starts from the same variables, regardless of which one is shown.
         let (text, changes) = world.without_variables(|| {
             let text = expand(greeting, &meanings, &world).trim().to_owned();
             (text, world.variables.borrow().changes.clone())

@@ -1,7 +1,7 @@
-//! What has been said: many speakers in a model's two roles.
+//! Converts messages of many authors to prompt blocks with the model's two roles.
 //!
-//! **Invariant:** a line goes out as it was written. It carries its speaker's name beside the text;
-//! how a model is told the name is its provider's concern, unless the preset wants it in the text.
+//! **Invariant:** the text of a message is sent unchanged. The author's name is a separate field;
+//! the provider's dialect decides how to send it, unless the preset wants names in the text.
 
 use crate::conversations::message;
 use crate::llm::request::PromptRole;
@@ -10,7 +10,7 @@ use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::context::{HistoryLine, PromptContext};
 use crate::prompt::prompt_record::RecordedText;
 
-/// One piece for each line that says or carries anything, oldest first.
+/// Returns a block for each message that is not empty, oldest first.
 pub fn blocks(context: &PromptContext, count: &dyn Fn(&str) -> i64) -> Vec<PromptBlock> {
     let lines = context.history.iter();
     let spoken = lines.filter(|it| !it.text.trim().is_empty() || !it.payload.is_empty());
@@ -29,7 +29,7 @@ fn block(context: &PromptContext, line: &HistoryLine, count: &dyn Fn(&str) -> i6
         NamesBehavior::InGroups => context.is_group() || context.has_several_users(),
         NamesBehavior::Never => false,
     };
-    // A call without a word is nobody's line.
+    // A tool call without text needs no name.
     let is_named = wants_name && !name.is_empty() && !line.text.trim().is_empty();
     let is_in_text = is_named && names == NamesBehavior::InText;
     let begins = line.text.trim_start().strip_prefix(name);
@@ -53,7 +53,7 @@ fn block(context: &PromptContext, line: &HistoryLine, count: &dyn Fn(&str) -> i6
     }
 }
 
-/// The side on which a message was written is the side on which it is sent.
+/// A message is sent under the role with which it was written.
 fn role(role: message::MessageRole) -> PromptRole {
     match role {
         message::MessageRole::User => PromptRole::User,

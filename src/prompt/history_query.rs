@@ -1,4 +1,4 @@
-//! What a prompt reads of a timeline: as much as fits, however long it is.
+//! Reads from a timeline the messages that can fit into a prompt, however long the timeline is.
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder,
@@ -11,11 +11,11 @@ use crate::ids::ConversationId;
 use crate::prompt::budget;
 use crate::prompt::context::ContextLimits;
 
-/// How many lengths of messages are read at a time.
+/// The number of token counts in one query.
 const PAGE_SIZE: u64 = 100;
 
-/// The newest messages that can fit, and one more, ascending. Their lengths are looked at first, so
-/// that no text is read that has no place.
+/// Returns the newest messages that can fit, and one more, ascending. Token counts are read first,
+/// so that texts that do not fit are never loaded.
 pub async fn load_history(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -66,7 +66,7 @@ async fn find_first_fitting_seq(
     }
 }
 
-/// How many messages of one side there are up to `cutoff_seq`.
+/// Returns the number of messages with `role` up to `cutoff_seq`.
 pub async fn count_by_role(
     db: &impl ConnectionTrait,
     id: ConversationId,
@@ -78,7 +78,7 @@ pub async fn count_by_role(
     Ok(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// What a prompt may see of a timeline.
+/// Selects the messages that a prompt may include.
 fn sendable(id: ConversationId, cutoff_seq: i64) -> Select<Entity> {
     Entity::find()
         .filter(Column::ConversationId.eq(id))

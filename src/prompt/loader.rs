@@ -1,4 +1,4 @@
-//! Loads all a prompt needs: the only I/O of this room.
+//! Loads the inputs of a prompt of a stored conversation.
 
 use std::collections::HashMap;
 
@@ -25,22 +25,22 @@ use crate::prompt::{author_note, history_query, lore_loader, space_variable};
 use crate::providers::provider;
 use crate::spaces::{membership, space};
 
-/// Whose turn is to be put into words.
+/// Which prompt to load.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptRequest<'a> {
     pub conversation: ConversationId,
     pub speaker: MembershipId,
-    /// The newest message it may contain.
+    /// The newest message that it may include.
     pub cutoff_seq: i64,
-    /// What it answers: its author is the user.
+    /// The message that it replies to; its author becomes the user.
     pub reply_to: Option<MessageId>,
     pub provider: &'a provider::Model,
-    /// What kind of turn it is; for a human the model always writes as one.
+    /// The generation trigger; ignored for a human speaker, who is always impersonated.
     pub kind: GenerationTrigger,
     pub now: Timestamp,
 }
 
-/// Where a turn is taken.
+/// The conversation of a prompt, with its space and members.
 #[derive(Clone, Debug)]
 pub struct PromptScope {
     pub conversation: conversation::Model,
@@ -49,7 +49,7 @@ pub struct PromptScope {
     pub memberships: Vec<membership::Model>,
 }
 
-/// The context of a turn. `None`: the conversation is gone.
+/// Loads the inputs of a prompt. Returns `None` if the conversation does not exist.
 pub async fn load(
     db: &impl ConnectionTrait,
     request: PromptRequest<'_>,
@@ -72,7 +72,7 @@ pub async fn load(
     load_in_scope(db, request, scope).await.map(Some)
 }
 
-/// The context of a turn at a place that is known.
+/// Loads the inputs of a prompt in a conversation that is already loaded.
 pub async fn load_in_scope(
     db: &impl ConnectionTrait,
     request: PromptRequest<'_>,
@@ -134,7 +134,7 @@ pub async fn load_in_scope(
     Ok(context)
 }
 
-/// Who is about to speak, and how.
+/// The speaker and how it speaks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpeakerContext<'a> {
     pub speaker: MembershipId,
@@ -143,8 +143,8 @@ pub(super) struct SpeakerContext<'a> {
     pub now: Timestamp,
 }
 
-/// What of a context is the space's: nothing has been said in it yet, and no lore is loaded. With it
-/// whose the characters are.
+/// Builds the part of a context that the space determines, without history and lore. Also returns
+/// the owners of the characters.
 pub(super) async fn space_settings(
     db: &impl ConnectionTrait,
     speaking: &SpeakerContext<'_>,
@@ -178,7 +178,7 @@ pub(super) async fn space_settings(
     Ok((context, owners))
 }
 
-/// A context of which nothing is known but who speaks, and how.
+/// Returns a context that contains only the speaker and the preset.
 pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> PromptContext {
     PromptContext {
         conversation: ConversationId(0),
@@ -204,7 +204,7 @@ pub(super) fn empty_context(speaking: &SpeakerContext<'_>, preset: Preset) -> Pr
     }
 }
 
-/// The note of a turn of this seat.
+/// Returns the author's note of this speaker.
 pub(super) fn author_note_of(
     conversation: &Value,
     speaker: MembershipId,
@@ -216,7 +216,7 @@ pub(super) fn author_note_of(
     author_note::resolve(conversation, of_speaker, &space.settings)
 }
 
-/// The character of a context, and whose it is.
+/// Returns the character that speaks in a context, with its owner.
 pub(super) fn find_character(
     context: &PromptContext,
     memberships: &[membership::Model],
@@ -239,7 +239,7 @@ async fn load_cards(
         .await?;
     let owners = rows.iter().filter_map(|it| Some((it.id, it.owner_id?)));
     let owners = owners.collect();
-    // A stored card was read before it was stored; one that is no card any more has no words.
+    // Stored cards were validated when they were stored; an invalid one is skipped.
     let read = |it: character::Model| Some((it.id, Card::from_document(it.card).ok()?));
     Ok((rows.into_iter().filter_map(read).collect(), owners))
 }
@@ -264,7 +264,7 @@ fn to_prompt_member(
     }
 }
 
-/// What this turn goes by.
+/// Resolves the preset of this speaker.
 async fn resolve_preset(
     db: &impl ConnectionTrait,
     provider: &provider::Model,
@@ -286,8 +286,8 @@ async fn resolve_preset(
     })
 }
 
-/// The seat of whom the prompt calls the user: the human for whom the model writes, else the author
-/// of what is answered, else the first human by position.
+/// Returns the membership of the prompt's user: the human that is impersonated, else the author of
+/// the message replied to, else the first human by position.
 fn find_user_membership<'a>(
     memberships: &'a [membership::Model],
     history: &[message::Model],

@@ -1,4 +1,4 @@
-//! The lore of a turn: which entries enter, and where each stands.
+//! The lore of a prompt: runs the scan and builds the blocks of the activated entries.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -30,58 +30,58 @@ use crate::prompt::macros::environment::{MacroEnvironment, MacroSeed};
 use crate::prompt::macros::expansion::expand;
 use crate::prompt::macros::random;
 
-/// The books whose entries may enter, and what is known of them.
+/// The lorebooks of a prompt and the state of their scan.
 #[derive(Clone, Debug, Default)]
 pub struct LoreInput {
     /// By precedence.
     pub lorebooks: Vec<Lorebook>,
     pub settings: ScanSettings,
-    /// What earlier turns left.
+    /// The effects of earlier scans.
     pub timed: TimedEffects,
-    /// How many messages an AI wrote.
+    /// The number of messages written by an AI.
     pub n_replies: i64,
 }
 
-/// What became of the lore of a turn.
+/// The result of the scan for one prompt.
 #[derive(Default)]
 pub struct PromptLore {
-    /// `None`: no book takes part.
+    /// `None` if no lorebook takes part.
     outcome: Option<ScanResult>,
-    /// Stands around all lore of one place, before and after it.
+    /// The texts before and after all lore of one position.
     format: (String, String),
-    /// The texts into which macros put text of a card.
+    /// Texts into which macros inserted text of a card.
     card_uses: HashMap<String, CardUse>,
 }
 
-/// What people are told of the lore of a prompt.
+/// The lore of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptLore)]
 pub struct LoreReport {
-    /// What entered.
+    /// The activated entries.
     pub fired: Vec<ReportedEntry>,
-    /// What would have entered if there had been room.
+    /// The entries that were activated but exceeded the token budget.
     pub dropped: Vec<ReportedEntry>,
-    /// What is wrong with the books, in sentences.
+    /// Problems of the lorebooks, as sentences.
     pub warnings: Vec<String>,
-    /// The same in the same order, for programs. Prompts that were kept before there were codes
-    /// have none.
+    /// The same problems in the same order, with codes. Empty for prompts that were stored before
+    /// codes existed.
     #[serde(default)]
     pub warnings_coded: Vec<ImportWarning>,
 }
 
-/// An entry, and why it entered, or did not.
+/// An entry, and why it was activated or dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptLoreEntry)]
 pub struct ReportedEntry {
-    /// That of a book embedded in a card has none.
+    /// Null for an entry of a lorebook embedded in a card.
     pub entry_id: Option<LorebookEntryId>,
     pub name: String,
-    /// What its book is called.
+    /// The name of the lorebook.
     pub book: String,
     pub because: String,
 }
 
-/// Finds out which entries enter; what is put in by name alone is put into the world.
+/// Scans the lorebooks. Activated outlet entries are stored in `environment`.
 pub fn activate(
     context: &PromptContext,
     environment: &mut MacroEnvironment,
@@ -92,7 +92,7 @@ pub fn activate(
     if context.lore.lorebooks.is_empty() {
         return PromptLore::default();
     }
-    // The cards are read anew once it is known what the lore puts into them.
+    // The cards are expanded again later, when the outlets are known.
     let cards = environment.without_variables(|| card_texts::expand_cards(context, environment));
     let card_uses = RefCell::new(HashMap::new());
     let expanded = |text: &str| {
@@ -182,7 +182,7 @@ fn scan_lorebooks(
 }
 
 impl PromptLore {
-    /// The lore of one place, the strongest last.
+    /// Returns the lore blocks of one position, highest order last.
     pub fn blocks_at(&self, place: &InsertionPosition) -> Vec<PromptBlock> {
         let here = self
             .activated_with_text()
@@ -205,7 +205,7 @@ impl PromptLore {
         blocks
     }
 
-    /// What stands among the messages, each with its depth.
+    /// Returns the blocks inserted among the messages, with their depths.
     pub fn depth_blocks(&self) -> Vec<(usize, PromptBlock)> {
         let deep = self
             .activated_with_text()
@@ -218,8 +218,8 @@ impl PromptLore {
         deep.collect()
     }
 
-    /// What people are told of it: what entered, and what did not for want of room, be it that of
-    /// the lore or that of the prompt.
+    /// Returns the report for users: activated entries, and those that exceeded the budget of the
+    /// lore or of the prompt.
     pub fn report(&self, blocks: &[PromptBlock]) -> LoreReport {
         let Some(outcome) = &self.outcome else {
             return LoreReport::default();
@@ -246,7 +246,7 @@ impl PromptLore {
         }
     }
 
-    /// What the next turn needs to know; nothing where no book takes part.
+    /// Returns the effects for the next scan, or `None` if no lorebook takes part.
     pub fn timed_effects(&self) -> Option<Value> {
         let outcome = self.outcome.as_ref()?;
         serde_json::to_value(&outcome.timed_effects).ok()
@@ -254,7 +254,7 @@ impl PromptLore {
 
     fn block(&self, n: usize, fired: &ActivatedEntry, role: PromptRole) -> PromptBlock {
         let text = fired.text.trim();
-        // An entry without an id is one of a card's own lorebook.
+        // An entry without an id belongs to a card's embedded lorebook.
         let card_use = match fired.entry.entry_id {
             None => CardUse::Entered.max(self.card_use_of(text)),
             Some(_) => self.card_use_of(text),
@@ -275,7 +275,7 @@ impl PromptLore {
         self.outcome.iter().flat_map(|it| &it.activated)
     }
 
-    /// What entered and says something.
+    /// Returns the activated entries whose text is not blank.
     fn activated_with_text(&self) -> impl Iterator<Item = (usize, &ActivatedEntry)> {
         let all = self.activated().enumerate();
         all.filter(|(_, it)| !it.text.trim().is_empty())

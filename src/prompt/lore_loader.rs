@@ -1,4 +1,4 @@
-//! Loads the lore of a turn: its books, and what earlier turns left of them.
+//! Loads the lore of a prompt: its lorebooks, and the effects of earlier scans.
 
 use sea_orm::{ConnectionTrait, DbErr};
 use serde::Deserialize;
@@ -13,24 +13,24 @@ use crate::prompt::context::PromptContext;
 use crate::prompt::history_query;
 use crate::prompt::lore::LoreInput;
 
-/// Where the books of a turn stand.
+/// Where the lorebooks of a prompt are linked.
 #[derive(Clone, Copy, Debug)]
 pub struct LoreLoader<'a> {
-    /// `None`: what is said stands in no timeline.
+    /// `None` if the messages are not stored.
     pub conversation: Option<ConversationId>,
-    /// `None`: the speaker is by itself.
+    /// `None` if the character is used outside a space.
     pub space: Option<SpaceId>,
-    /// Of the space.
+    /// The settings of the space.
     pub settings: &'a Value,
-    /// What the conversation remembers.
+    /// The stored variables of the conversation.
     pub variables: &'a Value,
-    /// The seat of whom `{{user}}` means.
+    /// The membership that `{{user}}` refers to.
     pub user: Option<MembershipId>,
-    /// The character that speaks, and whose it is.
+    /// The character that speaks, with its owner.
     pub speaker: Option<(CharacterId, Option<UserId>)>,
 }
 
-/// The books whose entries may enter the prompt of `context`.
+/// Loads the lorebooks whose entries may activate in the prompt of `context`.
 pub async fn load(
     db: &impl ConnectionTrait,
     context: &PromptContext,
@@ -56,7 +56,7 @@ pub async fn load(
     let limits = context.limits();
     let available_tokens = limits.context_tokens - limits.response_tokens;
     let cutoff_seq = context.history.last().map_or(0, |it| it.seq);
-    // Only a decorator asks how many replies there are; to count them takes a while.
+    // Only decorators need the number of replies, and counting them is slow.
     let mut entries = books.iter().flat_map(|it| &it.entries);
     let needs_count = entries.any(|it| it.content.trim_start().starts_with("@@"));
     let n_replies = match (needs_count, shelf.conversation) {

@@ -1,9 +1,8 @@
-//! What a model is told before it speaks (PromptBuilder).
+//! Builds the prompt for a model from cards, lore, notes, the preset and the history.
 //!
-//! `context` holds all that a prompt is made from, `builder::build` makes it: the entries of the
-//! preset in their order, cards, lore and notes put in, history by line, macros expanded, and what
-//! does not fit the window left out and named.
-//! Everything but the loading of a context is pure.
+//! `context` holds the inputs and `builder::build` creates the prompt: preset entries in order,
+//! cards and lore inserted, macros expanded, and blocks that exceed the context window dropped and
+//! reported. Everything except loading the context is pure.
 
 pub mod author_note;
 pub mod blocks;

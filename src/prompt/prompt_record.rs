@@ -1,5 +1,4 @@
-//! What is kept of a prompt that was sent: its pieces with their texts, but of what was said only
-//! where it stands in the timeline.
+//! The stored form of a sent prompt: its blocks with their texts, but messages only by reference.
 
 use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
@@ -11,18 +10,18 @@ use crate::prompt::builder::BuiltPrompt;
 use crate::prompt::card_use::CardUse;
 use crate::prompt::lore::LoreReport;
 
-/// The longest text of a piece that is kept, in bytes.
+/// The maximum text of a stored block, in bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
-/// The same of one that was not sent.
+/// The same for a block that was not sent.
 const MAX_DROPPED_TEXT_BYTES: usize = 1024;
-/// More pieces than a prompt has that anybody reads.
+/// The maximum number of stored blocks; far more than a readable prompt has.
 const MAX_PIECES: usize = 5_000;
 
-/// A prompt that was sent.
+/// A sent prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJsonQueryResult)]
 pub struct SentPrompt {
     pub model: String,
-    /// The characters whose cards entered. `None`: not known, of an older or an imported prompt.
+    /// The characters whose cards are included. `None`: unknown, in an older or imported prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cards: Option<Vec<CharacterId>>,
     pub pieces: Vec<RecordedBlock>,
@@ -32,7 +31,7 @@ pub struct SentPrompt {
     pub dropped_messages: usize,
 }
 
-/// One piece of it.
+/// One block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedBlock {
     pub kind: BlockKind,
@@ -49,22 +48,22 @@ pub struct RecordedBlock {
     /// Whether the text comes from a card.
     #[serde(default, skip_serializing_if = "CardUse::is_none")]
     pub card_use: CardUse,
-    /// What it says; of a line of the history what stands before it.
+    /// The text; for a message, the prefix added to it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// Of a line of the history: which message it is.
+    /// The message of a history block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<RecordedText>,
 }
 
-/// A text of a message.
+/// One swipe of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RecordedText {
     pub message: MessageId,
     pub swipe: i64,
 }
 
-/// What became of a text since it was sent.
+/// The current text of a message, and whether it changed after it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextState {
     pub text: String,
@@ -72,7 +71,7 @@ pub struct TextState {
 }
 
 impl SentPrompt {
-    /// What is kept of a prompt. Lines that did not fit are counted, and not kept.
+    /// Creates the record of a prompt. Messages that did not fit are counted but not stored.
     pub fn from_built(model: &str, built: &BuiltPrompt) -> Self {
         let was_left_out = |it: &&PromptBlock| it.kind == BlockKind::History && it.dropped;
         let pieces = built.blocks.iter().filter(|it| !was_left_out(it));
@@ -87,12 +86,12 @@ impl SentPrompt {
         }
     }
 
-    /// Which texts of messages it needs to be shown.
+    /// Returns the texts of messages that are needed to show it.
     pub fn recorded_texts(&self) -> Vec<RecordedText> {
         self.pieces.iter().filter_map(|it| it.said).collect()
     }
 
-    /// The same with other numbers for the messages. A piece whose message has none is left out.
+    /// Replaces the message ids. A block whose message has no new id is removed.
     pub fn remap_messages(mut self, number: impl Fn(MessageId) -> Option<MessageId>) -> Self {
         self.pieces.retain_mut(|it| match &mut it.said {
             None => true,
@@ -107,7 +106,8 @@ impl SentPrompt {
         self
     }
 
-    /// The pieces, with what was said as it reads now; a message that is gone says nothing.
+    /// Returns the blocks with the current texts of messages; the text of a deleted message is
+    /// empty.
     pub fn into_blocks(
         self,
         present: impl Fn(RecordedText) -> Option<TextState>,
@@ -159,7 +159,7 @@ fn to_recorded_block(block: &PromptBlock) -> RecordedBlock {
         dropped: block.dropped,
         joins: block.joins,
         card_use: block.card_use,
-        // PostgreSQL refuses NUL in a document.
+        // PostgreSQL does not store NUL in JSON.
         text: kept.replace('\0', "") + suffix,
         said,
     }

@@ -1,7 +1,7 @@
-//! Table `run_prompts`: what each run sent.
+//! Table `run_prompts`: the prompt that each run sent.
 //!
-//! **Invariant:** of a conversation the newest [`KEPT`] are there. What was said is in none of them:
-//! it is looked up again, so that a message that is deleted is gone from here too.
+//! **Invariant:** each conversation keeps its newest [`MAX_KEPT`] prompts. They contain no message
+//! texts, only references, so that a deleted message disappears here too.
 
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::Expr;
@@ -11,7 +11,7 @@ use crate::clock::Timestamp;
 use crate::ids::{ConversationId, RunId};
 use crate::prompt::prompt_record::SentPrompt;
 
-/// Of how many runs a conversation keeps what they sent.
+/// The number of stored prompts per conversation.
 pub const MAX_KEPT: u64 = 50;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -30,7 +30,7 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Keeps what a run sent, and lets go of what the oldest one did.
+/// Stores the prompt of a run and deletes the oldest ones above the limit.
 pub async fn store(
     tx: &impl ConnectionTrait,
     run: RunId,
@@ -47,11 +47,11 @@ pub async fn store(
     restore(tx, conversation, vec![row]).await
 }
 
-/// The place of a row's run among those of its conversation: the order of runs.
+/// The sequence number of a row's run within its conversation.
 const RUN_SEQ: &str =
     "(SELECT run_seq FROM conversation_runs WHERE conversation_runs.id = run_prompts.run_id)";
 
-/// Keeps what runs of a conversation sent, and lets go of what is too old.
+/// Stores prompts of a conversation's runs and deletes the oldest ones above the limit.
 pub async fn restore(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,

@@ -1,4 +1,4 @@
-//! The pieces of a prompt: what each says. Their order is the preset's.
+//! Builds the blocks of a prompt, each without regard to the others; the preset orders them.
 
 use crate::characters::card::Card;
 use crate::llm::request::PromptRole;
@@ -13,18 +13,18 @@ use crate::prompt::macros::bindings::{Bindings, BoundText};
 use crate::prompt::macros::environment::MacroEnvironment;
 use crate::prompt::macros::expansion::expand;
 
-/// Makes the pieces of one context. A piece that has nothing to say is not made.
+/// Builds the blocks of one context. Blank blocks are omitted.
 pub struct Sections<'a> {
     pub context: &'a PromptContext,
     pub cards: &'a CardTexts,
     pub lore: &'a PromptLore,
     pub environment: &'a MacroEnvironment,
-    /// What text of the cards that entered counts as.
+    /// The card use of text from the included cards.
     pub card_text: CardUse,
 }
 
 impl Sections<'_> {
-    /// What an entry of the preset stands for, without what was said.
+    /// Returns the blocks of a preset entry, except those of the history.
     pub fn blocks_for(&self, entry: &PresetEntry) -> Vec<PromptBlock> {
         let texts = &self.context.preset.texts;
         let meanings = &self.cards.bindings;
@@ -62,7 +62,7 @@ impl Sections<'_> {
         }
     }
 
-    /// Each personality is introduced as that of its owner.
+    /// Formats each personality with the name of its owner.
     fn personality(&self, entry: &PresetEntry) -> Vec<PromptBlock> {
         let format = &self.context.preset.texts.personality_format;
         let each = self.cards.personalities.iter().map(|(own, text)| {
@@ -77,7 +77,7 @@ impl Sections<'_> {
         self.with_lore(personality, &InsertionPosition::Personality)
     }
 
-    /// How the speaker talks: one piece for each block of example messages.
+    /// Returns a block for each block of example messages.
     fn examples(&self, entry: &PresetEntry) -> Vec<PromptBlock> {
         let mut blocks = self.lore.blocks_at(&InsertionPosition::BeforeExamples);
         if self.context.preset.examples != ExampleMessagesMode::Disabled {
@@ -92,7 +92,7 @@ impl Sections<'_> {
         blocks
     }
 
-    /// Where the real conversation begins, and of whom it is.
+    /// Returns the line that marks the start of the chat.
     pub fn new_chat(&self) -> Option<PromptBlock> {
         let texts = &self.context.preset.texts;
         let line = match self.context.is_group() {
@@ -103,7 +103,7 @@ impl Sections<'_> {
         self.system_block(BlockKind::NewChat, "New chat", line)
     }
 
-    /// Whose turn it is, where there are several who might think it is theirs.
+    /// Returns the group nudge; only for a character of a group.
     pub fn group_nudge(&self) -> Option<PromptBlock> {
         let needs_one = self.context.is_group() && !self.context.is_impersonation();
         let nudge = &self.context.preset.texts.group_nudge_prompt;
@@ -111,7 +111,8 @@ impl Sections<'_> {
         self.system_block(BlockKind::GroupNudge, "Group nudge", nudge)
     }
 
-    /// That these words are a human's, and what they ask of them. No macro runs in what they ask.
+    /// Returns the instruction to write for a user, with their request. Macros in the request are
+    /// not expanded.
     pub fn impersonation(&self) -> Option<PromptBlock> {
         if !self.context.is_impersonation() {
             return None;
@@ -128,13 +129,13 @@ impl Sections<'_> {
         )
     }
 
-    /// What a program says of the turn, word for word.
+    /// Returns the instructions of a `/v1` request, unchanged.
     pub fn instructions(&self) -> Option<PromptBlock> {
         let text = self.context.instructions.as_deref().unwrap_or_default();
         self.system_block(BlockKind::Entry, "Instructions", text.trim().to_owned())
     }
 
-    /// The author's note with the lore around it, which stands there even without one.
+    /// Returns the author's note with the lore around it; the lore is inserted even without a note.
     pub fn note(&self) -> Vec<PromptBlock> {
         let note = &self.context.note;
         let mut blocks = self.lore.blocks_at(&InsertionPosition::NoteTop);
@@ -151,7 +152,7 @@ impl Sections<'_> {
         blocks
     }
 
-    /// The texts that end the answer.
+    /// Returns the texts that end the reply.
     pub fn stop_sequences(&self) -> Vec<String> {
         let stop = self.context.preset.stop.iter();
         let stop = stop.map(|it| expand(it, &self.cards.bindings, self.environment));
@@ -163,7 +164,8 @@ impl Sections<'_> {
         text.trim().to_owned()
     }
 
-    /// The card's own text, in which `{{original}}` is the entry's; else that one.
+    /// Returns the card's own text, with the entry's text as `{{original}}`, or else the entry's
+    /// text.
     fn overridable_blocks(
         &self,
         kind: BlockKind,
@@ -186,7 +188,7 @@ impl Sections<'_> {
         self.entry_blocks(kind, entry, text)
     }
 
-    /// A field in the words that say what it is; nothing without it.
+    /// Formats a field with the preset's template; empty if the field is empty.
     fn format_field(&self, field: &BoundText, format: &str) -> String {
         match field_text(field).is_empty() {
             true => String::new(),
@@ -194,7 +196,7 @@ impl Sections<'_> {
         }
     }
 
-    /// A piece of the card, and below it the lore that asks to stand there.
+    /// Returns a block of the card, followed by the lore of that position.
     fn with_lore(
         &self,
         mut blocks: Vec<PromptBlock>,
@@ -223,7 +225,7 @@ impl Sections<'_> {
         })
     }
 
-    /// Whether the text that was expanded last comes from a card.
+    /// Returns whether the text expanded last comes from a card.
     fn card_use(&self) -> CardUse {
         match self.environment.take_card_use() {
             CardUse::Entered => self.card_text,
@@ -232,13 +234,13 @@ impl Sections<'_> {
     }
 }
 
-/// What a field says; the cards of a prompt have been read.
+/// Returns the text of a field after the cards were expanded.
 fn field_text(field: &BoundText) -> &str {
     let (BoundText::Source(text) | BoundText::Expanded(text)) = field;
     text.trim()
 }
 
-/// Splits example messages at their marks, whatever the case of these.
+/// Splits example messages at their marks, case-insensitively.
 fn example_blocks(text: &str) -> Vec<&str> {
     let mut blocks = Vec::new();
     let mut from = 0;

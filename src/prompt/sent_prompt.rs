@@ -1,4 +1,4 @@
-//! Shows what a run sent, with the texts of its messages as they read now.
+//! Loads the prompt that a run sent, with the current texts of its messages.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use crate::ids::{MessageId, RunId};
 use crate::prompt::prompt_record::{RecordedText, SentPrompt, TextState};
 use crate::prompt::run_prompt;
 
-/// How many messages are asked for at a time.
+/// The number of messages in one query.
 const PAGE_SIZE: usize = 1_000;
 
-/// What is kept of the prompt of a run, and its messages. `None`: it sent nothing, or long ago.
+/// Returns the prompt of a run with its messages, or `None` if none is stored.
 pub async fn load_for_run(
     db: &impl ConnectionTrait,
     run: RunId,
@@ -27,12 +27,12 @@ pub async fn load_for_run(
     Ok(Some((row.record, texts)))
 }
 
-/// Texts of messages.
+/// The current texts of messages.
 #[derive(Debug, Default)]
 pub struct MessageTexts(HashMap<RecordedText, TextState>);
 
 impl MessageTexts {
-    /// A text as it reads now; `None`: it is gone.
+    /// Returns the current text, or `None` if the message was deleted.
     pub fn get(&self, said: RecordedText) -> Option<TextState> {
         self.0.get(&said).cloned()
     }

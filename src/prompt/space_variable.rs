@@ -1,5 +1,5 @@
-//! Table `space_variables`: what macros remember for all conversations of a space, a row each, so
-//! that two of them which end a turn at once lose nothing of each other's.
+//! Table `space_variables`: variables of macros for all conversations of a space. One row each, so
+//! that runs which end at the same time do not overwrite each other's variables.
 
 use sea_orm::Set;
 use sea_orm::entity::prelude::*;
@@ -23,7 +23,7 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// All of a space.
+/// Returns all variables of a space.
 pub async fn load_for_space(
     db: &impl ConnectionTrait,
     space: SpaceId,
@@ -33,7 +33,7 @@ pub async fn load_for_space(
     Ok(all.map(|it| (it.name, it.value)).collect())
 }
 
-/// Sets some of a space.
+/// Sets variables of a space.
 pub async fn set(
     tx: &impl ConnectionTrait,
     space: SpaceId,

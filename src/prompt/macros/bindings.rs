@@ -1,15 +1,15 @@
-//! Whose words a text is, and who is there: what the macros of people and cards stand for.
+//! The values of the macros for names and card fields, such as `{{char}}`.
 
-/// What the macros of people and cards stand for.
+/// The values of the macros for names and card fields.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings {
-    /// Who speaks, or whose card this is.
+    /// The speaker, or the owner of the card.
     pub character: String,
-    /// Whether that is a nickname, which only the card holds.
+    /// Whether `character` is a nickname, which only the card contains.
     pub is_nicknamed: bool,
-    /// Who is spoken to.
+    /// The user that is addressed.
     pub user: String,
-    /// Who the user plays.
+    /// The user's persona description.
     pub persona: BoundText,
     pub description: BoundText,
     pub personality: BoundText,
@@ -18,26 +18,26 @@ pub struct Bindings {
     /// The card's own main prompt and post-history instructions.
     pub system_prompt: BoundText,
     pub post_history: BoundText,
-    /// What the card calls its version.
+    /// The version of the card.
     pub version: String,
-    /// All characters, or the only one.
+    /// All characters, separated by commas.
     pub group: String,
     /// All characters that are not muted.
     pub group_not_muted: String,
-    /// Everybody but the speaker.
+    /// All members except the speaker.
     pub not_character: String,
-    /// Every person with a seat.
+    /// All human members.
     pub users: String,
-    /// The text that the present one replaces, if it replaces any.
+    /// The value of `{{original}}`: the text that the current one replaces.
     pub original: Option<String>,
 }
 
-/// A text that a macro stands for.
+/// The value of a macro for a text field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoundText {
-    /// As it is written: the macros in it are run where it is put in.
+    /// Unexpanded: the macros in it are expanded where it is inserted.
     Source(String),
-    /// Its macros have been run, by whoever knew what they mean in it.
+    /// Already expanded, with the bindings of its owner.
     Expanded(String),
 }
 
@@ -53,15 +53,15 @@ impl<T: Into<String>> From<T> for BoundText {
     }
 }
 
-/// What a name stands for.
+/// The value of a macro.
 pub enum Binding<'a> {
-    /// A name: nothing in it is run.
+    /// A name: macros in it are not expanded.
     Name(&'a str),
     Text(&'a BoundText),
 }
 
 impl Bindings {
-    /// Whether the macro of this name, in small letters, stands for text of a card.
+    /// Returns whether the macro with this lower-case name inserts text of a card.
     pub fn is_card_text(&self, name: &str) -> bool {
         match name {
             "char" | "bot" | "group" | "charifnotgroup" => self.is_nicknamed,
@@ -70,7 +70,7 @@ impl Bindings {
         }
     }
 
-    /// What the macro of this name, in small letters, stands for.
+    /// Returns the value of the macro with this lower-case name.
     pub fn get(&self, name: &str) -> Option<Binding<'_>> {
         let meaning = match name {
             "char" | "bot" => Binding::Name(&self.character),

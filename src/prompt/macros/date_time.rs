@@ -1,9 +1,9 @@
-//! The hour and the date as macros tell them: in UTC, the only time that everybody in a room shares,
-//! or at a distance from it.
+//! Date and time macros. Times are in UTC, because the members of a space have no common time zone,
+//! or at an offset from UTC.
 
 use chrono::{DateTime, Datelike, FixedOffset, Utc};
 
-/// What a clock macro tells; `None`: it is none.
+/// Returns the value of a date or time macro, or `None` for another name.
 pub fn expand(name: &str, now: DateTime<Utc>) -> Option<String> {
     let format = match name {
         "time" => "%-I:%M %p",
@@ -16,7 +16,7 @@ pub fn expand(name: &str, now: DateTime<Utc>) -> Option<String> {
     Some(now.format(format).to_string())
 }
 
-/// The time at `UTC+2`, or `utc-3:30`. `None`: that is no place on earth.
+/// Returns the time at `UTC+2` or `utc-3:30`, or `None` if the offset is invalid.
 pub fn expand_with_offset(zone: &str, now: DateTime<Utc>) -> Option<String> {
     let offset = zone.trim().to_ascii_lowercase();
     let offset = offset.strip_prefix("utc")?;
@@ -34,7 +34,7 @@ pub fn expand_with_offset(zone: &str, now: DateTime<Utc>) -> Option<String> {
     Some(now.with_timezone(&place).format("%-I:%M %p").to_string())
 }
 
-/// The signs of a pattern, the longest of a kind first, and what each tells.
+/// Format tokens with their chrono formats; tokens with a common prefix, longest first.
 const FORMAT_TOKENS: [(&str, &str); 22] = [
     ("YYYY", "%Y"),
     ("YY", "%y"),
@@ -60,7 +60,7 @@ const FORMAT_TOKENS: [(&str, &str); 22] = [
     ("X", "%s"),
 ];
 
-/// The moment in a pattern of `YYYY-MM-DD HH:mm` and the like; what stands in brackets is text.
+/// Formats the time with a pattern such as `YYYY-MM-DD HH:mm`; text in brackets is literal.
 pub fn format_in(pattern: &str, now: DateTime<Utc>) -> String {
     let mut out = String::new();
     let mut rest = pattern;
@@ -103,7 +103,7 @@ fn ordinal(n: u32) -> String {
     format!("{n}{ending}")
 }
 
-/// How long something lasted, as people say it.
+/// Returns a duration in words.
 pub fn humanize_duration(ms: i64) -> String {
     let (minute, hour, day) = (60_000, 3_600_000, 86_400_000);
     let round = |unit: i64| (ms + unit / 2) / unit;

@@ -1,5 +1,5 @@
-//! What macros can know beside people and cards: the hour, the dice, what has been said last, and
-//! what is remembered.
+//! What macros know in addition to names and cards: the time, the random seed, the last messages,
+//! and variables.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -8,34 +8,34 @@ use crate::clock::Timestamp;
 use crate::prompt::card_use::CardUse;
 use crate::prompt::macros::variables::Variables;
 
-/// What macros can know beside people and cards.
+/// What macros know in addition to names and cards.
 #[derive(Clone, Debug, Default)]
 pub struct MacroEnvironment {
-    /// The moment told by the clock macros; without it they stay as they are written.
+    /// The time for date and time macros; without it they are left unexpanded.
     pub now: Option<Timestamp>,
     pub seed: MacroSeed,
     pub last_messages: LastMessages,
-    /// The most tokens a prompt may have.
+    /// The maximum number of tokens of a prompt.
     pub max_prompt_tokens: i64,
-    /// What the model is called.
+    /// The name of the model.
     pub model: String,
-    /// What was set, and is set while texts are expanded.
+    /// Variables; macros change them during an expansion.
     pub variables: RefCell<Variables>,
-    /// Lore that is put in only where it is asked for, by name.
+    /// The texts of outlets by name.
     pub outlets: BTreeMap<String, String>,
-    /// Whether text of a card was put in since this was last taken.
+    /// Whether text of a card was inserted since the last [`Self::take_card_use`].
     pub card_use: Cell<CardUse>,
 }
 
-/// What all draws come from, with the text they stand in: the same prompt is drawn the same way.
+/// The random seed, combined with the text that draws: the same prompt gets the same draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MacroSeed {
     pub conversation: i64,
-    /// The newest message that is known.
+    /// The newest message.
     pub message: i64,
 }
 
-/// What has been said last. Chat text: no macro runs in it.
+/// The last messages. Chat text: macros in it are not expanded.
 #[derive(Clone, Debug, Default)]
 pub struct LastMessages {
     pub message: String,
@@ -43,24 +43,24 @@ pub struct LastMessages {
     pub character_message: String,
     /// The number of the last message.
     pub message_id: Option<i64>,
-    /// When a person spoke last.
+    /// When the last user message was written.
     pub user_spoke_at: Option<Timestamp>,
-    /// What a person asks for who has words found for them.
+    /// The user's instruction for an impersonation.
     pub input: String,
 }
 
 impl MacroEnvironment {
-    /// Notes that text of a card was put in.
+    /// Records that text of a card was inserted.
     pub fn record_card_use(&self, origin: CardUse) {
         self.card_use.set(self.card_use.get().max(origin));
     }
 
-    /// Whether text of a card was put in since the last call.
+    /// Returns whether text of a card was inserted since the last call, and resets it.
     pub fn take_card_use(&self) -> CardUse {
         self.card_use.take()
     }
 
-    /// Does something after which nothing is remembered that it set.
+    /// Runs `act` and then discards the variables that it set.
     pub fn without_variables<T>(&self, act: impl FnOnce() -> T) -> T {
         let before = self.variables.borrow().clone();
         let done = act();

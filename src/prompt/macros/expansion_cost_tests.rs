@@ -1,19 +1,18 @@
-//! What a text may cost at most, whatever macros stand in it: it is held to the memory that one
-//! expansion may take.
+//! Tests that no text exceeds the memory limit of one expansion, whatever macros it contains.
 
 use allocation_counter::measure;
 
 use super::tests::environment;
 use super::{Bindings, MAX_DELIMITERS, MAX_WORK, expand};
 
-/// The most bytes that are held at one time: so much may any hostile file take.
+/// The maximum heap size during an expansion, in bytes; the same limit as for any untrusted file.
 const MAX_HEAP: u64 = 64 * 1024 * 1024;
 
 fn full_of(text: &str) -> String {
     text.repeat(MAX_WORK / text.len())
 }
 
-/// Expands a text within what it may cost.
+/// Expands a text and checks its cost.
 fn expand_within_limits(name: &str, text: &str, meanings: &Bindings) -> String {
     let mut expanded = None;
     let cost = measure(|| expanded = Some(expand(text, meanings, &environment())));
@@ -62,7 +61,7 @@ fn text_after_the_last_delimiter_is_unchanged() {
         character: "Ada".into(),
         ..Bindings::default()
     };
-    // A comment costs its beginning and writes nothing.
+    // A comment costs one delimiter and writes nothing.
     let comments = |n: usize| "{{//}}".repeat(n);
     let read = format!("{}{{{{char}}}}", comments(MAX_DELIMITERS - 2));
     let late = format!("{}{{{{char}}}}", comments(MAX_DELIMITERS));

@@ -1,4 +1,4 @@
-//! Whatever stands in a card: it is expanded within its limits.
+//! Property tests: any text is expanded within the limits.
 
 use proptest::prelude::{prop_assert, prop_assert_eq};
 use proptest::proptest;
@@ -76,7 +76,8 @@ proptest! {
 
         let (once, much) = (work(1), work(64));
 
-        // What is open in one copy may be closed in the next: then it is written once a level.
+        // A block left open in one copy may be closed in a later one: then it is copied once per
+        // level.
         prop_assert!(much <= 64 * (18 * once + 64), "{much} for 64 times {once}");
     }
 

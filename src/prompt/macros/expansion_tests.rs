@@ -1,4 +1,4 @@
-//! Macros, one by one and against each other.
+//! Tests of the macros, alone and combined.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ fn expand(text: &str, meanings: &Bindings) -> String {
     super::expand(text, meanings, &environment())
 }
 
-/// The same in this world.
+/// Expands a text in this environment.
 fn expand_in(text: &str, world: &MacroEnvironment) -> String {
     super::expand(text, &bindings(), world)
 }

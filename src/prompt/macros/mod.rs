@@ -1,9 +1,9 @@
-//! `{{char}}`, `{{user}}` and their like in cards, lore, personas and presets.
+//! Macros such as `{{char}}` and `{{user}}` in cards, lore, personas and presets.
 //!
-//! `syntax` reads a text into pieces, `expansion` says what the pieces stand for: `meanings` are
-//! whose card it is and who is there, `world` is what has been said and what is remembered.
-//! Names are found whatever their case; what is not known stays as it is written.
-//! **Invariant:** nothing here is ever applied to chat text; history goes out as it was written.
+//! `syntax` parses a text, `expansion` evaluates it with the names and cards from `bindings` and
+//! the state from `environment`. Names are case-insensitive; unknown macros are left as they are.
+//!
+//! **Invariant:** macros in chat messages are never expanded; history is sent unchanged.
 
 pub mod bindings;
 pub mod date_time;

@@ -1,20 +1,21 @@
-//! `{{random}}`, `{{pick}}` and `{{roll}}`: draws that fall the same way for the same prompt.
+//! Random macros `{{random}}`, `{{pick}}` and `{{roll}}`: the same prompt always gets the same
+//! results.
 
 use crate::prompt::macros::environment::MacroSeed;
 use crate::speakers::seeded_random::SeededRandom;
 
-/// More dice than anybody throws at once.
+/// The maximum number of dice in one roll.
 const MAX_DICE: usize = 1_000;
-/// More faces than a die has.
+/// The maximum number of sides of a die.
 const MAX_SIDES: usize = 1_000_000_000;
 
-/// What stands for a text in its draws. It is taken once for all of them: a text may be long and
-/// draw often.
+/// A hash of a text that seeds its draws. Computed once for all of them, because a text may be long
+/// and contain many.
 #[derive(Clone, Copy, Debug)]
 pub struct TextFingerprint(u64);
 
 impl TextFingerprint {
-    /// Reads the whole text.
+    /// Hashes the whole text.
     pub fn new(text: &str) -> Self {
         Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, fnv1a_step))
     }
@@ -25,8 +26,8 @@ impl TextFingerprint {
     }
 }
 
-/// The dice of the draw number `n_draw` in a text. A pick is drawn once for a conversation, the
-/// others anew with each message.
+/// Returns the random generator of draw number `n_draw` in a text. A pick is fixed for a
+/// conversation, other draws change with each message.
 pub fn draw_source(
     seed: MacroSeed,
     is_pick: bool,
@@ -38,28 +39,28 @@ pub fn draw_source(
     SeededRandom::from_seed(text.hash_with(&numbers).cast_signed())
 }
 
-/// From which the lore of a turn draws.
+/// Returns the seed of the lore scan.
 pub fn lore_seed(seed: MacroSeed) -> u64 {
     TextFingerprint::new("lore").hash_with(&[seed.conversation, seed.message])
 }
 
-/// FNV-1a: the same on every machine, and for ever.
+/// FNV-1a: stable across machines and versions.
 fn fnv1a_step(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
 }
 
-/// What there is to choose from: the arguments, or the items of the only one, separated by commas.
+/// Returns the options: the arguments, or the items of a single argument, separated by commas.
 pub fn split_choices(args: Vec<String>) -> Vec<String> {
     let [list] = args.as_slice() else {
         return args;
     };
-    // A comma that belongs to an item is written `\,`.
+    // `\,` is a comma within an item.
     let list = list.replace("\\,", "\u{1}");
     let items = list.split(',').map(|it| it.replace('\u{1}', ","));
     items.collect()
 }
 
-/// Throws `2d6+1`, `d20`, or `6` for one die of six faces. `None`: that is no throw.
+/// Rolls `2d6+1`, `d20`, or `6` for one die with six sides. Returns `None` for an invalid formula.
 pub fn roll(dice: &mut SeededRandom, formula: &str) -> Option<i64> {
     let formula: String = formula.chars().filter(|it| !it.is_whitespace()).collect();
     let formula = formula.to_ascii_lowercase();

@@ -1,29 +1,29 @@
-//! Reads a text into plain pieces and macros, which may stand in each other.
+//! Parses a text into plain text and macros, which may be nested.
 //!
-//! One walk from the beginning to the end, whatever the text: what is open stands on a stack of
-//! bounded height, and what nobody closes was text all along.
+//! One pass over the text: open macros are on a stack of limited height, and an unclosed macro
+//! becomes text.
 //!
-//! **Invariant:** what is read takes memory by the marks in it, and whoever asks says how many there
-//! may be. What stands behind the last of them is text.
+//! **Invariant:** memory is proportional to the delimiters parsed, and the caller limits their
+//! number. The text after the last of them is plain.
 
-/// How deep macros may stand in each other. A beginning further down is text.
+/// The maximum nesting depth. Deeper macros are text.
 pub const MAX_NESTING: usize = 16;
 
-/// A piece of a text.
+/// A part of a text.
 #[derive(Debug)]
 pub enum MacroNode<'a> {
     Text(&'a str),
-    /// The older form of a macro, without its brackets: `USER` of `<USER>`.
+    /// The legacy form of a macro without its brackets: `USER` of `<USER>`.
     Angle(&'a str),
     Macro(MacroCall<'a>),
-    /// Seldom and large: the others are many.
+    /// Boxed because it is large and rare.
     If(Box<IfBlock<'a>>),
 }
 
-/// `{{name rest::part::part}}`, whatever it is called.
+/// `{{name rest::part::part}}` with any name.
 #[derive(Debug, Default)]
 pub struct MacroCall<'a> {
-    /// What stands between its `::`; the first part begins with the name. Never empty once read.
+    /// The parts between `::`; the first begins with the name. Not empty after parsing.
     pub parts: Vec<Vec<MacroNode<'a>>>,
 }
 
@@ -36,7 +36,7 @@ pub struct IfBlock<'a> {
 }
 
 impl<'a> MacroCall<'a> {
-    /// The name as it is written, and what follows it before the first `::` or inner macro.
+    /// Returns the name as written, and the text after it up to the first `::` or inner macro.
     pub fn head(&self) -> Option<(&'a str, &'a str)> {
         let Some(MacroNode::Text(text)) = self.parts.first()?.first() else {
             return None;
@@ -48,7 +48,7 @@ impl<'a> MacroCall<'a> {
         (!name.is_empty()).then_some((name, rest))
     }
 
-    /// Whether it is nothing but this name.
+    /// Returns whether it is only this name, without arguments.
     fn is_only(&self, name: &str) -> bool {
         let [part] = self.parts.as_slice() else {
             return false;
@@ -62,7 +62,7 @@ impl<'a> MacroCall<'a> {
     }
 }
 
-/// The pieces of a text, in which so many marks are read; they are taken off.
+/// Parses a text, up to `delimiters_left` delimiters, and subtracts those it used.
 pub fn parse<'a>(text: &'a str, delimiters_left: &mut usize) -> Vec<MacroNode<'a>> {
     let mut parser = Parser {
         open_blocks: Vec::new(),
@@ -77,24 +77,24 @@ pub fn parse<'a>(text: &'a str, delimiters_left: &mut usize) -> Vec<MacroNode<'a
 }
 
 struct Parser<'a> {
-    /// What has begun, the outermost first.
+    /// The open blocks, outermost first.
     open_blocks: Vec<OpenBlock<'a>>,
-    /// The pieces of what began last, or of the text itself.
+    /// The nodes of the innermost open block, or of the text itself.
     nodes: Vec<MacroNode<'a>>,
-    /// Further on some `}}` may stand: looked for no more once there was none.
+    /// Whether a later `}}` may exist; `false` after one search without a result.
     has_ends: bool,
 }
 
 struct OpenBlock<'a> {
     kind: OpenBlockKind<'a>,
-    /// The pieces that came before, where it stands.
+    /// The nodes before it in the enclosing block.
     around: Vec<MacroNode<'a>>,
 }
 
 enum OpenBlockKind<'a> {
-    /// `{{`, with the parts that have ended in `::`.
+    /// `{{`, with the parts that are already ended by `::`.
     Macro(Vec<Vec<MacroNode<'a>>>),
-    /// `{{if …}}`, and after its `{{else}}` what stands before that.
+    /// `{{if …}}`; after its `{{else}}`, with the nodes before that.
     If(MacroCall<'a>, Option<Vec<MacroNode<'a>>>),
 }
 
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
         self.push_text(&text[from..]);
     }
 
-    /// Whether something begins or ends here; else it is text.
+    /// Returns whether a delimiter starts here; otherwise it is text.
     fn is_delimiter(&self, rest: &str) -> bool {
         let is_macro = |it: &OpenBlock<'_>| matches!(it.kind, OpenBlockKind::Macro(_));
         match rest.as_bytes()[0] {
@@ -141,7 +141,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes a row of `{`. Of an odd number the first is text: `{{{char}}}` is a name in braces.
+    /// Opens a block for each pair in a run of `{`. In an odd run the first is text: `{{{char}}}`
+    /// is a name in braces.
     fn open_blocks(&mut self, rest: &'a str) -> usize {
         let n = rest.len() - rest.trim_start_matches('{').len();
         let mut at = n % 2;
@@ -195,7 +196,7 @@ impl<'a> Parser<'a> {
         2
     }
 
-    /// Puts a macro where it stands, or where it changes what stands around it.
+    /// Adds a macro, or opens, switches or closes an `if` block.
     fn add_macro(&mut self, call: MacroCall<'a>) {
         if call.is_named("if") && self.open_blocks.len() < MAX_NESTING {
             return self.push(OpenBlockKind::If(call, None));
@@ -237,7 +238,7 @@ impl<'a> Parser<'a> {
         self.nodes.push(MacroNode::If(Box::new(choice)));
     }
 
-    /// Nobody closes it: what looked like a macro is text, with the macros in it.
+    /// Turns a block without an end into text; the macros inside it are kept.
     fn abandon(&mut self, frame: OpenBlock<'a>) {
         let inner = std::mem::replace(&mut self.nodes, frame.around);
         match frame.kind {
@@ -266,13 +267,13 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Nothing is added any more: the room for it is given back.
+/// Frees the unused capacity, because nothing more is added.
 fn shrink<T>(mut all: Vec<T>) -> Vec<T> {
     all.shrink_to_fit();
     all
 }
 
-/// The name in `<USER>` and its like, at the beginning of a text.
+/// Returns the name of `<USER>` and similar at the start of a text.
 fn angle_name(rest: &str) -> Option<&str> {
     const NAMES: [&str; 5] = ["user", "bot", "char", "group", "charifnotgroup"];
     let inside = rest.strip_prefix('<')?;

@@ -1,28 +1,28 @@
-//! What macros remember: by `setvar` and its like for a conversation, by their `global` forms for
-//! its space. The number and size of variables are bounded; what is past that is not kept.
+//! Variables of macros: `setvar` and similar for a conversation, the `global` forms for its space.
+//! Their number and size are limited; excess is discarded.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How many variables are kept.
+/// The maximum number of variables.
 const MAX_VARIABLES: usize = 256;
-/// How long a name may be, in bytes.
+/// The maximum length of a name, in bytes.
 const MAX_NAME: usize = 128;
-/// How long a value may be, in bytes. What is longer is cut.
+/// The maximum length of a value, in bytes; longer values are truncated.
 const MAX_VALUE: usize = 4 * 1024;
 
-/// Names and values.
+/// Values by name.
 pub type VariableMap = BTreeMap<String, String>;
 
-/// How far a variable is known.
+/// The scope of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableScope {
     Conversation,
     Space,
 }
 
-/// How far what a macro remembers is known; `None`: it remembers nothing.
+/// Returns the scope of a variable macro, or `None` for another macro.
 pub fn scope_of(name: &str) -> Option<VariableScope> {
     let scope = match name.contains("global") {
         true => VariableScope::Space,
@@ -32,22 +32,22 @@ pub fn scope_of(name: &str) -> Option<VariableScope> {
     known.contains(&operation(name)).then_some(scope)
 }
 
-/// `set` of `setvar` and `setglobalvar`; of anything else nothing.
+/// Returns the operation of a variable macro, such as `set` for `setvar` and `setglobalvar`.
 pub fn operation(name: &str) -> &str {
     let name = name.strip_suffix("var").unwrap_or_default();
     name.strip_suffix("global").unwrap_or(name)
 }
 
-/// What is remembered, and what of it is new.
+/// The current values, and the changes among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variables {
     pub conversation: VariableMap,
     pub space: VariableMap,
-    /// What was set since they were read.
+    /// The changes since the values were loaded.
     pub changes: VariableChanges,
 }
 
-/// What macros have set.
+/// The variables set by macros.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariableChanges {
     pub conversation: VariableMap,
@@ -55,14 +55,14 @@ pub struct VariableChanges {
 }
 
 impl VariableChanges {
-    /// Nothing was set.
+    /// Returns whether nothing was set.
     pub fn is_empty(&self) -> bool {
         self.conversation.is_empty() && self.space.is_empty()
     }
 }
 
 impl Variables {
-    /// The value under a name; empty when there is none.
+    /// Returns the value of a variable, or "" if it is not set.
     pub fn get(&self, scope: VariableScope, name: &str) -> &str {
         let values = match scope {
             VariableScope::Conversation => &self.conversation,
@@ -71,7 +71,7 @@ impl Variables {
         values.get(name).map_or("", String::as_str)
     }
 
-    /// Remembers a value, unless the name is too long or there are too many.
+    /// Sets a variable, unless the name is too long or there are too many variables.
     pub fn set(&mut self, scope: VariableScope, name: &str, value: &str) {
         let (values, changes) = match scope {
             VariableScope::Conversation => (&mut self.conversation, &mut self.changes.conversation),
@@ -82,13 +82,13 @@ impl Variables {
         if !fits || !is_known && values.len() >= MAX_VARIABLES {
             return;
         }
-        // PostgreSQL refuses NUL in a text.
+        // PostgreSQL does not store NUL in text.
         let value = value[..value.floor_char_boundary(MAX_VALUE)].replace('\0', "");
         values.insert(name.to_owned(), value.clone());
         changes.insert(name.to_owned(), value);
     }
 
-    /// Adds to a number, or to the end of a text.
+    /// Adds to a number, or appends to a text.
     pub fn add(&mut self, scope: VariableScope, name: &str, value: &str) {
         let present = self.get(scope, name);
         let sum = match (number(present), number(value)) {
@@ -99,7 +99,7 @@ impl Variables {
     }
 }
 
-/// What is kept of values that come from elsewhere.
+/// Returns the values within the limits, for values from an import.
 pub fn within_limits(values: VariableMap) -> VariableMap {
     let mut kept = Variables::default();
     for (name, value) in values {
@@ -108,7 +108,7 @@ pub fn within_limits(values: VariableMap) -> VariableMap {
     kept.space
 }
 
-/// What counts as a number; nothing does as 0.
+/// Parses a number; an empty text is 0.
 fn number(text: &str) -> Option<f64> {
     match text.trim() {
         "" => Some(0.0),
