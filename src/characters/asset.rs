@@ -1,4 +1,4 @@
-//! Table `assets`: bytes by their SHA-256, with a media type that was sniffed, not believed.
+//! Table `assets`: files by their SHA-256, with a media type detected from the bytes, not declared.
 
 use image::ImageFormat;
 use sea_orm::ActiveValue::{NotSet, Set};
@@ -27,11 +27,11 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// How long bytes that nobody shows are kept: whoever brings them has so long to say whose they are.
+/// How long an unreferenced asset is kept, in ms: an upload must be attached within this time.
 pub const UNREFERENCED_GRACE_MS: i64 = 60 * 60 * 1000;
 
-/// Keeps these bytes; what is there already is not written again, and is as young as if it were:
-/// it is spared for [`SPARED_MS`], or half of that where it was asked for shortly before.
+/// Stores bytes once. If they already exist, their age is reset when it exceeds half of
+/// [`UNREFERENCED_GRACE_MS`], so that garbage collection spares them for at least that half.
 pub async fn store(
     tx: &impl ConnectionTrait,
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ pub async fn store(
         bytes: Set(bytes),
         created_at: Set(now),
     };
-    // Somebody else may be faster.
+    // A concurrent upload may insert the same bytes first.
     Entity::insert(row)
         .on_conflict_do_nothing_on([Column::Sha256])
         .exec_without_returning(tx)
@@ -57,8 +57,8 @@ pub async fn store(
     kept.ok_or_else(|| DbErr::RecordNotFound("an asset that was just kept".into()))
 }
 
-/// An asset that is there and stays for now: a sweep that is about to take it looks at its age once
-/// more when it has waited for this row.
+/// Finds an asset and refreshes its age. Garbage collection that waits for this row checks the age
+/// again before it deletes.
 async fn touch_by_hash(
     tx: &impl ConnectionTrait,
     sha256: &str,
@@ -75,27 +75,27 @@ async fn touch_by_hash(
     found.into_tuple().one(tx).await
 }
 
-/// The bytes of an asset.
+/// Returns the bytes of an asset.
 pub async fn load_bytes(db: &impl ConnectionTrait, id: AssetId) -> Result<Option<Vec<u8>>, DbErr> {
     let found = Entity::find_by_id(id).select_only().column(Column::Bytes);
     found.into_tuple().one(db).await
 }
 
-/// How much of an asset is read at once, in bytes.
+/// The maximum number of bytes read at once.
 pub const CHUNK_BYTES: i32 = 2 * 1024 * 1024;
 
-/// The bytes of an asset from a place on, at most [`PIECE_BYTES`] of them; none behind its end, or
-/// where there is no asset.
+/// Returns at most [`CHUNK_BYTES`] bytes of an asset, starting at `from`. Empty after the end or if
+/// the asset does not exist.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn load_chunk(
     db: &impl ConnectionTrait,
     id: AssetId,
     from: i32,
 ) -> Result<Vec<u8>, DbErr> {
     let bytes = Expr::col((Entity, Column::Bytes));
-    // Both databases count from 1.
+    // SQLite and PostgreSQL count from 1.
     let piece = [
         bytes,
         Expr::value(from.saturating_add(1)),
@@ -111,12 +111,12 @@ pub async fn load_chunk(
     Ok(found.flatten().unwrap_or_default())
 }
 
-/// The SHA-256 of bytes, in hexadecimal.
+/// Returns the SHA-256 of bytes, in hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// What bytes are by what they begin with.
+/// Returns the media type by the first bytes.
 fn sniff_media_type(bytes: &[u8]) -> &'static str {
     match image::guess_format(bytes) {
         Ok(ImageFormat::Png) => "image/png",

@@ -1,5 +1,5 @@
-//! Pictures from strangers: decoded once, within limits, and made anew. What is served is what we
-//! have drawn ourselves.
+//! Decodes untrusted images once, within limits, and re-encodes them. Only images encoded by this
+//! server are served.
 
 use std::io::{BufRead, Cursor, Seek};
 
@@ -8,34 +8,34 @@ use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, R
 
 use crate::characters::card::CardError;
 
-/// The largest file of a picture that stands alone.
+/// The maximum size of an image file, in bytes.
 pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
-/// What all our pictures are.
+/// The media type of all stored avatars.
 pub const MEDIA_TYPE: &str = "image/webp";
 const MAX_SIDE: u32 = 8_192;
 const MAX_PIXELS: u64 = 10_000_000;
-/// What a decoder may take.
+/// The maximum memory of a decoder, in bytes.
 const MAX_MEMORY: u64 = 40 * 1024 * 1024;
-/// What is kept to be given away again.
+/// The maximum width and height for exports.
 const LARGE: (u32, u32) = (1_536, 2_048);
-/// What is shown.
+/// The maximum width and height for display.
 const SMALL: (u32, u32) = (512, 768);
 const PREVIEW: (u32, u32) = (320, 480);
 
-/// A picture in two sizes, both WebP.
+/// An avatar in two sizes, both WebP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AvatarImage {
     pub large: Vec<u8>,
     pub small: Vec<u8>,
 }
 
-/// Draws a picture anew.
+/// Decodes an image and encodes it in both sizes.
 ///
 /// # Errors
-/// Why it is not taken, in a sentence for whoever brought it.
+/// Returns `NotACard` when the image is invalid, and `TooLarge` when a limit is exceeded.
 pub fn re_encode(file: impl BufRead + Seek) -> Result<AvatarImage, CardError> {
     let (image, orientation) = decode(file)?;
-    // What is turned takes as much memory again: it is made smaller before.
+    // Rotation needs the same memory again, so the image is scaled down first.
     let large = if is_rotated_sideways(orientation) {
         (LARGE.1, LARGE.0)
     } else {
@@ -48,18 +48,18 @@ pub fn re_encode(file: impl BufRead + Seek) -> Result<AvatarImage, CardError> {
     Ok(AvatarImage { large, small })
 }
 
-/// A picture of ours, small enough to be part of a document.
+/// Returns a stored avatar, scaled down to be embedded in a document.
 pub fn preview(small: &[u8]) -> Result<Vec<u8>, CardError> {
     let (image, _) = decode(Cursor::new(small))?;
     encode(&fit_within(image, PREVIEW), ImageFormat::WebP)
 }
 
-/// A picture of ours as a PNG.
+/// Returns a stored avatar as a PNG.
 pub fn as_png(large: &[u8]) -> Result<Vec<u8>, CardError> {
     encode(&decode(Cursor::new(large))?.0, ImageFormat::Png)
 }
 
-/// A plain PNG for a card without a picture: two shades that come from its name.
+/// Returns a placeholder PNG for a card without an avatar: two colors derived from the name.
 pub fn plain_png(name: &str) -> Result<Vec<u8>, CardError> {
     let seed = name.bytes().fold(17_u32, |sum, it| {
         sum.wrapping_mul(31).wrapping_add(it.into())
@@ -73,7 +73,7 @@ pub fn plain_png(name: &str) -> Result<Vec<u8>, CardError> {
     encode(&image.into(), ImageFormat::Png)
 }
 
-/// The pixels as they lie in the file, and how they are to be turned.
+/// Returns the pixels as stored in the file, and the orientation to apply.
 fn decode(file: impl BufRead + Seek) -> Result<(DynamicImage, Orientation), CardError> {
     let mut reader = ImageReader::new(file)
         .with_guessed_format()
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn what_is_past_a_limit_or_no_picture_is_refused() {
         let mut enormous = png(1, 1);
-        // The sides, where the file states them: the decoder believes them before the checksum.
+        // The width and height in the header: the decoder reads them before it checks the checksum.
         enormous[16..24].copy_from_slice(&[0, 0, 0x4E, 0x20, 0, 0, 0x4E, 0x20]);
         let svg = b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script/></svg>";
         let cut = &png(300, 300)[..80];

@@ -1,4 +1,4 @@
-//! Archives of Backyard: a manifest that names characters and scenarios, each a JSON document.
+//! Imports Backyard archives: a manifest that lists characters and scenarios, each a JSON document.
 
 use serde_json::{Map, Value, json};
 
@@ -7,12 +7,12 @@ use crate::characters::card::{Card, CardError};
 use crate::characters::zip_archive::CardArchive;
 use crate::import_warning::ImportWarning;
 
-/// What tells such an archive.
+/// The file that identifies such an archive.
 pub const MANIFEST: &str = "manifest.json";
 const MAX_SCENARIOS: usize = 100;
 const MAX_IMAGE_BYTES: u64 = crate::characters::avatar_image::MAX_BYTES;
 
-/// The first character as a card, and the bytes of its first picture.
+/// Returns the first character as a card, and the bytes of its first image.
 pub fn read(archive: &mut CardArchive) -> Result<(Card, Option<Vec<u8>>), CardError> {
     let manifest = read_document(archive, MANIFEST)?;
     let characters = text_list(&manifest, "characters");
@@ -130,7 +130,7 @@ fn character_book(items: &[Value]) -> Value {
     }
 }
 
-/// `{user}` and `{character}`, as cards write them; what is in two pairs of braces stays.
+/// Converts `{user}` and `{character}` to card macros; names in double braces are unchanged.
 fn convert_placeholders(text: &Value) -> String {
     let mut text = text.as_str().unwrap_or_default().to_owned();
     for (theirs, ours) in [("{user}", "{{user}}"), ("{character}", "{{char}}")] {

@@ -1,8 +1,8 @@
-//! Character cards: any of the forms in circulation, read into one shape.
+//! Character cards: parses every known format into one form and validates it.
 //!
-//! A card is kept as the whole document it came as. **Invariant:** `Card::document` is an object
-//! with a `data` object in which every V2 field has its right type; fields we do not know are where
-//! they were. Files come from strangers, so size, depth and number of values are bounded.
+//! A card is stored as its whole document. **Invariant:** `Card::document` is an object with a
+//! `data` object in which every V2 field has its right type; unknown fields are preserved. Files
+//! are untrusted, so size, depth and number of values are limited.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -10,37 +10,37 @@ use sha2::{Digest, Sha256};
 use crate::characters::{card_versions, repair};
 use crate::import_warning::ImportWarning;
 
-/// The largest card document that is read, in bytes.
+/// The maximum size of a card document, in bytes.
 pub const MAX_BYTES: usize = 5 * 1024 * 1024;
-/// A document nested this deep is refused; the JSON reader itself would go no further.
+/// A document nested this deep is refused; it is also the limit of the JSON parser.
 pub const MAX_DEPTH: usize = 128;
-/// The most values a document may hold: small numbers take thirty times their size in memory.
+/// The maximum number of values: parsed, a small number needs thirty times its size.
 pub const MAX_VALUES: usize = 250_000;
-/// An object takes as much memory as so many values, if it has only one.
+/// The memory of an object with one field, as a number of values.
 const VALUES_PER_OBJECT: usize = 6;
 
-/// Why something is not taken as a card. Each is a sentence for whoever brought the file.
+/// Why a file is not accepted as a card. The messages are shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CardError {
-    /// It cannot be read as a card at all.
+    /// It is not a valid card.
     #[error("{0}")]
     NotACard(String),
-    /// It is past one of the limits.
+    /// It exceeds a limit.
     #[error("{0}")]
     TooLarge(String),
 }
 
 impl CardError {
-    /// Not a card, and this is why.
+    /// Creates a `NotACard` error with this reason.
     pub fn reason(reason: impl Into<String>) -> Self {
         Self::NotACard(reason.into())
     }
 }
 
-/// The form in which a card came.
+/// The format in which a card was imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CardSpec {
-    /// Flat fields; also what older tools wrote under other names.
+    /// Flat fields, including those that older tools wrote under other names.
     V1,
     /// `chara_card_v2`.
     V2,
@@ -48,36 +48,35 @@ pub enum CardSpec {
     V3,
 }
 
-/// A card in order.
+/// A validated card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
-    /// The form in which it came. A V1 card is a V2 document from then on.
+    /// The format of the import. A V1 card becomes a V2 document.
     pub spec: CardSpec,
-    /// The whole document; what is stored and exported.
+    /// The whole document, as it is stored and exported.
     pub document: Value,
-    /// What had to be put right, for whoever brought it.
+    /// What was repaired, for the user.
     pub warnings: Vec<ImportWarning>,
 }
 
-/// Text that a card wants inside the history, so many messages before its end.
+/// A card's depth prompt (Character's Note): a text inserted among the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DepthPrompt {
-    /// What it says.
     pub prompt: String,
-    /// How many messages follow it.
+    /// The number of messages after it.
     pub depth: usize,
     /// `system`, `user` or `assistant`.
     pub role: String,
 }
 
 impl Card {
-    /// Reads the bytes of a JSON file.
+    /// Parses a JSON file.
     pub fn parse(bytes: &[u8]) -> Result<Self, CardError> {
         let document = parse_json(bytes)?;
         Self::from_document(document)
     }
 
-    /// Reads a document that is JSON already: the body of a request, or a stored card.
+    /// Parses a JSON document: the body of a request, or a stored card.
     pub fn from_document(document: Value) -> Result<Self, CardError> {
         let mut warnings = Vec::new();
         let (spec, mut document) = card_versions::normalize(document, &mut warnings)?;
@@ -85,7 +84,7 @@ impl Card {
         Self::check_depth(spec, document, warnings)
     }
 
-    /// Reads the flat fields of a V2 `data`.
+    /// Parses the fields of a V2 `data` object.
     pub fn from_flat(fields: Map<String, Value>) -> Result<Self, CardError> {
         let mut warnings = Vec::new();
         let mut document = card_versions::wrap_data(fields);
@@ -93,7 +92,8 @@ impl Card {
         Self::check_depth(CardSpec::V2, document, warnings)
     }
 
-    /// What is put around a field makes it deeper: what cannot be read again is not taken.
+    /// Checks the final depth: wrapping fields in `data` adds levels, and a deeper document could
+    /// not be parsed again.
     fn check_depth(
         spec: CardSpec,
         document: Map<String, Value>,
@@ -110,8 +110,7 @@ impl Card {
         }
     }
 
-    /// The same card with some fields of its `data` replaced; all others stay as they are. It may
-    /// not become larger than one that is brought whole.
+    /// Returns the card with some fields of its `data` replaced. The limits of an import apply.
     pub fn with_changes(&self, changes: Map<String, Value>) -> Result<Self, CardError> {
         let mut document = self.document.clone();
         if let Some(data) = document.get_mut("data").and_then(Value::as_object_mut) {
@@ -123,7 +122,7 @@ impl Card {
         }
     }
 
-    /// The version of its form, as a card states it: `1.0`, `2.0`, `3.0`.
+    /// Returns the version that the card states for its format: `1.0`, `2.0`, `3.0`.
     pub fn spec_version(&self) -> String {
         let stated = self.document.get("spec_version").and_then(Value::as_str);
         match self.spec {
@@ -133,83 +132,79 @@ impl Card {
         }
     }
 
-    /// What the character is called. Never blank.
+    /// Returns the name of the character. Never blank.
     pub fn name(&self) -> &str {
         self.text("name").trim()
     }
 
-    /// What `{{char}}` stands for: the nickname of a V3 card, else the name.
+    /// Returns the value of `{{char}}`: the nickname of a V3 card, else the name.
     pub fn display_name(&self) -> &str {
         self.nickname().unwrap_or_else(|| self.name())
     }
 
-    /// The name that a V3 card wants to be called by.
+    /// Returns the nickname of a V3 card.
     pub fn nickname(&self) -> Option<&str> {
         let nickname = self.text("nickname").trim();
         (!nickname.is_empty()).then_some(nickname)
     }
 
-    /// Who the character is.
     pub fn description(&self) -> &str {
         self.text("description")
     }
 
-    /// The character in a few words.
+    /// Returns the personality summary.
     pub fn personality(&self) -> &str {
         self.text("personality")
     }
 
-    /// Where the story takes place.
     pub fn scenario(&self) -> &str {
         self.text("scenario")
     }
 
-    /// The greeting.
+    /// Returns the first message.
     pub fn first_mes(&self) -> &str {
         self.text("first_mes")
     }
 
-    /// Example dialogue, in blocks begun by `<START>`.
+    /// Returns the examples of dialogue, in blocks that start with `<START>`.
     pub fn mes_example(&self) -> &str {
         self.text("mes_example")
     }
 
-    /// Replaces the main prompt when it is not blank.
+    /// Returns the text that replaces the main prompt if it is not blank.
     pub fn system_prompt(&self) -> &str {
         self.text("system_prompt")
     }
 
-    /// Comes after the history when it is not blank.
+    /// Returns the text inserted after the history if it is not blank.
     pub fn post_history_instructions(&self) -> &str {
         self.text("post_history_instructions")
     }
 
-    /// Other greetings to choose from.
     pub fn alternate_greetings(&self) -> Vec<&str> {
         self.texts("alternate_greetings")
     }
 
-    /// Greetings for spaces with two or more characters.
+    /// Returns the greetings for spaces with two or more characters.
     pub fn group_only_greetings(&self) -> Vec<&str> {
         self.texts("group_only_greetings")
     }
 
-    /// What its maker calls this version of it.
+    /// Returns the version that the creator states for the card.
     pub fn character_version(&self) -> &str {
         self.text("character_version")
     }
 
-    /// What its maker tells whoever uses it. Never part of a prompt.
+    /// Returns the creator's notes for users. Never part of a prompt.
     pub fn creator_notes(&self) -> &str {
         self.text("creator_notes")
     }
 
-    /// What it is filed under.
     pub fn tags(&self) -> Vec<&str> {
         self.texts("tags")
     }
 
-    /// How readily the character joins in, 0.0 to 1.0, if the card says so.
+    /// Returns how often the character joins in, 0.0 to 1.0, if the card states it.
     pub fn talkativeness(&self) -> Option<f64> {
         let stated = self.extension("talkativeness")?;
         let number = stated
@@ -218,7 +213,7 @@ impl Card {
         number.is_finite().then(|| number.clamp(0.0, 1.0))
     }
 
-    /// The text that goes inside the history, if the card has any.
+    /// Returns the depth prompt, if the card has one.
     pub fn depth_prompt(&self) -> Option<DepthPrompt> {
         const USUAL_DEPTH: usize = 4;
         let stated = self.extension("depth_prompt")?;
@@ -237,7 +232,7 @@ impl Card {
         })
     }
 
-    /// How many entries its own lorebook has.
+    /// Returns the number of entries in the embedded lorebook.
     pub fn n_lore_entries(&self) -> usize {
         match self
             .field("character_book")
@@ -249,13 +244,13 @@ impl Card {
         }
     }
 
-    /// The lorebook that it names, whether it has one in it or not.
+    /// Returns the name of the linked lorebook, even if one is embedded.
     pub fn world_name(&self) -> Option<&str> {
         let world = self.extension("world")?.as_str()?.trim();
         (!world.is_empty()).then_some(world)
     }
 
-    /// The lorebook that it names without having one in it.
+    /// Returns the name of the linked lorebook, if none is embedded.
     pub fn linked_world(&self) -> Option<&str> {
         self.world_name().filter(|_| self.n_lore_entries() == 0)
     }
@@ -279,7 +274,7 @@ impl Card {
     }
 }
 
-/// Reads JSON, within the limits of a card.
+/// Parses JSON within the limits of a card.
 pub fn parse_json(bytes: &[u8]) -> Result<Value, CardError> {
     if bytes.len() > MAX_BYTES {
         return Err(too_large());
@@ -292,7 +287,7 @@ pub fn parse_json(bytes: &[u8]) -> Result<Value, CardError> {
         .map_err(|error| CardError::reason(format!("The file is not valid JSON: {error}.")))
 }
 
-/// The SHA-256 of a document, in hexadecimal, whatever the order of its keys.
+/// Returns the SHA-256 of a document, in hexadecimal, independent of the order of keys.
 pub fn content_hash(document: &Value) -> String {
     let mut canonical = String::new();
     write_canonical(document, &mut canonical);
@@ -325,7 +320,7 @@ fn write_canonical(value: &Value, out: &mut String) {
     }
 }
 
-/// Counts depth and values before anything is built from them.
+/// Checks depth and number of values before the text is parsed.
 fn check_limits(text: &str) -> Result<(), CardError> {
     let (depth, n_values) = count_depth_and_values(text.as_bytes());
     if depth >= MAX_DEPTH {
@@ -339,8 +334,8 @@ fn check_limits(text: &str) -> Result<(), CardError> {
     }
 }
 
-/// How deep the lists and objects of a JSON text stand in each other, and how many values it would
-/// take memory for: an object counts as several.
+/// Returns the nesting depth of a JSON text, and its memory as a number of values: an object counts
+/// as several.
 pub fn count_depth_and_values(text: &[u8]) -> (usize, usize) {
     let (mut depth, mut deepest, mut n_values) = (0_usize, 0_usize, 0_usize);
     let (mut in_text, mut escaped) = (false, false);
@@ -363,7 +358,7 @@ pub fn count_depth_and_values(text: &[u8]) -> (usize, usize) {
     (deepest, n_values)
 }
 
-/// How many lists and objects stand in each other.
+/// Returns the nesting depth of a value.
 fn depth(value: &Value) -> usize {
     let inner = match value {
         Value::Array(items) => items.iter().map(depth).max(),

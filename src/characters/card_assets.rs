@@ -1,4 +1,4 @@
-//! The assets that a V3 card lists: where each lies, and which is its picture.
+//! The assets listed by a V3 card: where each is stored, and which is the main icon.
 
 use std::collections::HashSet;
 
@@ -6,31 +6,31 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// Both ways to spell it are in use; the first is the one of the specification.
+/// Both spellings are in use; the specification has the first.
 const IN_ARCHIVE: [&str; 2] = ["embeded://", "embedded://"];
 const IN_PNG: &str = "__asset:";
-/// Whatever picture the card comes with.
+/// Refers to the image that contains the card.
 const DEFAULT: &str = "ccdefault:";
 
-/// Where an asset lies.
+/// Where an asset is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssetLocation {
-    /// In the file itself, under this path.
+    /// In the same file, under this path.
     InFile(String),
-    /// In the card, in base64.
+    /// In the card, as base64.
     Inline(Vec<u8>),
     /// On another server. It is never fetched.
     Remote,
-    /// Whatever picture the card has anyway.
+    /// The image that contains the card.
     Default,
 }
 
-/// Every asset of a card, in its order.
+/// Returns the location of every asset of a card, in order.
 pub fn locations(document: &Value) -> Vec<AssetLocation> {
     assets(document).iter().map(location_of).collect()
 }
 
-/// The paths of what should lie in the file itself, each once.
+/// Returns the distinct paths of the assets that should be in the file.
 pub fn embedded_paths(document: &Value) -> Vec<String> {
     let mut seen = HashSet::new();
     let inside = assets(document).iter().filter_map(embedded_path);
@@ -38,7 +38,7 @@ pub fn embedded_paths(document: &Value) -> Vec<String> {
     new.map(str::to_owned).collect()
 }
 
-/// Where the main icon lies, if the card says so: the one called `main`, else the first.
+/// Returns the location of the main icon: the icon named `main`, else the first.
 pub fn main_icon(document: &Value) -> Option<AssetLocation> {
     let icons = assets(document).iter();
     let mut icons = icons.filter(|it| it["type"] == "icon");
@@ -46,8 +46,9 @@ pub fn main_icon(document: &Value) -> Option<AssetLocation> {
     main.or_else(|| icons.next()).map(location_of)
 }
 
-/// The same document with the default picture as its main icon, and where that one lay; `None`: it
-/// has none, or it lies elsewhere. The entry stays: without it another icon would be the main one.
+/// Returns the document with the default image as its main icon, and the previous location. Returns
+/// `None` if the icon is missing or not stored with the card. The entry is kept, because otherwise
+/// another icon would become the main one.
 pub fn without_main_icon(document: &Value) -> Option<(Value, AssetLocation)> {
     let place = main_icon(document)?;
     if !matches!(place, AssetLocation::InFile(_) | AssetLocation::Inline(_)) {
@@ -64,8 +65,7 @@ pub fn without_main_icon(document: &Value) -> Option<(Value, AssetLocation)> {
     Some((document, place))
 }
 
-/// The same document with the assets that lie in the file named as an archive names them, or as a
-/// PNG does.
+/// Returns the document with the URIs of its embedded assets written for an archive or for a PNG.
 pub fn with_container_uris(
     document: &Value,
     has: impl Fn(&str) -> bool,
@@ -112,7 +112,7 @@ fn location_of(asset: &Value) -> AssetLocation {
     }
 }
 
-/// The path of an asset that lies in the file itself. The empty one is nobody's.
+/// Returns the path of an asset in the same file. An empty path is ignored.
 fn embedded_path(asset: &Value) -> Option<&str> {
     let uri = asset.get("uri")?.as_str()?;
     let inside = IN_ARCHIVE.iter().find_map(|it| uri.strip_prefix(it));

@@ -1,4 +1,4 @@
-//! A card as a file, whatever wraps it: told by its first bytes, not by its name.
+//! Reads a card file: JSON, PNG or archive, detected by its first bytes, not its name.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -15,26 +15,26 @@ use crate::characters::{
 };
 use crate::import_warning::ImportWarning;
 
-/// The largest file of any kind, in bytes.
+/// The maximum size of a file, in bytes.
 pub const MAX_BYTES: u64 = 100 * 1024 * 1024;
-/// The longest path of an asset that is kept, in bytes.
+/// The maximum length of an asset's path, in bytes.
 const MAX_PATH: usize = 255;
-/// The most bytes of all assets that are kept.
+/// The maximum size of all assets together, in bytes.
 const MAX_ASSET_BYTES: usize = 100 * 1024 * 1024;
 const CARD_PATH: &str = "card.json";
 
-/// What was in a file.
+/// The contents of a card file.
 #[derive(Debug)]
 pub struct CardFile {
-    /// The card. Its warnings are those of the whole file.
+    /// The card, with the warnings of the whole file.
     pub card: Card,
     pub avatar: Option<AvatarImage>,
-    /// Its other assets, by the paths that the card has for them.
+    /// The other assets, by the paths that the card states.
     pub assets: TempAssets,
 }
 
 impl CardFile {
-    /// How many bytes all of it takes.
+    /// Returns the total size in bytes.
     pub fn n_bytes(&self) -> u64 {
         let picture = self.avatar.as_ref();
         let drawn = picture.map_or(0, |it| it.large.len() + it.small.len());
@@ -43,10 +43,10 @@ impl CardFile {
     }
 }
 
-/// Unpacks a file that stands at its beginning. Work for a thread of its own.
+/// Reads a file that is positioned at its start. Blocks, so it must run on a blocking thread.
 ///
 /// # Errors
-/// What is wrong with it, in a sentence for whoever brought it.
+/// Returns `NotACard` when the file is invalid, and `TooLarge` when a limit is exceeded.
 pub fn read(mut file: File) -> Result<CardFile, CardError> {
     let mut head = Vec::new();
     let first = (&mut file).take(8).read_to_end(&mut head);
@@ -112,7 +112,7 @@ fn from_png(mut file: File) -> Result<CardFile, CardError> {
     })
 }
 
-/// The newer of two cards, and the older one if that was there first or the newer one is broken.
+/// Returns the newer of two cards. Returns the older one if the newer is broken or derived from it.
 fn choose_card(found: &mut PngCard) -> Result<Card, CardError> {
     let (v3, v2) = (found.v3.take(), found.v2.take());
     let broken = found.broken.take();
@@ -139,8 +139,8 @@ fn choose_card(found: &mut PngCard) -> Result<Card, CardError> {
     Ok(card)
 }
 
-/// Whether the older card is the one that was there first: a V2 card leaves in both forms, and is
-/// to come back as it was. One document is held at a time.
+/// Returns whether the V3 card was derived from the V2 card: an exported PNG of a V2 card contains
+/// both, and must be imported as V2 again. Holds only one document in memory at a time.
 fn is_export_of(v2: &[u8], v3: &[u8]) -> bool {
     let demanded = |it: &Card| it.document.pointer("/data/group_only_greetings").is_some();
     let older = Card::parse(v2).ok().filter(|it| !demanded(it));
@@ -191,7 +191,7 @@ fn archive_card_error(error: &CardError) -> CardError {
     CardError::reason(format!("The `card.json` of the archive: {error}"))
 }
 
-/// What the card names and the archive has.
+/// Extracts the assets that the card lists and the archive contains.
 fn read_assets(archive: &mut CardArchive, card: &mut Card) -> Result<TempAssets, CardError> {
     let mut assets = TempAssets::new()?;
     let mut n_bytes = 0;
@@ -258,7 +258,7 @@ fn warn_unavailable(card: &mut Card) {
     }
 }
 
-/// A card goes without its picture sooner than not at all.
+/// Returns `None` and adds a warning if the image is invalid: the card is imported without it.
 fn render_avatar(card: &mut Card, file: impl std::io::BufRead + Seek) -> Option<AvatarImage> {
     match avatar_image::re_encode(file) {
         Ok(picture) => Some(picture),

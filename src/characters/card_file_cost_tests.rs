@@ -1,5 +1,5 @@
-//! What a file may cost at most: each is small or hostile, and is held to the memory that one
-//! unpacking may take, and to how much it may copy in all.
+//! Tests of the cost of small or hostile files: one import may use only so much memory at a time,
+//! and allocate only so much in total.
 
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, Write};
@@ -14,9 +14,10 @@ use super::{CardError, CardFile, read};
 use crate::characters::png::SIGNATURE;
 use crate::characters::png_chunks::push_chunk;
 
-/// The most bytes that are held at one time.
+/// The maximum heap size, in bytes.
 const MAX_HEAP: u64 = 64 * 1024 * 1024;
-/// The most bytes that are asked for in all: what stands for the time, which no test can measure.
+/// The maximum total allocation, in bytes; a stand-in for time, which tests cannot measure
+/// reliably.
 const MAX_ALLOCATED: u64 = 256 * 1024 * 1024;
 
 fn on_disk(bytes: &[u8]) -> File {
@@ -32,7 +33,7 @@ fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// As zlib packs it.
+/// Compresses bytes with zlib.
 fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     zip.start_file("x", SimpleFileOptions::default())
@@ -55,7 +56,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     data
 }
 
-/// A packed text with this keyword.
+/// Builds a compressed text chunk with this keyword.
 fn text(keyword: &str, bytes: &[u8]) -> Vec<u8> {
     let head = [keyword.as_bytes(), b"\0\0"].concat();
     chunk(b"zTXt", &[head, packed(bytes)].concat())
@@ -65,7 +66,7 @@ fn card(keyword: &str, json: &str) -> Vec<u8> {
     text(keyword, STANDARD.encode(json).as_bytes())
 }
 
-/// A file with these sides, bits for each of four colours, and nothing but zeros in its picture.
+/// Builds a PNG of this size, with this number of bits per channel and all pixels zero.
 fn picture(width: u32, height: u32, bits: u8, chunks: &[Vec<u8>]) -> Vec<u8> {
     let head = [
         &width.to_be_bytes()[..],
@@ -74,7 +75,7 @@ fn picture(width: u32, height: u32, bits: u8, chunks: &[Vec<u8>]) -> Vec<u8> {
     ]
     .concat();
     let row = 1 + width.min(8_000) as usize * 4 * usize::from(bits / 8);
-    // A file may state more than it has.
+    // Large files contain less data than they state.
     let is_much = u64::from(width) * u64::from(height) > 10_000_000;
     let n_rows = if is_much { 1 } else { height as usize };
     let mut file = [SIGNATURE.to_vec(), chunk(b"IHDR", &head)].concat();
@@ -84,7 +85,7 @@ fn picture(width: u32, height: u32, bits: u8, chunks: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// Unpacks a file within what it may cost.
+/// Reads a file and checks its cost.
 fn read_within_limits(name: &str, bytes: &[u8]) -> Result<CardFile, CardError> {
     let file = on_disk(bytes);
     let mut outcome = None;
@@ -165,7 +166,7 @@ fn many_chunks_and_many_assets_cost_little() {
 #[test]
 fn a_picture_of_many_pixels_is_drawn_or_left_out_within_the_same_memory() {
     let good = card("chara", r#"{"name":"Ada","description":"x"}"#);
-    // TIFF, one entry: turned by a quarter.
+    // EXIF in TIFF format with one entry: rotated by 90 degrees.
     let turned = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
     let turned = chunk(b"eXIf", turned);
     for (name, width, height, bits, is_drawn) in [

@@ -1,4 +1,4 @@
-//! Every file of `tests/fixtures/cards`, each made by hand for one oddity.
+//! Tests with every file of `tests/fixtures/cards`; each covers one irregularity.
 
 use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ fn from_bytes(bytes: &[u8]) -> CardFile {
     read(file).expect("a card")
 }
 
-/// What is in a file that was made.
+/// Returns the bytes of a written file.
 fn bytes_of(file: Result<File, CardError>) -> Vec<u8> {
     let mut file = file.expect("a file");
     let mut bytes = Vec::new();
@@ -47,7 +47,7 @@ fn bytes_of(file: Result<File, CardError>) -> Vec<u8> {
     bytes
 }
 
-/// The same character as the server would give it away.
+/// Converts an imported character to an export.
 fn to_export(mut parcel: CardFile) -> CardExport {
     let names: Vec<String> = parcel.assets.names().map(str::to_owned).collect();
     let mut assets = TempAssets::new().expect("room on the disk");

@@ -1,4 +1,4 @@
-//! Characters as they arrive: the card, its picture and its assets, together.
+//! Stores imported characters: the card, its avatar and its assets in one operation.
 
 use sea_orm::ActiveValue::{Set, Unchanged};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, DatabaseTransaction, DbErr};
@@ -17,7 +17,7 @@ use crate::clock::Timestamp;
 use crate::db::connect::Db;
 use crate::ids::{AssetId, CharacterId};
 
-/// Why something was not put on the shelf.
+/// Why a card was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreCardError {
     #[error(transparent)]
@@ -37,10 +37,10 @@ impl From<QuotaError> for StoreCardError {
     }
 }
 
-/// Puts a card alone on a shelf, also one that stands there already.
+/// Creates a character from a card without assets. The library may contain the same card twice.
 ///
 /// # Errors
-/// When there is no room for it, or the database fails.
+/// Returns `QuotaExceeded` when the owner's quota is exceeded, and `Db` when the database fails.
 pub async fn create(
     db: &Db,
     quota: StorageQuota,
@@ -60,10 +60,11 @@ pub async fn create(
     .await
 }
 
-/// Gives a character another card. One that is no longer than the one before always fits.
+/// Replaces the card of a character. A card that is not longer than the previous one is always
+/// accepted.
 ///
 /// # Errors
-/// When there is no room for it, or the database fails.
+/// Returns `QuotaExceeded` when the owner's quota is exceeded, and `Db` when the database fails.
 pub async fn replace(
     db: &Db,
     current: &Model,
@@ -86,20 +87,21 @@ pub async fn replace(
     .await
 }
 
-/// Who is on the shelf now.
+/// The character after an import.
 pub struct StoredCard {
     pub character: Model,
-    /// Not when the same card was there already; then nothing is stored but a picture that it lacks.
+    /// `false` if the same card existed; then only a missing avatar was added.
     pub is_new: bool,
 }
 
-/// Puts what was in a file on a shelf, once: of two that bring the same at once, one finds it there.
+/// Stores the contents of a card file, once per owner, even if imported twice at the same time.
 ///
-/// Assets go in one by one before the character does, so that nobody else waits for long to write:
-/// those that a crash or a refusal leaves behind are swept away.
+/// Assets are inserted one by one before the character, to keep write transactions short. Assets
+/// left by a crash or a refusal are removed by garbage collection.
 ///
 /// # Errors
-/// When a file cannot be read again, there is no room for it, or the database fails.
+/// Returns `Card` when an asset cannot be read back, `QuotaExceeded` when the owner's quota is
+/// exceeded, and `Db` when the database fails.
 pub async fn store(
     db: &Db,
     quota: StorageQuota,
@@ -146,7 +148,7 @@ pub async fn store(
     .await
 }
 
-/// The same card came without a picture before: it gets the one that comes with it now.
+/// Adds the avatar of this import to an existing character without one.
 async fn add_missing_avatar(
     tx: &DatabaseTransaction,
     known: Model,
@@ -180,11 +182,11 @@ async fn store_assets(
     Ok(stored)
 }
 
-/// Gives a character another picture. It becomes the main icon of its card too, if that is one of
-/// its assets; one that is written into the card makes room for it.
+/// Replaces the avatar of a character. It also replaces the main icon of the card if that is a
+/// stored asset; an icon embedded in the card is removed.
 ///
 /// # Errors
-/// When there is no room for it, or the database fails.
+/// Returns `QuotaExceeded` when the owner's quota is exceeded, and `Db` when the database fails.
 pub async fn set_avatar(
     db: &Db,
     id: CharacterId,
@@ -218,10 +220,10 @@ pub async fn set_avatar(
     .await
 }
 
-/// Takes the picture from a character, also where its card lists it. Its other assets stay.
+/// Deletes the avatar of a character, including the main icon in the card. Other assets are kept.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn delete_avatar(db: &Db, id: CharacterId) -> Result<Model, DbErr> {
     db.write(move |tx| {
         Box::pin(async move {
@@ -234,7 +236,7 @@ pub async fn delete_avatar(db: &Db, id: CharacterId) -> Result<Model, DbErr> {
     .await
 }
 
-/// Has a card list no picture of its own, and lets go of the one that it listed.
+/// Replaces the card's main icon by the default one and detaches its asset.
 async fn remove_listed_icon(tx: &impl ConnectionTrait, character: &Model) -> Result<(), DbErr> {
     let Some((document, place)) = card_assets::without_main_icon(&character.card) else {
         return Ok(());
@@ -251,7 +253,7 @@ async fn remove_listed_icon(tx: &impl ConnectionTrait, character: &Model) -> Res
         .map(|_| ())
 }
 
-/// Gives a character a picture, in both sizes.
+/// Sets the avatar of a character, in both sizes.
 pub async fn attach_avatar(
     tx: &impl ConnectionTrait,
     id: CharacterId,

@@ -1,12 +1,12 @@
-//! The forms in which cards come: V3, V2, V1, and the one of older tools. Each is brought to the
-//! shape of V2 and V3, a document around a `data` object.
+//! Detects the format of a card (V3, V2, V1 or older tools) and converts it to the form of V2 and
+//! V3: a document with a `data` object.
 
 use serde_json::{Map, Value, json};
 
 use crate::characters::card::{CardError, CardSpec};
 use crate::import_warning::ImportWarning;
 
-/// The fields of V1, which other tools repeat at the root of later forms.
+/// The fields of V1, which other tools repeat at the root of later formats.
 pub const V1_FIELDS: [&str; 6] = [
     "name",
     "description",
@@ -16,7 +16,7 @@ pub const V1_FIELDS: [&str; 6] = [
     "mes_example",
 ];
 
-/// What may stand at the root of a flat card although it belongs into `data`.
+/// Fields that may be at the root of a flat card but belong in `data`.
 const DATA_FIELDS: [&str; 19] = [
     "name",
     "description",
@@ -39,7 +39,7 @@ const DATA_FIELDS: [&str; 19] = [
     "source",
 ];
 
-/// The older tools' words for the fields of V1.
+/// The names of older tools for the fields of V1.
 const LEGACY_FIELDS: [(&str, &str); 5] = [
     ("char_name", "name"),
     ("char_persona", "description"),
@@ -48,7 +48,7 @@ const LEGACY_FIELDS: [(&str, &str); 5] = [
     ("example_dialogue", "mes_example"),
 ];
 
-/// Finds the form of a document and makes sure that it has `data`.
+/// Detects the format of a document and ensures that it has `data`.
 pub fn normalize(
     document: Value,
     warnings: &mut Vec<ImportWarning>,
@@ -82,7 +82,7 @@ pub fn normalize(
     }
 }
 
-/// A V2 document with these fields as its `data`.
+/// Returns a V2 document with these fields as its `data`.
 pub fn wrap_data(data: Map<String, Value>) -> Map<String, Value> {
     let mut document = Map::new();
     document.insert("spec".into(), json!("chara_card_v2"));
@@ -117,8 +117,8 @@ fn read_without_spec(
     ))
 }
 
-/// A document that says it has `data`: missing pieces are taken from the root, where some tools
-/// repeat them; where both speak, `data` is right.
+/// Completes `data` from the root, where some tools repeat the fields; if both have a field, `data`
+/// wins.
 fn require_data(
     mut root: Map<String, Value>,
     warnings: &mut Vec<ImportWarning>,
@@ -156,7 +156,7 @@ fn require_data(
     Ok(root)
 }
 
-/// A flat card: what belongs into `data` moves there, the rest stays at the root.
+/// Moves the known fields of a flat card into `data`; the rest stays at the root.
 fn move_into_data(mut root: Map<String, Value>) -> Map<String, Value> {
     let mut data = Map::new();
     for field in DATA_FIELDS {
@@ -187,12 +187,12 @@ fn fill_talkativeness(data: &mut Map<String, Value>, talkativeness: Option<Value
     }
 }
 
-/// A name beside something that only a character has.
+/// Returns whether it has a name and a field that only characters have.
 fn is_flat(root: &Map<String, Value>) -> bool {
     !is_absent(root, "name") && V1_FIELDS[1..].iter().any(|it| !is_absent(root, it))
 }
 
-/// The card in the words of V1, if it uses the words of older tools.
+/// Converts a card with the field names of older tools to V1.
 fn from_legacy_fields(root: &Map<String, Value>) -> Option<Map<String, Value>> {
     let knows = |field| !is_absent(root, field);
     let speaks_old = knows("char_name") && LEGACY_FIELDS[1..].iter().any(|it| knows(it.0));
@@ -210,7 +210,7 @@ fn is_absent(fields: &Map<String, Value>, field: &str) -> bool {
     fields.get(field).is_none_or(Value::is_null)
 }
 
-/// What a value is, in one word for programs.
+/// Returns the type of a value as one word, for programs.
 pub fn kind_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -222,7 +222,7 @@ pub fn kind_name(value: &Value) -> &'static str {
     }
 }
 
-/// What a value is, in words.
+/// Returns the type of a value in words.
 pub fn describe_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! Table `characters`: cards, each the whole document it came as.
+//! Table `characters`: characters with their whole card documents.
 
 use std::collections::HashMap;
 
@@ -24,17 +24,17 @@ pub struct Model {
     pub id: CharacterId,
     pub owner_id: Option<UserId>,
     pub name: String,
-    /// The V2 or V3 document, unknown fields kept.
+    /// The V2 or V3 document with its unknown fields.
     #[sea_orm(column_type = "JsonBinary")]
     pub card: Json,
     pub spec_version: String,
-    /// What is shown of its picture.
+    /// The avatar for display.
     pub avatar_id: Option<AssetId>,
-    /// The SHA-256 of that, kept beside it for the addresses in many documents.
+    /// The SHA-256 of the avatar; duplicated here because many responses contain the avatar's URL.
     pub avatar_hash: Option<String>,
     pub content_hash: String,
-    /// What the card says of it, 0.0 to 1.0: kept beside the card, as whoever chooses a speaker
-    /// needs it of everybody.
+    /// The card's talkativeness, 0.0 to 1.0. Duplicated here because speaker selection reads it for
+    /// every character.
     pub talkativeness: Option<f64>,
     /// Whether everyone who shares a space with it may read the whole card.
     pub share_whole_card: bool,
@@ -48,12 +48,12 @@ pub enum Relation {}
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// A deleted card stays for the seats that still speak with it.
+    /// A deleted card is kept for the memberships that still use it.
     #[schema(as = CharacterStatus)]
     CharacterStatus { Active, Deleted }
 }
 
-/// A card and what is in it, as the API shows it.
+/// A character with its card.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Character)]
 pub struct CharacterView {
@@ -61,30 +61,30 @@ pub struct CharacterView {
     pub name: String,
     pub owner_id: Option<UserId>,
     pub spec_version: String,
-    /// The whole card; null for people who may not read it.
+    /// The whole card; null for users who may not read it.
     #[schema(value_type = Option<Object>)]
     pub card: Option<Json>,
     pub public_card: PublicCard,
     /// Whether everyone who shares a space with the character may read the whole card.
     pub share_whole_card: bool,
     pub avatar_url: Option<String>,
-    /// How many first messages it can choose from.
+    /// The number of greetings.
     pub greetings: usize,
-    /// How many entries its own lorebook has.
+    /// The number of entries in the embedded lorebook.
     pub lore_entries: usize,
     pub created_at: Timestamp,
 }
 
 impl Model {
-    /// The card in order.
+    /// Parses the stored card.
     ///
     /// # Errors
-    /// When what is stored is no card; nothing of that kind is ever stored.
+    /// Returns an error when the stored document is invalid, which is checked before it is stored.
     pub fn card(&self) -> Result<Card, CardError> {
         Card::from_document(self.card.clone())
     }
 
-    /// The character without its card, for people who may not read that.
+    /// Returns the character without its card, for users who may not read that.
     pub fn public_view(&self) -> CharacterView {
         CharacterView {
             card: None,
@@ -92,7 +92,7 @@ impl Model {
         }
     }
 
-    /// The character with its whole card.
+    /// Returns the character with its whole card.
     pub fn view(&self) -> CharacterView {
         let card = self.card().ok();
         let greetings = card.as_ref().map_or(0, count_greetings);
@@ -112,30 +112,31 @@ impl Model {
     }
 }
 
-/// Where a picture is, with its hash: it may be kept for good.
+/// Returns the URL of an avatar. It contains the hash, so that responses can be cached
+/// indefinitely.
 pub fn avatar_url(id: CharacterId, hash: Option<&str>) -> Option<String> {
     hash.map(|it| format!("/api/characters/{id}/avatar?v={}", short_hash(it)))
 }
 
-/// As much of a hash as tells pictures apart.
+/// Returns the start of a hash, long enough to distinguish avatars.
 pub fn short_hash(hash: &str) -> &str {
     hash.get(..16).unwrap_or(hash)
 }
 
-/// How many first messages a card can choose from.
+/// Returns the number of greetings of a card.
 pub fn count_greetings(card: &Card) -> usize {
     let first = usize::from(!card.first_mes().trim().is_empty());
     first + card.alternate_greetings().len() + card.group_only_greetings().len()
 }
 
-/// Makes a character out of a card.
+/// Creates a character from a card.
 pub async fn create(db: &Db, owner: UserId, card: Card, now: Timestamp) -> Result<Model, DbErr> {
     let row = new_row(owner, card, now);
     db.write(move |tx| Box::pin(async move { row.insert(tx).await }))
         .await
 }
 
-/// A character on its owner's shelf, not stored yet.
+/// Builds a character in its owner's library; it is not stored yet.
 pub fn new_row(owner: UserId, card: Card, now: Timestamp) -> ActiveModel {
     ActiveModel {
         id: NotSet,
@@ -146,13 +147,13 @@ pub fn new_row(owner: UserId, card: Card, now: Timestamp) -> ActiveModel {
     }
 }
 
-/// Gives a character another card.
+/// Replaces the card of a character.
 pub async fn replace_card(db: &Db, id: CharacterId, card: Card) -> Result<Model, DbErr> {
     db.write(move |tx| Box::pin(async move { update_document(tx, id, card).await }))
         .await
 }
 
-/// The same inside of a transaction.
+/// Replaces the card of a character within a transaction.
 pub async fn update_document(
     tx: &impl ConnectionTrait,
     id: CharacterId,
@@ -165,10 +166,10 @@ pub async fn update_document(
     row.update(tx).await
 }
 
-/// Writes whether everyone who shares a space with the character may read the whole card.
+/// Sets whether everyone who shares a space with the character may read the whole card.
 ///
 /// # Errors
-/// When the character is gone, or the database fails.
+/// Returns an error when the character does not exist, or the database fails.
 pub async fn set_share_whole_card(
     db: &Db,
     id: CharacterId,
@@ -183,10 +184,10 @@ pub async fn set_share_whole_card(
         .await
 }
 
-/// A character as it is now, for this transaction alone.
+/// Loads a character and locks its row until the transaction ends.
 ///
 /// # Errors
-/// When it is gone, or the database fails.
+/// Returns an error when the character does not exist, or the database fails.
 pub async fn lock(tx: &impl ConnectionTrait, id: CharacterId) -> Result<Model, DbErr> {
     let found = Entity::find_by_id(id).lock(LockType::NoKeyUpdate).one(tx);
     let gone = || DbErr::RecordNotFound("a character that was there".into());
@@ -204,7 +205,7 @@ fn card_columns(card: Card) -> ActiveModel {
     }
 }
 
-/// Takes a character off its owner's shelf; seats that speak with it go on.
+/// Marks a character as deleted; memberships that use it continue to work.
 pub async fn delete(db: &Db, id: CharacterId) -> Result<(), DbErr> {
     let row = ActiveModel {
         id: Unchanged(id),
@@ -215,7 +216,7 @@ pub async fn delete(db: &Db, id: CharacterId) -> Result<(), DbErr> {
         .await
 }
 
-/// How readily these characters join in; who is missing in the answer has a card that does not say.
+/// Returns the talkativeness by character; characters whose cards do not state one are omitted.
 pub async fn load_talkativeness(
     db: &impl ConnectionTrait,
     ids: impl IntoIterator<Item = CharacterId>,
@@ -231,14 +232,14 @@ pub async fn load_talkativeness(
     Ok(stated.into_iter().collect())
 }
 
-/// The characters on a user's shelf.
+/// Returns a query for the characters in a user's library.
 pub fn list_for_owner(owner: UserId) -> Select<Entity> {
     Entity::find()
         .filter(Column::OwnerId.eq(owner))
         .filter(Column::Status.eq(CharacterStatus::Active))
 }
 
-/// The oldest character on a user's shelf with this very card.
+/// Returns the oldest character in a user's library with exactly this card.
 pub async fn find_by_hash(
     db: &impl ConnectionTrait,
     owner: UserId,
@@ -251,7 +252,7 @@ pub async fn find_by_hash(
         .await
 }
 
-/// What is known of a character's picture without its card, which may be large.
+/// The avatar columns of a character, without the card, which may be large.
 #[derive(Clone, Debug, PartialEq, Eq, FromQueryResult)]
 pub struct AvatarRef {
     pub id: CharacterId,
@@ -260,7 +261,7 @@ pub struct AvatarRef {
     pub avatar_hash: Option<String>,
 }
 
-/// The face of a character, also of one that is off its shelf.
+/// Returns the avatar of a character, deleted or not.
 pub async fn avatar_ref(
     db: &impl ConnectionTrait,
     id: CharacterId,
@@ -278,7 +279,7 @@ pub async fn avatar_ref(
         .await
 }
 
-/// A character that has not been deleted.
+/// Returns a character that is not deleted.
 pub async fn find_active(
     db: &impl ConnectionTrait,
     id: CharacterId,

@@ -1,5 +1,5 @@
-//! Table `character_assets`: what a character has beside its card, by the path that the card has
-//! for it. Its picture has the empty path.
+//! Table `character_assets`: the files of a character, by the paths that the card uses. The avatar
+//! has the empty path.
 
 use sea_orm::ActiveValue::Set;
 use sea_orm::QueryOrder;
@@ -8,7 +8,7 @@ use sea_orm::sea_query::OnConflict;
 
 use crate::ids::{AssetId, CharacterId};
 
-/// The path of the picture itself, in the size in which it is given away.
+/// The path of the avatar, in the size for exports.
 pub const AVATAR_PATH: &str = "";
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -26,7 +26,7 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Gives a character an asset; what it had under that name is replaced.
+/// Attaches an asset to a character; an asset under the same path is replaced.
 pub async fn attach(
     tx: &impl ConnectionTrait,
     character: CharacterId,
@@ -48,7 +48,7 @@ pub async fn attach(
     Ok(())
 }
 
-/// Takes an asset from a character.
+/// Detaches an asset from a character.
 pub async fn detach(
     tx: &impl ConnectionTrait,
     character: CharacterId,
@@ -60,7 +60,7 @@ pub async fn detach(
     Ok(())
 }
 
-/// Whether a character has an asset of this name.
+/// Returns whether a character has an asset with this path.
 pub async fn exists(
     db: &impl ConnectionTrait,
     character: CharacterId,
@@ -70,10 +70,10 @@ pub async fn exists(
     Ok(found.one(db).await?.is_some())
 }
 
-/// All that a character has, the picture first.
+/// Returns all assets of a character, the avatar first.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn list_for_character(
     db: &impl ConnectionTrait,
     character: CharacterId,

@@ -1,23 +1,23 @@
-//! Cards on their way out, in the two forms that other tools read.
+//! Exports cards as V2 and V3 documents.
 //!
-//! **Invariant:** nothing is lost on the way: fields we do not know leave as they came in.
+//! **Invariant:** nothing is lost: unknown fields are exported unchanged.
 
 use serde_json::{Map, Value, json};
 
 use crate::characters::card::Card;
 use crate::characters::card_versions::V1_FIELDS;
 
-/// The card as a V2 document. What only V3 knows stays in it for those who look.
+/// Returns the card as a V2 document. Fields that only V3 defines are kept in it.
 pub fn export_v2(card: &Card) -> Value {
     with_spec(card.document.clone(), "chara_card_v2", "2.0", |_| {})
 }
 
-/// The card as a V3 document, with the fields that V3 demands.
+/// Returns the card as a V3 document with all required fields.
 pub fn export_v3(card: &Card) -> Value {
     into_v3(card.clone())
 }
 
-/// The same, of a card that is not needed any more: a document may take dozens of megabytes.
+/// Like `export_v3`, but consumes the card, because a document may need many megabytes.
 pub fn into_v3(card: Card) -> Value {
     let version = card.spec_version();
     let newer = version.parse::<f64>().is_ok_and(|it| it > 3.0);
@@ -29,7 +29,7 @@ pub fn into_v3(card: Card) -> Value {
     })
 }
 
-/// The document under the name of a form, after `finish` has seen its `data`.
+/// Sets the format of the document after `finish` has changed its `data`.
 fn with_spec(
     mut document: Value,
     spec: &str,
@@ -45,7 +45,7 @@ fn with_spec(
     document
 }
 
-/// Some tools repeat the fields of V1 at the root; after an edit those must not contradict `data`.
+/// Some tools repeat the fields of V1 at the root; after an edit they must agree with `data`.
 fn update_root_fields(document: &mut Value) {
     for field in V1_FIELDS {
         let right = document["data"][field].clone();
@@ -55,7 +55,7 @@ fn update_root_fields(document: &mut Value) {
     }
 }
 
-/// In V3 each entry of a lorebook says whether its keys are patterns.
+/// V3 requires `use_regex` in each entry of a lorebook.
 fn add_use_regex(data: &mut Map<String, Value>) {
     let book = data.get_mut("character_book");
     let entries = book.and_then(|it| it.get_mut("entries"));

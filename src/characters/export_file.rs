@@ -1,7 +1,7 @@
-//! Characters as files, on their way out. What went in comes out, and can come in again.
+//! Exports characters as files that can be imported again unchanged.
 //!
-//! **Invariant:** a file is made on the disk. What is held is the card, its picture and a piece of
-//! an asset, however many the assets are and however large.
+//! **Invariant:** a file is written to disk. Memory holds only the card, its avatar and one chunk
+//! of an asset, however many and large the assets are.
 
 use std::fs::File;
 use std::io::{BufWriter, Cursor, Read, Seek, Write};
@@ -20,31 +20,31 @@ use crate::characters::png_chunks::ChunkWriter;
 use crate::characters::temp_assets::TempAssets;
 use crate::characters::{avatar_image, card, card_assets, export, png, png_chunks, zip_archive};
 
-/// Where a picture goes that the card does not list.
+/// The path of an avatar that the card does not list.
 const ICON_PATH: &str = "assets/icon/images/main.webp";
-/// What stands before the data in a PNG: length and kind of the first chunk, which has 13 bytes,
-/// and its checksum.
+/// The bytes of a PNG before other chunks: signature, then length and kind, 13 bytes of data and
+/// the checksum of the first chunk.
 const HEADER_END: usize = 8 + 8 + 13 + 4;
 
-/// How much of an asset is held at once, in bytes: whole groups of base64.
+/// The number of bytes of an asset in memory: whole groups of base64.
 const CHUNK_BYTES: usize = 3 * 16 * 1024;
 
-/// The two forms of a card.
+/// The format of an exported card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportVersion {
     V2,
     V3,
 }
 
-/// What leaves.
+/// A character to export.
 pub struct CardExport {
     pub card: Card,
-    /// What it has beside the card; its picture has the empty name.
+    /// Its assets; the avatar has the empty name.
     pub assets: TempAssets,
 }
 
 impl CardExport {
-    /// The card alone, in the form that is asked for, else in its own.
+    /// Returns the card in the given format, by default its own.
     pub fn document(&self, spec: Option<ExportVersion>) -> Value {
         let is_v3 = self.card.spec_version().starts_with('3');
         match spec.unwrap_or(if is_v3 {
@@ -57,10 +57,10 @@ impl CardExport {
         }
     }
 
-    /// The card alone, in a file without a name that stands at its end.
+    /// Writes the card to an anonymous file, which is left positioned at its end.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error when the file cannot be written.
     pub fn as_json(&self, spec: Option<ExportVersion>) -> Result<File, CardError> {
         let file = tempfile::tempfile().map_err(|_| unwritable())?;
         let mut out = BufWriter::new(file);
@@ -68,11 +68,12 @@ impl CardExport {
         out.into_inner().map_err(|_| unwritable())
     }
 
-    /// Its picture with the card in it, in both forms, in a file without a name that stands at its
-    /// end. A card without a picture gets a plain one.
+    /// Writes the avatar as a PNG with the card in both formats, to an anonymous file positioned at
+    /// its end. A card without an avatar gets a placeholder image.
     ///
     /// # Errors
-    /// `TooLarge` where the file would be larger than one that is taken: an archive has room.
+    /// Returns `TooLarge` when the PNG would exceed the limit for imports; an archive has a higher
+    /// limit.
     pub fn as_png(&mut self) -> Result<File, CardError> {
         let drawn = match self.assets.read(AVATAR_PATH)? {
             Some(large) => avatar_image::as_png(&large)?,
@@ -110,7 +111,7 @@ impl CardExport {
         }
     }
 
-    /// Writes an asset into a PNG, a piece at a time.
+    /// Writes an asset into a PNG chunk by chunk.
     fn write_asset(&mut self, file: &mut File, name: &str) -> Result<(), CardError> {
         let n_bytes = self.asset_length(name);
         let Some(keyword) = latin1_keyword(&format!("chara-ext-asset_:{name}")) else {
@@ -125,7 +126,7 @@ impl CardExport {
             let mut chunk = ChunkWriter::start(&mut *file, b"tEXt", length)?;
             chunk.push(&keyword)?;
             chunk.push(&[0])?;
-            // Three bytes are four signs: pieces of the asset are pieces of its text.
+            // Three bytes are four base64 characters, so pieces can be encoded separately.
             let mut piece = Vec::with_capacity(CHUNK_BYTES);
             loop {
                 piece.clear();
@@ -141,11 +142,11 @@ impl CardExport {
         write().map_err(|_| unwritable())
     }
 
-    /// An archive with the card as V3, its assets, and its picture, in a file without a name that
-    /// stands at its end.
+    /// Writes an archive with the card as V3, its assets and its avatar, to an anonymous file
+    /// positioned at its end.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error when the file cannot be written.
     pub fn as_charx(&mut self) -> Result<File, CardError> {
         let document = self.document(Some(ExportVersion::V3));
         let mut document =
@@ -161,7 +162,7 @@ impl CardExport {
         }
         drop(document);
         let packed = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
-        // Pictures and sounds are packed already.
+        // Images and audio are already compressed.
         let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
         let of_card =
             match zip_archive::is_plausible_size(compressed_size(&json, packed)?, json.len()) {
@@ -198,7 +199,7 @@ impl CardExport {
         self.assets.length(name).unwrap_or_default()
     }
 
-    /// Whether somebody who reads the card finds its picture without us.
+    /// Returns whether the exported card already lists its avatar.
     fn lists_avatar(&self, document: &Value) -> bool {
         match card_assets::main_icon(document) {
             Some(AssetLocation::InFile(path)) => self.has_asset(&path),
@@ -208,7 +209,7 @@ impl CardExport {
     }
 }
 
-/// How many bytes are left of some when they are packed.
+/// Returns the compressed size of bytes.
 fn compressed_size(bytes: &[u8], options: SimpleFileOptions) -> Result<u64, CardError> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     zip.start_file("x", options).map_err(from_zip_error)?;
@@ -226,7 +227,7 @@ fn push_text_chunk(file: &mut Vec<u8>, keyword: &str, bytes: &[u8]) {
     png_chunks::push_chunk(file, b"tEXt", &data);
 }
 
-/// Keywords are Latin-1 and short; what is not has no place in a PNG.
+/// Returns a keyword in Latin-1, or `None` if PNG does not allow it.
 fn latin1_keyword(keyword: &str) -> Option<Vec<u8>> {
     let word: Option<Vec<u8>> = keyword.chars().map(|it| u8::try_from(it).ok()).collect();
     word.filter(|it| it.len() <= 79)

@@ -1,4 +1,4 @@
-//! What leaves can come in again, or is not given away in that form.
+//! Tests that exported files can be imported again, or that the export is refused.
 
 use std::fs::File;
 use std::io::Seek;
@@ -50,7 +50,7 @@ fn an_exported_png_can_be_imported() {
 
 #[test]
 fn an_exported_archive_of_a_large_card_can_be_imported() {
-    // Written with indents it is larger than a card may be, and it packs better than is believed.
+    // Indented, `many` is larger than the limit; `even` exceeds the compression ratio.
     let many =
         ada(json!({"extensions": {"x": vec![json!([0]); 120_000], "y": "0".repeat(3_500_000)}}));
     let indented = serde_json::to_vec_pretty(&many).expect("JSON").len();

@@ -1,4 +1,4 @@
-//! What leaves is what came in.
+//! Tests that exports equal what was imported.
 
 use proptest::prelude::{
     Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,

@@ -1,4 +1,4 @@
-//! Characters: cards and their pictures.
+//! Characters: their cards, avatars and assets, with import and export.
 
 pub mod asset;
 pub mod avatar_image;

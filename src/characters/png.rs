@@ -1,9 +1,9 @@
-//! Cards in PNG files, still or moving: what of the chunks is a card is read, all others are
+//! Reads cards from PNG and APNG files: chunks that contain a card are parsed, all others are
 //! skipped by their length.
 //!
-//! **Invariant:** no chunk is held that is not ours, and none of ours past its limit; nothing is
-//! inflated further than that, and few of those that turn out broken. A wrong checksum is said and
-//! forgiven; a broken card does not hide one that is not.
+//! **Invariant:** only chunks of a card are loaded, each up to its limit. Decompression stops at
+//! the same limit, and is attempted for few broken cards. A wrong checksum only causes a warning; a
+//! broken card does not hide a valid one.
 
 use std::collections::HashSet;
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
@@ -16,23 +16,23 @@ use crate::characters::card::CardError;
 use crate::characters::png_chunks::{checksum, push_chunk};
 use crate::import_warning::ImportWarning;
 
-/// What every PNG begins with.
+/// The first bytes of every PNG.
 pub const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
-/// The largest file of this kind.
+/// The maximum size of a PNG, in bytes.
 pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
-/// The longest text of a card in a chunk: base64 takes four bytes for three.
+/// The maximum text of a card in a chunk, in bytes: base64 needs four bytes for three.
 const MAX_TEXT_BYTES: usize = card::MAX_BYTES / 3 * 4 + 1024;
 const MAX_CHUNKS: usize = 100_000;
 const MAX_ASSETS: usize = 1_000;
-/// After so many broken cards of a keyword none is looked at: each may have to be inflated to be
-/// known as one.
+/// After this many broken cards of a keyword, no more are tried, because each may have to be
+/// decompressed.
 const MAX_BROKEN: usize = 2;
-/// A keyword has 1 to 79 bytes and a zero after it.
+/// A keyword has 1 to 79 bytes and a terminating zero.
 const MAX_KEYWORD_BYTES: usize = 80;
-/// What the keyword of an asset begins with, in lower case.
+/// The lower-case prefix of an asset's keyword.
 const ASSET_PREFIX: &str = "chara-ext-asset_";
 
-/// Forgives what writers of base64 get wrong.
+/// Accepts common errors of base64 encoders.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -40,27 +40,27 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What was found in a file.
+/// The contents of a PNG.
 #[derive(Debug, Default)]
 pub struct PngCard {
     /// The first `ccv3`, as JSON.
     pub v3: Option<Vec<u8>>,
     /// The first `chara`, as JSON.
     pub v2: Option<Vec<u8>>,
-    /// Where assets lie, by their paths.
+    /// The assets, not loaded yet.
     pub assets: Vec<PngAsset>,
-    /// Why the first card that could not be read was not.
+    /// The error of the first card that could not be read.
     pub broken: Option<CardError>,
     pub warnings: Vec<ImportWarning>,
-    /// Of `ccv3` and of `chara`.
+    /// The numbers of broken `ccv3` and `chara` chunks.
     n_broken: [usize; 2],
     paths: HashSet<String>,
 }
 
-/// An asset in base64, not read yet.
+/// An asset in base64 that is not loaded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PngAsset {
-    /// What the card calls `__asset:<path>`.
+    /// The path that the card writes as `__asset:<path>`.
     pub path: String,
     at: u64,
     length: usize,
@@ -68,15 +68,16 @@ pub struct PngAsset {
 
 struct PngChunk {
     kind: [u8; 4],
-    /// Where its data begin.
+    /// The offset of its data.
     at: u64,
     length: usize,
 }
 
-/// Walks over the chunks of a file that begins as a PNG does.
+/// Scans the chunks of a file that starts with the PNG signature.
 ///
 /// # Errors
-/// When it is past a limit, has no card but broken ones, or ends before any card.
+/// Returns `TooLarge` when a limit is exceeded, and the reason when all cards are broken or the
+/// file ends before any card.
 pub fn read(file: impl Read + Seek) -> Result<PngCard, CardError> {
     let mut file = BufReader::new(file);
     let n_bytes = file.seek(SeekFrom::End(0)).map_err(unreadable)?;
@@ -109,7 +110,7 @@ pub fn read(file: impl Read + Seek) -> Result<PngCard, CardError> {
     Err(too_large("The PNG has more than 100 000 chunks."))
 }
 
-/// The bytes of an asset.
+/// Returns the bytes of an asset.
 pub fn read_asset(mut file: impl Read + Seek, asset: &PngAsset) -> Option<Vec<u8>> {
     let mut text = vec![0; asset.length];
     file.seek(SeekFrom::Start(asset.at)).ok()?;
@@ -207,7 +208,7 @@ fn chunk_json(
         .ok_or_else(|| CardError::reason(format!("`{keyword}` in the PNG is not base64.")))
 }
 
-/// All data of a chunk that is ours.
+/// Returns all data of a card chunk.
 fn read_chunk_data(
     file: &mut BufReader<impl Read + Seek>,
     chunk: &PngChunk,
@@ -245,17 +246,17 @@ fn add_asset(path: &str, end: usize, chunk: &PngChunk, found: &mut PngCard) {
     });
 }
 
-/// The text of a chunk whose keyword ends at `end`.
+/// Returns the text of a chunk whose keyword ends at `end`.
 fn chunk_text(kind: &[u8; 4], data: &[u8], end: usize) -> Result<Vec<u8>, CardError> {
     let rest = &data[end + 1..];
     match kind {
         b"tEXt" => Ok(rest.to_vec()),
-        // The way it was compressed, then the text.
+        // The compression method, then the text.
         b"zTXt" => inflate(rest.get(1..).unwrap_or_default()),
         _ => {
             let is_compressed = rest.first() == Some(&1);
             let mut after = rest.get(2..).unwrap_or_default().splitn(3, |it| *it == 0);
-            // A language, the keyword in that language, the text.
+            // The language, the translated keyword, the text.
             let text = after.nth(2).unwrap_or_default();
             match is_compressed {
                 true => inflate(text),
@@ -265,7 +266,7 @@ fn chunk_text(kind: &[u8; 4], data: &[u8], end: usize) -> Result<Vec<u8>, CardEr
     }
 }
 
-/// What was packed with zlib, by way of a PNG around it: the decoder counts while it inflates.
+/// Decompresses zlib data by wrapping it in a PNG, because the PNG decoder enforces a limit.
 fn inflate(packed: &[u8]) -> Result<Vec<u8>, CardError> {
     let broken = || CardError::reason("The card in the PNG cannot be unpacked.");
     let mut picture = SIGNATURE.to_vec();
@@ -280,11 +281,11 @@ fn inflate(packed: &[u8]) -> Result<Vec<u8>, CardError> {
         .decompress_text_with_limit(MAX_TEXT_BYTES)
         .map_err(|_| broken())?;
     let text = chunk.get_text().map_err(|_| broken())?;
-    // Latin-1 again: what is not, is no base64 either.
+    // Also Latin-1; other characters are not valid base64.
     Ok(text.chars().map(|it| it as u8).collect())
 }
 
-/// JSON out of base64; some tools write it as it is.
+/// Decodes JSON from base64; some tools write it unencoded.
 fn decode_json(text: Vec<u8>) -> Option<Vec<u8>> {
     match text.trim_ascii_start().first() {
         Some(b'{') => Some(text),
@@ -304,7 +305,7 @@ fn truncated(found: PngCard, at: u64, n_bytes: u64) -> Result<PngCard, CardError
     }
 }
 
-/// A file that ends too early: with a card it is taken, without one it is said where.
+/// Accepts a truncated file with a warning if a card was found; otherwise returns where it ends.
 fn truncated_in_chunk(mut found: PngCard, kind: &str, n_bytes: u64) -> Result<PngCard, CardError> {
     let sentence = format!("The PNG is cut off at byte {n_bytes}, in its chunk {kind}.");
     match found.v2.is_some() || found.v3.is_some() {

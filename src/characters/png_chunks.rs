@@ -1,8 +1,8 @@
-//! The chunks of a PNG as they are written: length, kind, data, checksum.
+//! Writes PNG chunks: length, kind, data, checksum.
 
 use std::io::Write;
 
-/// Adds a chunk to a file.
+/// Appends a chunk to a file.
 pub fn push_chunk(file: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
     let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
     file.extend(length.to_be_bytes());
@@ -11,17 +11,17 @@ pub fn push_chunk(file: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
     file.extend(checksum(kind, data).to_be_bytes());
 }
 
-/// Writes a chunk whose data come in pieces.
+/// Writes a chunk in pieces.
 pub struct ChunkWriter<W> {
     out: W,
     crc: u32,
 }
 
 impl<W: Write> ChunkWriter<W> {
-    /// Begins a chunk of so many bytes.
+    /// Starts a chunk of `length` bytes.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// Returns an error when the output cannot be written.
     pub fn start(mut out: W, kind: &[u8; 4], length: u32) -> std::io::Result<Self> {
         out.write_all(&length.to_be_bytes())?;
         out.write_all(kind)?;
@@ -32,7 +32,7 @@ impl<W: Write> ChunkWriter<W> {
     /// Writes a piece of the data.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error when the output cannot be written.
     pub fn push(&mut self, data: &[u8]) -> std::io::Result<()> {
         self.crc = update_crc(self.crc, data);
         self.out.write_all(data)
@@ -41,13 +41,13 @@ impl<W: Write> ChunkWriter<W> {
     /// Ends the chunk with its checksum.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error when the output cannot be written.
     pub fn finish(mut self) -> std::io::Result<()> {
         self.out.write_all(&(!self.crc).to_be_bytes())
     }
 }
 
-/// The CRC-32 of a chunk.
+/// Returns the CRC-32 of a chunk.
 pub fn checksum(kind: &[u8; 4], data: &[u8]) -> u32 {
     !update_crc(update_crc(u32::MAX, kind), data)
 }

@@ -1,4 +1,4 @@
-//! PNG files of every oddity, whole and cut at every byte.
+//! Tests of irregular PNG files, complete and truncated at every byte.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -6,19 +6,19 @@ use utoipa::ToSchema;
 
 use crate::characters::card::Card;
 
-/// Name, notes of the creator, tags and first messages of a card.
+/// The public part of a card: name, creator's notes, tags and greetings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PublicCard {
     pub name: String,
-    /// What the creator says about the character: the description that people are shown.
+    /// The creator's notes, shown as the description.
     pub creator_notes: String,
     pub tags: Vec<String>,
-    /// The first message, its alternatives, and those for groups.
+    /// The first message, the alternate greetings, and the greetings for groups.
     pub greetings: Vec<String>,
 }
 
 impl PublicCard {
-    /// The public part of a card.
+    /// Returns the public part of a card.
     pub fn from_card(card: &Card) -> Self {
         let first = Some(card.first_mes()).filter(|it| !it.trim().is_empty());
         let greetings = first
@@ -34,7 +34,7 @@ impl PublicCard {
     }
 }
 
-/// A card document that holds nothing but the public part.
+/// Returns a card document with only the public part.
 pub fn public_document(card: &Card) -> Value {
     json!({
         "spec": "chara_card_v3",

@@ -1,5 +1,5 @@
-//! How much of the database is one person's: the documents, pictures and assets of their cards, and
-//! the text of the spaces that they own.
+//! Storage quota of a user: the documents, avatars and assets of their cards, and the text of the
+//! spaces that they own.
 
 use sea_orm::sea_query::{Condition, Expr};
 use sea_orm::{
@@ -10,14 +10,14 @@ use sea_orm::{
 use crate::characters::{asset, character, character_asset};
 use crate::ids::UserId;
 
-/// Whose shelf it is, and how many bytes may stand on it; 0 is no limit.
+/// A user and their limit in bytes; 0 means no limit.
 #[derive(Clone, Copy, Debug)]
 pub struct StorageQuota {
     pub owner: UserId,
     pub limit: u64,
 }
 
-/// There is no room for it on the shelf.
+/// The quota is exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "There is no room for it: the cards of one person, with their pictures and assets, and the \
@@ -25,11 +25,11 @@ pub struct StorageQuota {
     limit / (1024 * 1024)
 )]
 pub struct QuotaExceeded {
-    /// How many bytes there are room for.
+    /// The limit in bytes.
     pub limit: u64,
 }
 
-/// Why something was not stored.
+/// Why the quota check failed.
 #[derive(Debug, thiserror::Error)]
 pub enum QuotaError {
     #[error(transparent)]
@@ -38,10 +38,11 @@ pub enum QuotaError {
     Db(#[from] DbErr),
 }
 
-/// Whether so many bytes more fit on a shelf. Where it must hold, the owner's row is locked.
+/// Checks that `additional_bytes` fit into the quota. To be reliable, the caller must lock the
+/// owner's row.
 ///
 /// # Errors
-/// When they do not, or the database fails.
+/// Returns `Exceeded` when they do not fit, and `Db` when the database fails.
 pub async fn require_quota(
     db: &impl ConnectionTrait,
     quota: StorageQuota,
@@ -58,13 +59,13 @@ pub async fn require_quota(
     }
 }
 
-/// How many bytes a person's cards take. An asset that two of them share counts once; none is read
-/// for that.
+/// Returns the bytes that a user stores. An asset shared by several of their cards counts once; its
+/// size is computed without loading it.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns an error when the database fails.
 pub async fn used_bytes(db: &impl ConnectionTrait, owner: UserId) -> Result<u64, DbErr> {
-    // PostgreSQL packs a document, and would have to unpack it to tell its length.
+    // `octet_length` would make PostgreSQL decompress each document.
     let size = match db.get_database_backend() {
         DbBackend::Postgres => "coalesce(sum(pg_column_size(card)), 0)",
         _ => "coalesce(sum(octet_length(card)), 0)",
@@ -95,7 +96,7 @@ pub async fn used_bytes(db: &impl ConnectionTrait, owner: UserId) -> Result<u64,
     Ok(u64::try_from(all).unwrap_or(0))
 }
 
-/// How many bytes of text the spaces of a person store, and the imports into them that run.
+/// Returns the bytes of text in a user's spaces, and in running imports into them.
 async fn text_bytes(db: &impl ConnectionTrait, owner: UserId) -> Result<i64, DbErr> {
     let sql = "SELECT CAST(COALESCE((SELECT SUM(c.text_bytes) FROM conversations c \
             WHERE c.space_id IN (SELECT id FROM spaces WHERE owner_id = $1)), 0) \

@@ -1,5 +1,5 @@
-//! Puts right what cards of other tools get wrong: a number where text belongs, text where a list
-//! belongs. Whatever is changed is said in a warning.
+//! Repairs common errors in cards of other tools, such as a number instead of text or text instead
+//! of a list. Every change adds a warning.
 
 use serde_json::{Map, Value, json};
 
@@ -8,9 +8,9 @@ use crate::characters::card::{CardError, CardSpec};
 use crate::characters::card_versions::{describe_kind, kind_name};
 use crate::import_warning::ImportWarning;
 
-/// As long as any name that is shown.
+/// The same limit as for all display names.
 const MAX_NAME_CHARS: usize = 100;
-/// Text that every V2 card has, if only empty.
+/// Text fields that every V2 card has, even if empty.
 const TEXT_FIELDS: [&str; 11] = [
     "name",
     "description",
@@ -26,10 +26,10 @@ const TEXT_FIELDS: [&str; 11] = [
 ];
 /// Lists of texts that every V2 card has.
 const LIST_FIELDS: [&str; 2] = ["alternate_greetings", "tags"];
-/// Lists that only some cards have.
+/// Lists of texts that a card may have.
 const OPTIONAL_LIST_FIELDS: [&str; 2] = ["group_only_greetings", "source"];
 
-/// Gives each known field of `data` its right type. What is unknown is not touched.
+/// Corrects the type of each known field of `data`. Unknown fields are not changed.
 pub fn repair(
     document: &mut Map<String, Value>,
     spec: CardSpec,
@@ -66,8 +66,8 @@ pub fn repair(
     }
 }
 
-/// A name stands in one line of every prompt and beside every message. `false`: nothing of it can
-/// be seen.
+/// Shortens a name to one line, because it is shown with every message and inserted in prompts.
+/// Returns `false` if it has no visible character.
 fn repair_name(
     data: &mut Map<String, Value>,
     field: &str,
@@ -87,7 +87,7 @@ fn repair_name(
     true
 }
 
-/// A nickname of which nothing can be seen is none.
+/// A nickname without a visible character becomes empty.
 fn repair_nickname(data: &mut Map<String, Value>, warnings: &mut Vec<ImportWarning>) {
     let is_blank = |it: &Value| it.as_str().is_some_and(|it| it.trim().is_empty());
     let is_stated = data.get("nickname").is_some_and(|it| !is_blank(it));
@@ -96,7 +96,7 @@ fn repair_nickname(data: &mut Map<String, Value>, warnings: &mut Vec<ImportWarni
     }
 }
 
-/// Text, whatever it was: numbers are written out, lists become lines.
+/// Converts a value to text: numbers are formatted, lists become lines.
 fn repair_text(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<ImportWarning>) {
     let value = data.entry(field).or_insert(Value::Null);
     let kept = kept_as_text_warning(field, value);
@@ -116,7 +116,7 @@ fn repair_text(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Im
     *value = json!(text);
 }
 
-/// A list of texts: a text alone is a list of one, tags are separated by commas.
+/// Converts a value to a list of texts: text becomes one item, tags are split at commas.
 fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<ImportWarning>) {
     let value = data.entry(field).or_insert(Value::Null);
     let kept = kept_as_list_warning(field, value);
@@ -173,7 +173,7 @@ fn split_text(field: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// `extensions` is an object, and the talkativeness in it a number.
+/// Ensures that `extensions` is an object and its talkativeness a number.
 fn repair_extensions(data: &mut Map<String, Value>, warnings: &mut Vec<ImportWarning>) {
     let value = data.entry("extensions").or_insert_with(|| json!({}));
     if !value.is_object() {
@@ -201,7 +201,7 @@ fn repair_extensions(data: &mut Map<String, Value>, warnings: &mut Vec<ImportWar
     }
 }
 
-/// The version of the form is text; some tools write a number.
+/// Converts the version of the format to text; some tools write a number.
 fn repair_version(document: &mut Map<String, Value>) {
     if let Some(Value::Number(number)) = document.get("spec_version") {
         let number = number.as_f64().unwrap_or_default();
@@ -217,7 +217,7 @@ fn plain_text(value: &Value) -> Option<String> {
     }
 }
 
-/// PostgreSQL cannot hold U+0000 in JSON. Says whether there was any.
+/// Removes U+0000, which PostgreSQL cannot store in JSON. Returns whether there was any.
 fn remove_nul_from(fields: &mut Map<String, Value>) -> bool {
     let mut found = false;
     if fields.keys().any(|it| it.contains('\0')) {

@@ -1,14 +1,14 @@
-//! The assets of a character on disk, while a file is read or made: they are many and large.
+//! Stores a character's assets on disk during an import or export, because they are many and large.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 
 use crate::characters::card::CardError;
 
-/// The largest asset.
+/// The maximum size of an asset, in bytes.
 pub const MAX_ASSET: u64 = 25 * 1024 * 1024;
 
-/// Named pieces in a file that nobody else can find.
+/// Assets by name, in an anonymous temporary file.
 #[derive(Debug)]
 pub struct TempAssets {
     file: File,
@@ -24,7 +24,7 @@ struct AssetRange {
 }
 
 impl TempAssets {
-    /// An empty one.
+    /// Creates an empty file.
     pub fn new() -> Result<Self, CardError> {
         Ok(Self {
             file: tempfile::tempfile().map_err(unreadable)?,
@@ -33,7 +33,7 @@ impl TempAssets {
         })
     }
 
-    /// Adds a piece.
+    /// Adds an asset.
     pub fn push(&mut self, name: &str, bytes: &[u8]) -> Result<(), CardError> {
         self.file
             .seek(SeekFrom::Start(self.end))
@@ -49,10 +49,10 @@ impl TempAssets {
         Ok(())
     }
 
-    /// Adds bytes to the piece that was added last.
+    /// Appends bytes to the last asset.
     ///
     /// # Errors
-    /// When the disk is full.
+    /// Returns an error when the disk is full.
     pub fn extend(&mut self, bytes: &[u8]) -> Result<(), CardError> {
         self.file
             .seek(SeekFrom::Start(self.end))
@@ -66,16 +66,16 @@ impl TempAssets {
         Ok(())
     }
 
-    /// How many bytes a piece has, if there is one of this name.
+    /// Returns the size of an asset in bytes, if it exists.
     pub fn length(&self, name: &str) -> Option<u64> {
         let piece = self.ranges.iter().find(|it| it.name == name);
         piece.map(|it| it.length)
     }
 
-    /// A piece to be read from its beginning, if there is one of this name.
+    /// Returns a reader of an asset, if it exists.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// Returns an error when the file cannot be read.
     pub fn open(&mut self, name: &str) -> Result<Option<impl Read + '_>, CardError> {
         let Some(piece) = self.ranges.iter().find(|it| it.name == name) else {
             return Ok(None);
@@ -86,17 +86,17 @@ impl TempAssets {
         Ok(Some((&self.file).take(piece.length)))
     }
 
-    /// How many bytes all pieces have together.
+    /// Returns the total size in bytes.
     pub fn n_bytes(&self) -> u64 {
         self.end
     }
 
-    /// The names, in the order in which they were added.
+    /// Returns the names in the order of insertion.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.ranges.iter().map(|it| it.name.as_str())
     }
 
-    /// The bytes of a piece.
+    /// Returns the bytes of an asset, if it exists.
     pub fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, CardError> {
         let Some(mut piece) = self.open(name)? else {
             return Ok(None);

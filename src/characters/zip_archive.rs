@@ -1,7 +1,7 @@
-//! Zip archives from strangers. Nothing is unpacked by the names in them; what is asked for is read
-//! into memory, and counted while it is read.
+//! Reads untrusted zip archives. Nothing is extracted to disk; requested files are read into
+//! memory, with their size counted while reading.
 //!
-//! **Invariant:** what an archive says of its sizes is never believed: past a limit reading stops.
+//! **Invariant:** the sizes stated in an archive are never trusted: reading stops at the limits.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -13,36 +13,36 @@ use zip::result::ZipError;
 
 use crate::characters::card::CardError;
 
-/// The most entries.
+/// The maximum number of entries.
 pub const MAX_ENTRIES: usize = 1_000;
-/// The most bytes of all that is read.
+/// The maximum number of bytes read in total.
 const MAX_TOTAL: u64 = 200 * 1024 * 1024;
-/// The most bytes that are read to find the list of entries and to read it: an archive may have a
-/// second end, and a larger list, behind the one that was looked at.
+/// The maximum number of bytes read to find and parse the directory: an archive may have a second
+/// end record with a larger directory, after the one that was checked.
 const MAX_DIRECTORY_READ: u64 = 4 * 1024 * 1024;
-/// The most bytes of the list of entries.
+/// The maximum size of the directory, in bytes.
 const MAX_DIRECTORY_BYTES: u64 = 1024 * 1024;
-/// How many bytes may come out of one, and how few need not be looked at.
+/// The maximum compression ratio, and the size in bytes up to which it is not checked.
 const MAX_RATIO: u64 = 100;
 const RATIO_EXEMPT_BYTES: u64 = 64 * 1024;
-/// The end of an archive: its mark, 18 bytes, a comment of at most 64 KiB.
+/// The end record: its signature, 18 bytes, a comment of at most 64 KiB.
 const END_SIGNATURE: [u8; 4] = *b"PK\x05\x06";
 const END_BYTES: usize = 22;
 const MAX_COMMENT: u64 = 0xFFFF;
 
-/// An archive that has been looked over.
+/// An archive that passed all checks.
 pub struct CardArchive {
     zip: ZipArchive<LimitedReader>,
-    /// What may still be read.
+    /// The number of bytes that may still be read.
     bytes_left: u64,
 }
 
 impl CardArchive {
-    /// Looks an archive over. Other bytes may stand in front of it.
+    /// Opens and checks an archive. Other data may precede it.
     ///
     /// # Errors
-    /// When it is none, or not one to be opened: too many entries, encrypted, with links, or with
-    /// names that lead elsewhere.
+    /// Returns an error when it is not a valid archive, or has too many entries, encrypted entries,
+    /// links, or paths that lead outside.
     pub fn open(mut file: File) -> Result<Self, CardError> {
         let n_bytes = file.seek(SeekFrom::End(0)).map_err(|_| unreadable())?;
         let tail = read_tail(&mut file, n_bytes).map_err(|_| unreadable())?;
@@ -62,22 +62,22 @@ impl CardArchive {
         Ok(archive)
     }
 
-    /// The files in it.
+    /// Returns the names of all files.
     pub fn names(&self) -> Vec<String> {
         let names = self.zip.file_names().flatten();
         let files = names.filter(|it| !it.ends_with('/'));
         files.map(|it| it.into_owned()).collect()
     }
 
-    /// Whether there is a file of this name.
+    /// Returns whether a file of this name exists.
     pub fn contains(&self, name: &str) -> bool {
         self.zip.index_for_name(name).is_some()
     }
 
-    /// The bytes of a file, if there is one.
+    /// Returns the bytes of a file, if it exists.
     ///
     /// # Errors
-    /// When it is broken, or larger than `most` or than its packed size allows.
+    /// Returns an error when it is broken, or exceeds `max_bytes` or the compression ratio.
     pub fn read(&mut self, name: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, CardError> {
         let Some(index) = self.zip.index_for_name(name) else {
             return Ok(None);
@@ -119,7 +119,7 @@ impl CardArchive {
     }
 }
 
-/// Whether a file that is packed into so many bytes may be as long as this.
+/// Returns whether a file of this size is within the compression ratio.
 pub fn is_plausible_size(n_packed: u64, n_bytes: usize) -> bool {
     n_bytes as u64 <= max_unpacked(n_packed)
 }
@@ -128,7 +128,7 @@ fn max_unpacked(n_packed: u64) -> u64 {
     n_packed.saturating_mul(MAX_RATIO).max(RATIO_EXEMPT_BYTES)
 }
 
-/// A file of which only so much is read.
+/// A reader that fails after a number of bytes.
 struct LimitedReader {
     file: BufReader<File>,
     bytes_left: Rc<Cell<u64>>,
@@ -150,7 +150,7 @@ impl Seek for LimitedReader {
     }
 }
 
-/// Whether a file ends as an archive does.
+/// Returns whether a file ends with the end record of an archive.
 pub fn is_archive(file: &mut File) -> bool {
     let n_bytes = file.seek(SeekFrom::End(0)).unwrap_or_default();
     read_tail(file, n_bytes).is_ok_and(|tail| find_end_record(&tail).is_some())
@@ -165,7 +165,7 @@ fn read_tail(file: &mut File, n_bytes: u64) -> std::io::Result<Vec<u8>> {
     Ok(tail)
 }
 
-/// The record that ends an archive, if its comment reaches to the end of the file.
+/// Returns the end record, if its comment extends to the end of the file.
 fn find_end_record(tail: &[u8]) -> Option<&[u8]> {
     let starts = 0..=tail.len().checked_sub(END_BYTES)?;
     let records = starts.rev().map(|at| &tail[at..]);
@@ -173,7 +173,7 @@ fn find_end_record(tail: &[u8]) -> Option<&[u8]> {
     records.find(|it| usize::from(u16_at(it, 20)) + END_BYTES == it.len())
 }
 
-/// Before the list is read into memory.
+/// Checks the size of the directory before it is read into memory.
 fn require_small_directory(end: &[u8]) -> Result<(), CardError> {
     let n_entries = usize::from(u16_at(end, 10));
     let list = u64::from(u16_at(end, 12)) | (u64::from(u16_at(end, 14)) << 16);
@@ -187,7 +187,7 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Whether a name is more than a path below where the archive is.
+/// Returns whether a path leads outside the archive's root.
 pub fn escapes_root(name: &str) -> bool {
     let is_absolute = name.starts_with('/') || name.contains(['\\', ':', '\0']);
     is_absolute || name.split('/').any(|it| it == "..")

@@ -1,4 +1,4 @@
-//! Archives of every kind of malice.
+//! Tests of malicious zip archives.
 
 use std::io::{Cursor, Write};
 
@@ -114,7 +114,7 @@ fn an_archive_is_known_by_its_end() {
     );
 }
 
-/// The small end says one entry; behind it stands a large one that says what there is.
+/// The small end record states one entry; the large one after it has the real directory.
 #[test]
 fn a_second_end_does_not_bring_a_longer_list() {
     let mut bytes = b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0a".to_vec();
