@@ -1,42 +1,40 @@
-//! The words of a preset that says nothing else.
-//!
-//! Macros run in all of them.
+//! The default texts of a preset. Macros are expanded in all of them.
 
 use serde::{Deserialize, Serialize};
 
 /// The main prompt.
 pub const MAIN_PROMPT: &str = "You are {{char}}, in a conversation with {{notChar}}. \
 Write the next message of {{char}}, and only of {{char}}.";
-/// The same while the model writes what a human says.
+/// The main prompt of an impersonation.
 pub const IMPERSONATION_MAIN_PROMPT: &str = "You write for {{user}}, who is a person in a conversation. \
 Write the next message of {{user}}, and only of {{user}}.";
-/// What asks the model to add to a card; off unless somebody turns it on.
+/// Asks the model to add to the card; disabled by default.
 pub const ENHANCE_DEFINITIONS: &str = "Where you know more about {{char}} than is written here, use it. \
 What is written here comes first.";
 
-/// The short texts that stand around the entries of a prompt. A blank one is left out.
+/// The short texts around the entries of a prompt. Blank ones are omitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PresetTexts {
-    /// The last word while the model writes what a human says.
+    /// The last instruction of an impersonation.
     pub impersonation_prompt: String,
-    /// Where the real conversation begins.
+    /// Marks the start of the chat.
     pub new_chat_prompt: String,
-    /// The same in a group.
+    /// Marks the start of a group chat.
     pub new_group_chat_prompt: String,
-    /// Goes before each block of example messages.
+    /// Precedes each block of example messages.
     pub new_example_chat_prompt: String,
-    /// Ends the history of a group.
+    /// Follows the history of a group.
     pub group_nudge_prompt: String,
-    /// Ends the history when a message is to be continued; `{{lastChatMessage}}` is that message.
+    /// Follows the history when a message is continued; `{{lastChatMessage}}` is that message.
     pub continue_nudge_prompt: String,
-    /// Stands around all lore of one place; `{0}` is the lore.
+    /// The template for all lore of one position; `{0}` is the lore.
     pub lore_format: String,
-    /// Stands around the scenario.
+    /// The template for the scenario.
     pub scenario_format: String,
-    /// Stands around the personality.
+    /// The template for the personality.
     pub personality_format: String,
-    /// Stands around the persona of the user.
+    /// The template for the user's persona.
     pub persona_format: String,
 }
 

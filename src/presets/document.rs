@@ -1,6 +1,7 @@
-//! What a turn goes by: the order of a prompt, the words around it, and the samplers.
+//! The complete preset of a prompt: the order of its entries, the texts around them, and the
+//! samplers.
 //!
-//! Pure, and JSON both ways. A key that is missing has its default; one that is not known is kept.
+//! Pure, and serializable as JSON. Missing keys have defaults; unknown keys are preserved.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,59 +12,59 @@ use crate::presets::default_texts::{
     ENHANCE_DEFINITIONS, IMPERSONATION_MAIN_PROMPT, MAIN_PROMPT, PresetTexts,
 };
 
-/// Where an entry with a depth stands among its like, if it does not say.
+/// The injection order of an entry without one.
 pub const DEFAULT_ORDER: i64 = 100;
-/// How deep an entry in the chat stands, if it does not say.
+/// The injection depth of an entry without one, in messages.
 pub const DEFAULT_DEPTH: i64 = 4;
 
-/// Everything that one turn goes by.
+/// All settings that a prompt is built with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Preset {
-    /// What stands in a prompt, first to last.
+    /// The entries of the prompt, first to last.
     #[serde(rename = "prompt_order")]
     pub order: Vec<PresetEntry>,
-    /// The words around it.
+    /// The texts around the entries.
     #[serde(flatten)]
     pub texts: PresetTexts,
-    /// What becomes of example messages when it gets tight.
+    /// Whether example messages are dropped to make room.
     pub examples: ExampleMessagesMode,
-    /// How a model is told who said a line.
+    /// How the author of a message is named.
     pub names: NamesBehavior,
-    /// The model's window, in tokens; `None` leaves it to the one who builds the prompt.
+    /// The context window in tokens; `None`: the builder of the prompt decides.
     pub context_tokens: Option<i64>,
-    /// The most tokens an answer may have.
+    /// The maximum number of tokens of a reply.
     pub max_tokens: Option<u32>,
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
-    /// Texts that end an answer; macros run in them.
+    /// Texts that end a reply; macros are expanded.
     pub stop: Vec<String>,
-    /// What only some models understand.
+    /// Samplers that only some models support.
     #[serde(flatten)]
     pub samplers: Samplers,
-    /// What we know nothing of.
+    /// Unknown keys.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// One thing that stands in a prompt.
+/// One entry of the prompt order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetEntry)]
 pub struct PresetEntry {
-    /// What tells it from the others of its preset.
+    /// Unique within the preset.
     #[schema(min_length = 1, max_length = 200)]
     pub id: String,
-    /// What people call it.
+    /// The name shown to users.
     #[serde(default)]
     #[schema(max_length = 200)]
     pub label: String,
-    /// What it stands for. `None`: its text, and nothing else.
+    /// What is inserted here. Null: only the text of the entry.
     #[serde(default)]
     pub slot: Option<PromptSlot>,
-    /// In whose name its text is said.
+    /// The role under which the text is sent.
     #[serde(default = "system")]
     pub role: PromptRole,
-    /// What it says, if its slot has a text of its own or it has none.
+    /// The text; used by the slots `main` and `post_history`, and without a slot.
     #[serde(default)]
     #[schema(max_length = 100_000)]
     pub text: String,
@@ -71,19 +72,19 @@ pub struct PresetEntry {
     pub enabled: bool,
     #[serde(default)]
     pub place: PromptPosition,
-    /// For what kinds of turns it is said; none: for all.
+    /// The kinds of generation to which the entry applies; empty: all.
     #[serde(default)]
     #[schema(max_items = 6)]
     pub triggers: Vec<GenerationTrigger>,
-    /// A card may not put its own words here.
+    /// The card may not replace this text.
     #[serde(default)]
     pub forbid_overrides: bool,
-    /// What we know nothing of.
+    /// Unknown keys.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// What is filled in where an entry stands.
+/// What is inserted in place of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetSlot)]
 #[serde(rename_all = "snake_case")]
@@ -96,34 +97,34 @@ pub enum PromptSlot {
     Personality,
     Scenario,
     LoreAfter,
-    /// With the lore that asks to stand right before and after them.
+    /// Example messages, with the lore placed directly before and after them.
     Examples,
-    /// The conversation, from the new-chat line to the nudge, with all that stands at a depth.
+    /// The conversation, from the new-chat line to the nudge, including all entries with a depth.
     History,
     /// The entry's text, unless the card has post-history instructions.
     PostHistory,
 }
 
-/// Where an entry stands.
+/// The position of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetPlace)]
 #[serde(rename_all = "snake_case", from = "PositionForm")]
 pub enum PromptPosition {
-    /// Where the order of the preset has it.
+    /// At its position in the order of the preset.
     #[default]
     Relative,
     /// Among the messages.
     InChat {
-        /// Before so many of the newest messages; 0: after all of them.
+        /// The number of messages after it; 0: after all of them.
         #[schema(minimum = 0, maximum = 10_000)]
         depth: i64,
-        /// At one depth the lower order comes first.
+        /// At the same depth, the lower order comes first.
         #[schema(minimum = -10_000, maximum = 10_000)]
         order: i64,
     },
 }
 
-/// A place as it is written: bodies are read by shape, not by tag.
+/// A position in JSON: a word or an object.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -158,7 +159,7 @@ impl From<PositionForm> for PromptPosition {
     }
 }
 
-/// What kind of turn a prompt is for.
+/// The kind of generation that a prompt is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetTrigger)]
 #[serde(rename_all = "snake_case")]
@@ -171,33 +172,33 @@ pub enum GenerationTrigger {
     Quiet,
 }
 
-/// What becomes of example messages.
+/// How example messages are handled when the prompt exceeds the context window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetExamples)]
 #[serde(rename_all = "snake_case")]
 pub enum ExampleMessagesMode {
-    /// They make room for what has been said.
+    /// They are dropped before messages.
     #[default]
     GraduallyPushOut,
-    /// What has been said makes room for them.
+    /// Messages are dropped before them.
     AlwaysKeep,
     /// They are not sent.
     Disabled,
 }
 
-/// How a model is told who said a line.
+/// How the author of a message is named in the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresetNames)]
 #[serde(rename_all = "snake_case")]
 pub enum NamesBehavior {
-    /// As its provider does it best.
+    /// In the way that suits the provider.
     #[default]
     Usual,
-    /// Only where several could have said it.
+    /// Only if the conversation has several possible authors.
     InGroups,
-    /// In the text, always.
+    /// Always in the text.
     InText,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
@@ -220,13 +221,13 @@ impl Default for Preset {
 }
 
 impl Preset {
-    /// The first entry that stands for `slot`.
+    /// Returns the first entry for `slot`.
     pub fn entry(&self, slot: PromptSlot) -> Option<&PresetEntry> {
         self.order.iter().find(|it| it.slot == Some(slot))
     }
 
-    /// The same preset while the model writes what a human says: the usual main prompt would have
-    /// it write for a character. One that somebody chose stays.
+    /// Returns the preset for an impersonation: the default main prompt, which would have the model
+    /// write for a character, is replaced. A custom one is kept.
     pub fn for_impersonation(mut self) -> Self {
         let main = self.order.iter_mut();
         for entry in main.filter(|it| it.slot == Some(PromptSlot::Main) && it.text == MAIN_PROMPT) {
@@ -237,7 +238,7 @@ impl Preset {
 }
 
 impl PresetEntry {
-    /// An entry that stands for `slot`.
+    /// Creates an entry for `slot`.
     pub fn from_slot(id: &str, label: &str, slot: PromptSlot) -> Self {
         Self {
             slot: Some(slot),
@@ -245,7 +246,7 @@ impl PresetEntry {
         }
     }
 
-    /// An entry that says `text`.
+    /// Creates an entry with `text`.
     pub fn from_text(id: &str, label: &str, text: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -261,13 +262,13 @@ impl PresetEntry {
         }
     }
 
-    /// Is it said in a turn of this kind?
+    /// Returns whether the entry applies to this kind of generation.
     pub fn applies_to(&self, trigger: GenerationTrigger) -> bool {
         self.enabled && (self.triggers.is_empty() || self.triggers.contains(&trigger))
     }
 }
 
-/// The ids are those of the presets in circulation, so that entries keep theirs in and out.
+/// The ids are those of SillyTavern's presets, so that entries keep them through import and export.
 fn default_order() -> Vec<PresetEntry> {
     let slot = PresetEntry::from_slot;
     vec![

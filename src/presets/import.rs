@@ -1,4 +1,4 @@
-//! From the bytes of a stranger's file to a preset, and back to a file.
+//! Imports untrusted preset files, and exports presets.
 
 use serde_json::{Map, Value, json};
 
@@ -7,42 +7,42 @@ use crate::presets::formats::field_reader::FieldReader;
 use crate::presets::formats::{chat_completion, chat_completion_export, text_completion};
 use crate::presets::partial::PartialPreset;
 
-/// The longest file.
+/// The maximum size of a file, in bytes.
 pub const MAX_FILE_BYTES: usize = 5 * 1024 * 1024;
-/// The longest document: what each turn that goes by it has to read.
+/// The maximum size of a document, in bytes: every prompt with this preset has to read it.
 pub const MAX_DOCUMENT_BYTES: usize = 512 * 1024;
-/// What our own files say that they are.
+/// The `spec` of our own files.
 const SPEC: &str = "troupe_preset";
 
-/// What came out of a file.
+/// The result of an import.
 #[derive(Debug, PartialEq)]
 pub struct ImportedPreset {
-    /// What the file calls it, if it does.
+    /// The name that the file states.
     pub name: Option<String>,
-    /// What it states.
+    /// The validated document.
     pub document: Value,
-    /// What it says beside that, to be given back.
+    /// The unused fields, to be exported again.
     pub origin: Option<Value>,
-    /// What was left out, put right, or will do nothing.
+    /// What was skipped, repaired, or has no effect.
     pub warnings: Vec<ImportWarning>,
 }
 
-/// Why a file is no preset: a sentence for whoever brought it.
+/// Why a file is not accepted as a preset. The message is shown to the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PresetImportError(String);
 
-/// Reads a file: our own form, or one of SillyTavern's. Unbounded only by [`MAX_FILE_BYTES`], so not
-/// on the thread of a door.
+/// Reads a file of our own format or one of SillyTavern's. May block for long (limited only by
+/// [`MAX_FILE_BYTES`]), so it must not run in a handler's thread.
 ///
 /// # Errors
-/// When it is no preset; with the reason.
+/// Returns the reason when the file is not a valid preset.
 pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     if bytes.len() > MAX_FILE_BYTES {
         return reject("The file is larger than 5 MiB.");
     }
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    // The parser itself goes no deeper than 128 levels.
+    // The parser refuses more than 128 levels.
     let Ok(Value::Object(mut fields)) = serde_json::from_slice(text) else {
         return reject("The file is no JSON object of at most 128 levels.");
     };
@@ -55,7 +55,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     if fields.get("spec").and_then(Value::as_str) == Some(SPEC) {
         return read_own(fields);
     }
-    // A file with all settings in it has the preset inside.
+    // An export of all settings contains the preset in one of its fields.
     let whole = ["instruct", "context", "sysprompt"];
     let mut warnings = Vec::new();
     if whole.iter().any(|it| fields.contains_key(*it))
@@ -86,16 +86,16 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     })
 }
 
-/// The form in which a preset is exported.
+/// The format of an exported preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PresetFormat {
-    /// With all that we know of it.
+    /// Troupe's own, with all fields.
     Own,
-    /// As SillyTavern reads it; of the kind that it came as.
+    /// SillyTavern's, of the kind that was imported.
     SillyTavern,
 }
 
-/// The preset as a file.
+/// Returns the preset as a file.
 pub fn write(form: PresetFormat, name: &str, document: &Value, origin: Option<&Value>) -> Value {
     let is_text = origin.is_some_and(|it| it["form"] == text_completion::FORM)
         && document.get("prompt_order").is_none();
@@ -123,7 +123,7 @@ fn read_own(mut fields: Map<String, Value>) -> Result<ImportedPreset, PresetImpo
     })
 }
 
-/// Holds what came out to the rules for what people write by hand.
+/// Validates an import by the rules for presets that users write.
 fn validated(imported: ImportedPreset) -> Result<ImportedPreset, PresetImportError> {
     if imported.document.to_string().len() > MAX_DOCUMENT_BYTES {
         return reject("The prompts of the file are longer than 512 KiB together.");
@@ -141,7 +141,7 @@ fn validated(imported: ImportedPreset) -> Result<ImportedPreset, PresetImportErr
     }
 }
 
-/// What a file that is no preset looks like.
+/// Returns a message that names what the file looks like instead.
 fn describe_unknown(fields: &Map<String, Value>) -> &'static str {
     let has = |name: &str| fields.contains_key(name);
     if has("story_string") || has("input_sequence") || has("output_sequence") {

@@ -49,7 +49,7 @@ fn every_file_is_the_same_after_it_went_out_and_came_in_again() {
         for form in [PresetFormat::Own, PresetFormat::SillyTavern] {
             let is_own = first.origin.is_none();
             if is_own && form == PresetFormat::SillyTavern {
-                continue; // there a preset has no place for what is ours
+                continue; // that format has no place for our keys
             }
             let file = write(form, "Name", &first.document, first.origin.as_ref());
             let again = read(file.to_string().as_bytes()).unwrap();

@@ -1,7 +1,7 @@
-//! Presets: how a model is told what to do, and how it is to choose its words.
+//! Presets: the prompts that instruct a model, and its sampling settings.
 //!
-//! `document` is what a turn goes by, whole, with a default for everything. What people keep is
-//! sparser: an object with only those keys that somebody decided, so that one can lie over another.
+//! `document` is the complete preset of a prompt, with a default for every key. Stored presets are
+//! partial: they contain only the keys that were set, so that they can be layered.
 
 pub mod default_texts;
 pub mod document;

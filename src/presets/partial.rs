@@ -1,7 +1,7 @@
-//! What a preset states, judged: of what is known, everything makes sense.
+//! A partial preset, as users write it, and its validation.
 //!
-//! The same keys stand in the object `settings.preset` of a space and of a seat, and in a preset of
-//! the library. What is not known is kept for those who know it.
+//! `settings.preset` of a space and of a membership, and presets in the library have the same keys.
+//! Unknown keys are preserved.
 
 use std::collections::HashSet;
 
@@ -18,15 +18,15 @@ const MAX_TEXT_CHARS: usize = 20_000;
 const MAX_STOPS: usize = 100;
 const MAX_STOP_CHARS: usize = 1_000;
 const MAX_DEPTH: i64 = 10_000;
-/// The largest seed that every provider takes.
+/// The largest seed that every provider accepts.
 const MAX_SEED: i64 = 4_294_967_295;
 
-/// How a model is told what to do, and how it chooses its words. What is left out is not decided.
+/// Prompts and sampling settings. Missing keys are not set.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = PresetSettings)]
 pub struct PartialPreset {
-    /// In the settings of a space: the preset of the library over which these lie.
+    /// In the settings of a space: the library preset that these keys override.
     pub preset_id: Option<PresetId>,
     #[schema(minimum = 0, maximum = 5)]
     temperature: Option<f64>,
@@ -65,10 +65,10 @@ pub struct PartialPreset {
     _examples: Option<ExampleMessagesMode>,
     #[serde(rename = "names")]
     _names: Option<NamesBehavior>,
-    /// Takes the place of the main prompt's text.
+    /// Replaces the text of the main prompt.
     #[schema(max_length = 100_000)]
     main_prompt: Option<String>,
-    /// Takes the place of the post-history instructions' text.
+    /// Replaces the text of the post-history instructions.
     #[schema(max_length = 100_000)]
     post_history_instructions: Option<String>,
     #[schema(max_length = 20_000)]
@@ -93,20 +93,20 @@ pub struct PartialPreset {
     persona_format: Option<String>,
 }
 
-/// A value that makes no sense: where it stands, and what would.
+/// An invalid value: its key, and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ValidationError {
-    /// As `prompt_order.3.place`.
+    /// For example `prompt_order.3.place`.
     pub field: String,
     pub message: String,
 }
 
 impl PartialPreset {
-    /// Judges everything that a type cannot.
+    /// Checks everything that the types do not guarantee.
     ///
     /// # Errors
-    /// The first value that makes no sense.
+    /// Returns the first invalid value.
     pub fn validate(&self) -> Result<(), ValidationError> {
         check_integer("preset_id", self.preset_id.map(|it| it.0), 1, i64::MAX)?;
         self.validate_samplers()?;

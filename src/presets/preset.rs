@@ -1,4 +1,4 @@
-//! Table `presets`: what people keep of prompt orders and samplers.
+//! Table `presets`: the prompt orders and samplers in users' libraries.
 
 use std::collections::HashMap;
 
@@ -20,10 +20,10 @@ pub struct Model {
     pub id: PresetId,
     pub owner_id: Option<UserId>,
     pub name: String,
-    /// Only what somebody decided; see [`Stated`](crate::presets::stated::Stated).
+    /// Only the keys that were set; see [`PartialPreset`](crate::presets::partial::PartialPreset).
     #[sea_orm(column_type = "JsonBinary")]
     pub document: Json,
-    /// What the file said that it came from and we have no use for, to be given back with it.
+    /// The fields of the imported file that we do not use, exported again with the preset.
     #[sea_orm(column_type = "JsonBinary")]
     pub origin: Option<Json>,
     pub status: PresetStatus,
@@ -37,12 +37,12 @@ pub enum Relation {}
 impl ActiveModelBehavior for ActiveModel {}
 
 string_enum! {
-    /// A deleted preset stays for the spaces and seats that go by it.
+    /// A deleted preset is kept for the spaces and memberships that use it.
     #[schema(as = PresetStatus)]
     PresetStatus { Active, Deleted }
 }
 
-/// A preset, as the API shows it.
+/// A preset.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Preset)]
 pub struct PresetView {
@@ -50,14 +50,14 @@ pub struct PresetView {
     pub name: String,
     pub owner_id: Option<UserId>,
     pub status: PresetStatus,
-    /// Only what somebody decided: the keys of `settings.preset`.
+    /// Only the keys that were set, as in `settings.preset`.
     #[schema(value_type = Object)]
     pub document: Json,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// A preset to be kept.
+/// A preset to be created.
 #[derive(Clone, Debug)]
 pub struct NewPreset {
     pub name: String,
@@ -66,7 +66,7 @@ pub struct NewPreset {
 }
 
 impl Model {
-    /// What people may read of this preset.
+    /// Returns the document for the API.
     pub fn view(&self) -> PresetView {
         PresetView {
             id: self.id,
@@ -80,7 +80,7 @@ impl Model {
     }
 }
 
-/// Puts a preset on its owner's shelf.
+/// Creates a preset in its owner's library.
 pub async fn create(
     db: &Db,
     owner: UserId,
@@ -101,7 +101,7 @@ pub async fn create(
         .await
 }
 
-/// Changes a preset; `None` leaves a part as it is.
+/// Updates a preset; `None` leaves a field unchanged.
 pub async fn update(
     db: &Db,
     id: PresetId,
@@ -120,7 +120,7 @@ pub async fn update(
         .await
 }
 
-/// Takes a preset off its owner's shelf; spaces and seats that go by it still do.
+/// Marks a preset as deleted; spaces and memberships that use it keep it.
 pub async fn delete(db: &Db, id: PresetId) -> Result<(), DbErr> {
     let row = ActiveModel {
         id: Unchanged(id),
@@ -131,7 +131,7 @@ pub async fn delete(db: &Db, id: PresetId) -> Result<(), DbErr> {
         .await
 }
 
-/// What these presets state, deleted ones too; asks nothing when there are none.
+/// Returns the documents of these presets, deleted ones included. Runs no query if `ids` is empty.
 pub async fn load_documents(
     db: &impl ConnectionTrait,
     ids: &[PresetId],

@@ -1,4 +1,4 @@
-//! Table `presets` without what is in them: a list tells of many at once.
+//! Table `presets` without the documents, for lists.
 
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::ids::{PresetId, UserId};
 use crate::presets::preset::PresetStatus;
 
-/// A preset in a list: one asks for what is in it.
+/// A preset in a list, without its document.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema, DeriveEntityModel)]
 #[sea_orm(table_name = "presets")]
 #[schema(as = PresetSign)]
@@ -27,7 +27,7 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// The presets on a user's shelf.
+/// Returns a query for the presets in a user's library.
 pub fn list_for_owner(owner: UserId) -> Select<Entity> {
     Entity::find()
         .filter(Column::OwnerId.eq(owner))

@@ -1,8 +1,8 @@
-//! Which preset applies to a turn: layer over layer, key by key.
+//! Resolves the preset of a prompt from its layers, key by key.
 //!
-//! From the top: the seat's own settings, the preset of the seat, the space's own settings, the
-//! preset that these name, the settings of the model, and what goes without saying. A key that an
-//! upper layer states is decided there; an order of entries is one key.
+//! From the top: the membership's own settings, the membership's preset, the space's own settings,
+//! the preset that these name, the settings of the provider, and the defaults. The topmost layer
+//! that sets a key decides; an order of entries is one key.
 
 use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::{Map, Value};
@@ -11,31 +11,31 @@ use crate::ids::PresetId;
 use crate::presets::document::{Preset, PromptSlot};
 use crate::presets::preset;
 
-/// Keys that lie over the text of one entry, and the entry.
+/// Keys that override the text of one entry, and the slot of the entry.
 const SLOT_TEXT_KEYS: [(&str, PromptSlot); 2] = [
     ("main_prompt", PromptSlot::Main),
     ("post_history_instructions", PromptSlot::PostHistory),
 ];
 
-/// What a seat, its space and its model state.
+/// The layers of a membership, its space and its provider.
 #[derive(Clone, Copy, Debug)]
 pub struct PresetLayers<'a> {
-    /// `settings.preset` of the seat.
+    /// `settings.preset` of the membership.
     pub membership: &'a Value,
-    /// The preset of the seat.
+    /// The preset of the membership.
     pub membership_preset: Option<PresetId>,
     /// `settings.preset` of the space; its `preset_id` names a preset.
     pub space: &'a Value,
-    /// `settings` of the model.
+    /// `settings` of the provider.
     pub provider: &'a Value,
 }
 
-/// The preset that a space names in its settings.
+/// Returns the preset that the settings of a space name.
 pub fn preset_id_of(settings: &Value) -> Option<PresetId> {
     settings["preset_id"].as_i64().map(PresetId)
 }
 
-/// What a turn goes by. Reads presets only where somebody chose one.
+/// Returns the preset of a prompt. Queries the database only if a layer names a preset.
 pub async fn resolve(db: &impl ConnectionTrait, layers: PresetLayers<'_>) -> Result<Preset, DbErr> {
     let of_space = preset_id_of(layers.space);
     let chosen: Vec<PresetId> = of_space
@@ -54,12 +54,12 @@ pub async fn resolve(db: &impl ConnectionTrait, layers: PresetLayers<'_>) -> Res
     Ok(from_merged(merge_layers(stack.into_iter().flatten())))
 }
 
-/// Objects, the lowest first, as one.
+/// Merges objects; later ones win.
 fn merge_layers<'a>(layers: impl Iterator<Item = &'a Value>) -> Map<String, Value> {
     let mut all = Map::new();
     for layer in layers.filter_map(Value::as_object) {
         if layer.get("prompt_order").is_some_and(|it| !it.is_null()) {
-            // An order has texts of its own.
+            // An order contains its own texts, so overrides of lower layers do not apply.
             all.retain(|key, _| SLOT_TEXT_KEYS.iter().all(|(text, _)| key != text));
         }
         let stated = layer.iter().filter(|(_, value)| !value.is_null());
@@ -68,8 +68,8 @@ fn merge_layers<'a>(layers: impl Iterator<Item = &'a Value>) -> Map<String, Valu
     all
 }
 
-/// What can be read of it. What was stored before its key was known may make no sense: that turn
-/// goes by the default.
+/// Parses the merged keys. A key stored before it was validated may be invalid: then its default
+/// applies.
 fn from_merged(mut all: Map<String, Value>) -> Preset {
     let texts = SLOT_TEXT_KEYS.map(|(key, slot)| (slot, all.shift_remove(key)));
     let mut preset = serde_json::from_value(Value::Object(all.clone())).unwrap_or_else(|_| {
@@ -80,7 +80,7 @@ fn from_merged(mut all: Map<String, Value>) -> Preset {
         serde_json::from_value(Value::Object(all)).unwrap_or_default()
     });
     drop_unsupported(&mut preset);
-    // 0 has always meant that nobody decided.
+    // Older settings store 0 for "not set".
     preset.max_tokens = preset.max_tokens.filter(|it| *it > 0);
     preset.context_tokens = preset.context_tokens.filter(|it| *it > 0);
     for (slot, text) in texts {
@@ -92,7 +92,7 @@ fn from_merged(mut all: Map<String, Value>) -> Preset {
     preset
 }
 
-/// Some models refuse samplers that others of their kind take: `leave_out` of the model names them.
+/// Removes samplers that the model rejects, as listed in `leave_out` of its settings.
 fn drop_unsupported(preset: &mut Preset) {
     let Some(Value::Array(names)) = preset.extra.shift_remove("leave_out") else {
         return;

@@ -1,4 +1,4 @@
-//! The chat-completion presets of SillyTavern, in: prompts, their order, nudges, formats, samplers.
+//! Imports SillyTavern's chat-completion presets: prompts, their order, nudges, formats, samplers.
 
 use serde_json::{Map, Value, json};
 
@@ -7,13 +7,13 @@ use crate::presets::document::{Preset, PresetEntry};
 use crate::presets::formats::field_reader::{FieldReader, boolean, integer, is_blank};
 use crate::presets::formats::prompt_order;
 
-/// The word of this form in an origin.
+/// The name of this format in `origin`.
 pub const FORM: &str = "chat_completion";
 
-/// The list of an order that counts for all characters.
+/// The `character_id` of the order that applies to all characters.
 pub const ALL_CHARACTERS: i64 = 100_001;
 
-/// Texts: theirs, and ours. All of them are there both ways.
+/// Text fields: their name, our name. Imported and exported.
 pub const TEXTS: [(&str, &str); 9] = [
     ("impersonation_prompt", "impersonation_prompt"),
     ("new_chat_prompt", "new_chat_prompt"),
@@ -26,7 +26,7 @@ pub const TEXTS: [(&str, &str); 9] = [
     ("personality_format", "personality_format"),
 ];
 
-/// Samplers: theirs, what older files call them, ours, and the range.
+/// Samplers: their name, their older name, our name, minimum, maximum.
 const FRACTIONS: [(&str, &str, &str, f64, f64); 7] = [
     ("temperature", "temp_openai", "temperature", 0.0, 5.0),
     ("top_p", "top_p_openai", "top_p", 0.0, 1.0),
@@ -54,7 +54,7 @@ const FRACTIONS: [(&str, &str, &str, f64, f64); 7] = [
         5.0,
     ),
 ];
-/// The same for whole numbers.
+/// The same for integers.
 const INTEGERS: [(&str, &str, &str, i64, i64); 4] = [
     ("top_k", "top_k_openai", "top_k", 0, 100_000),
     ("seed", "seed_openai", "seed", 0, 4_294_967_295),
@@ -73,14 +73,14 @@ const INTEGERS: [(&str, &str, &str, i64, i64); 4] = [
         1_000_000,
     ),
 ];
-/// Old texts that each were one prompt, and the prompt.
+/// Older text fields, and the prompt that each has become.
 const LEGACY_PROMPTS: [(&str, &str); 3] = [
     ("main_prompt", "main"),
     ("nsfw_prompt", "nsfw"),
     ("jailbreak_prompt", "jailbreak"),
 ];
 
-/// Is this such a preset?
+/// Returns whether this is a chat-completion preset.
 pub fn is_chat_completion(fields: &Map<String, Value>) -> bool {
     let has = |name: &str| fields.contains_key(name);
     has("prompts")
@@ -91,7 +91,7 @@ pub fn is_chat_completion(fields: &Map<String, Value>) -> bool {
         || has("chat_completion_source")
 }
 
-/// Reads one; answers what is kept beside it.
+/// Reads the preset; returns its `origin`.
 pub fn read(reading: &mut FieldReader) -> Value {
     reading.remove_secrets();
     read_samplers(reading);
@@ -104,7 +104,7 @@ pub fn read(reading: &mut FieldReader) -> Value {
     }
     let orders = read_prompts(reading);
     warn_unused_fields(reading);
-    // Theirs is bare; ours says of whom it is.
+    // Their persona has no template; our default adds the user's name.
     reading
         .document
         .insert("persona_format".to_owned(), json!("{{persona}}"));
@@ -132,7 +132,7 @@ fn read_samplers(reading: &mut FieldReader) {
     }
 }
 
-/// The word for their number.
+/// Returns our value for their number.
 fn names_behavior(number: i64) -> Option<&'static str> {
     NAMES
         .into_iter()
@@ -140,7 +140,7 @@ fn names_behavior(number: i64) -> Option<&'static str> {
         .map(|(_, word)| word)
 }
 
-/// How a speaker is told: their number, our word.
+/// How authors are named: their number, our value.
 pub const NAMES: [(i64, &str); 4] = [
     (-1, "never"),
     (0, "in_groups"),
@@ -167,7 +167,7 @@ fn read_prompts(reading: &mut FieldReader) -> Option<prompt_order::PromptOrders>
     orders
 }
 
-/// The order of a file from before there were orders.
+/// Returns the entries of a file without an order, from before orders existed.
 fn legacy_entries(reading: &mut FieldReader) -> Option<Vec<PresetEntry>> {
     let mut entries = Preset::default().order;
     let mut found = false;
@@ -196,7 +196,7 @@ fn legacy_entries(reading: &mut FieldReader) -> Option<Vec<PresetEntry>> {
     found.then_some(entries)
 }
 
-/// Says what of the file will do nothing here.
+/// Warns about settings of the file that have no effect here.
 fn warn_unused_fields(reading: &mut FieldReader) {
     let said =
         |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(|it| !is_blank(it));

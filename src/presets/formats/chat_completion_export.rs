@@ -1,4 +1,4 @@
-//! The chat-completion presets of SillyTavern, out: what we know over what the file once said.
+//! Exports SillyTavern's chat-completion presets: our values replace those of the imported file.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use crate::presets::document::{Preset, PresetEntry};
 use crate::presets::formats::chat_completion::{ALL_CHARACTERS, FORM, NAMES, TEXTS};
 use crate::presets::formats::prompt_order;
 
-/// What is called alike here and there, and what is not.
+/// Samplers: our name, their name.
 const SAMPLERS: [(&str, &str); 11] = [
     ("temperature", "temperature"),
     ("top_p", "top_p"),
@@ -21,7 +21,7 @@ const SAMPLERS: [(&str, &str); 11] = [
     ("max_tokens", "openai_max_tokens"),
 ];
 
-/// The preset as such a file.
+/// Returns the preset as such a file.
 pub fn write(document: &Value, origin: Option<&Value>) -> Value {
     let origin = origin.filter(|it| it["form"] == FORM);
     let fields = origin.and_then(|it| it["fields"].as_object());
@@ -40,7 +40,7 @@ pub fn write(document: &Value, origin: Option<&Value>) -> Value {
     Value::Object(file)
 }
 
-/// The order that is stated, with the texts that lie over it; else the usual one.
+/// Returns the stated order, or the default one, with the texts that override its entries.
 fn effective_order(document: &Value) -> Vec<PresetEntry> {
     let stated = document.get("prompt_order").filter(|it| !it.is_null());
     let stated = stated.and_then(|it| serde_json::from_value(it.clone()).ok());

@@ -1,10 +1,10 @@
-//! Reads the fields of a file that other tools have written: numbers as text, `-1` for "off".
+//! Reads loosely typed fields of files from other tools: numbers as text, `-1` for "off".
 
 use serde_json::{Map, Value, json};
 
 use crate::import_warning::ImportWarning;
 
-/// Parts of the names of fields that are nobody else's business.
+/// Parts of field names that may contain secrets or private addresses.
 const PRIVATE: [&str; 7] = [
     "password",
     "secret",
@@ -15,7 +15,7 @@ const PRIVATE: [&str; 7] = [
     "url",
 ];
 
-/// A file on its way in: what is left of its fields, what is stated so far, and what is to be said.
+/// An import in progress: the remaining fields, the document so far, and the warnings.
 pub struct FieldReader {
     pub fields: Map<String, Value>,
     pub document: Map<String, Value>,
@@ -23,7 +23,7 @@ pub struct FieldReader {
 }
 
 impl FieldReader {
-    /// A file of which nothing has been read.
+    /// Starts the import of a file.
     pub fn new(fields: Map<String, Value>) -> Self {
         Self {
             fields,
@@ -32,14 +32,14 @@ impl FieldReader {
         }
     }
 
-    /// Takes a fraction over, as `key`; one out of range is left out, and that is said.
+    /// Moves a number to `key`; a value out of range is dropped with a warning.
     pub fn copy_number(&mut self, field: &str, key: &str, min: f64, max: f64) {
         let Some(found) = self.fields.shift_remove(field) else {
             return;
         };
         match number(&found) {
             Some(value) if (min..=max).contains(&value) => {
-                // A number stays as it is written: 1 is not 1.0 to everybody.
+                // JSON numbers are copied unchanged, because 1 and 1.0 differ for some tools.
                 let stated = if found.is_number() {
                     found
                 } else {
@@ -51,7 +51,7 @@ impl FieldReader {
         }
     }
 
-    /// The same for a whole number. What is below 0 means that nobody decided.
+    /// Like `copy_number` for an integer. A value below 0 means "not set".
     pub fn copy_integer(&mut self, field: &str, key: &str, min: i64, max: i64) {
         let Some(found) = self.fields.shift_remove(field) else {
             return;
@@ -65,7 +65,7 @@ impl FieldReader {
         }
     }
 
-    /// Takes a text over.
+    /// Moves a text to `key`.
     pub fn copy_text(&mut self, field: &str, key: &str) {
         match self.fields.shift_remove(field) {
             Some(Value::String(text)) => {
@@ -76,7 +76,7 @@ impl FieldReader {
         }
     }
 
-    /// Takes addresses, passwords and what else must not travel away.
+    /// Removes addresses, passwords and other secrets.
     pub fn remove_secrets(&mut self) {
         let is_private = |name: &str| {
             let name = name.to_ascii_lowercase();
@@ -94,7 +94,7 @@ impl FieldReader {
         }
     }
 
-    /// Something to tell whoever brought the file.
+    /// Adds a warning for the user.
     pub fn warn(&mut self, warning: ImportWarning) {
         self.warnings.push(warning);
     }
@@ -109,7 +109,7 @@ impl FieldReader {
     }
 }
 
-/// A number, also one that is written as text.
+/// Parses a number, also from text.
 pub fn number(value: &Value) -> Option<f64> {
     let found = match value {
         Value::Number(it) => it.as_f64(),
@@ -119,8 +119,8 @@ pub fn number(value: &Value) -> Option<f64> {
     found.filter(|it: &f64| it.is_finite())
 }
 
-/// A whole number, also one that is written as text or with a fraction of nothing.
-#[allow(clippy::cast_possible_truncation)] // a number so large is out of every range
+/// Parses an integer, also from text or with a fraction of zero.
+#[allow(clippy::cast_possible_truncation)] // a number too large for i64 is out of every range
 pub fn integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
         number(value)
@@ -129,7 +129,7 @@ pub fn integer(value: &Value) -> Option<i64> {
     })
 }
 
-/// Yes or no, also as a number or a text.
+/// Parses a boolean, also from a number or text.
 pub fn boolean(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(it) => Some(*it),
@@ -143,7 +143,7 @@ pub fn boolean(value: &Value) -> Option<bool> {
     }
 }
 
-/// Does it say nothing?
+/// Returns whether a value is null or blank.
 pub fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,7 +1,7 @@
-//! The forms in which presets come and go: each in and out, pure.
+//! Converts presets from and to the files of other tools, as pure functions.
 //!
-//! What a file says and we have no use for is its *origin*: it is kept beside the preset and given
-//! back with it, so that nothing is lost on the way through. Addresses and passwords are not kept.
+//! The fields of a file that we do not use are its *origin*: it is stored with the preset and
+//! exported with it, so that nothing is lost. Addresses and passwords are not stored.
 
 pub mod chat_completion;
 pub mod chat_completion_export;

@@ -1,4 +1,4 @@
-//! The prompts of a chat-completion preset and the order they stand in, as our entries.
+//! Converts the prompts of a chat-completion preset and their order to preset entries.
 
 use serde_json::{Map, Value, json};
 
@@ -11,22 +11,22 @@ use crate::presets::document::{
 use crate::presets::formats::chat_completion::ALL_CHARACTERS;
 use crate::presets::formats::field_reader::{FieldReader, boolean, integer, is_blank};
 
-/// Where an entry keeps what its prompt says beside what we know.
+/// The key in an entry's `extra` for unknown fields of its prompt.
 pub const PROMPT_EXTRA: &str = "sillytavern";
-/// The same of its line in the order.
+/// The key in an entry's `extra` for unknown fields of its item in the order.
 pub const ORDER_EXTRA: &str = "sillytavern_order";
-/// The lists of orders that are taken, the first that is there.
+/// The preferred orders by `character_id`; the first that exists is used.
 const ORDER_CHARACTER_IDS: [i64; 2] = [ALL_CHARACTERS, 100_000];
 const MAX_LABEL_CHARS: usize = 200;
 
-/// One list of an order, and the others.
+/// The order that is used, and the others.
 pub struct PromptOrders {
     pub character_id: Value,
     lines: Vec<Map<String, Value>>,
     pub others: Vec<Value>,
 }
 
-/// The order that counts: that of all characters, else the old one, else any.
+/// Selects the order: for all characters, else the older default, else any.
 pub fn read_orders(found: Option<Value>) -> Option<PromptOrders> {
     let Some(Value::Array(mut lists)) = found else {
         return None;
@@ -54,7 +54,7 @@ pub fn read_orders(found: Option<Value>) -> Option<PromptOrders> {
     })
 }
 
-/// Our entries: first what stands in the order, then what is only kept, turned off.
+/// Returns the entries: first the ordered prompts, then the unused ones, disabled.
 pub fn read_entries(
     prompts: Vec<Value>,
     orders: Option<&PromptOrders>,
@@ -107,7 +107,7 @@ pub fn read_entries(
     entries
 }
 
-/// What no prompt can do without, and what the old lists could not know of.
+/// Adds the history if it is missing, and the persona to orders from before it existed.
 fn add_required_entries(
     entries: &mut Vec<PresetEntry>,
     orders: Option<&PromptOrders>,
@@ -137,12 +137,12 @@ fn add_required_entries(
     }
 }
 
-/// The entry of this id as we know it.
+/// Returns the default entry with this id.
 pub fn default_entry(id: &str) -> Option<PresetEntry> {
     Preset::default().order.into_iter().find(|it| it.id == id)
 }
 
-/// Is the prompt of this entry a mark, without a text of its own?
+/// Returns whether the prompt of this slot is a marker without a text.
 pub fn is_marker(slot: Option<PromptSlot>) -> bool {
     slot.is_some_and(|it| !matches!(it, PromptSlot::Main | PromptSlot::PostHistory))
 }
@@ -199,7 +199,7 @@ fn read_entry(mut prompt: Map<String, Value>, reading: &mut FieldReader) -> Pres
     entry
 }
 
-/// Takes a field away that says no more than is known without it.
+/// Removes a field whose value equals the one already known.
 fn remove_redundant(prompt: &mut Map<String, Value>, field: &str, known: bool) {
     let found = prompt.get(field);
     if found.is_some_and(|it| is_blank(it) || boolean(it) == Some(known)) {
@@ -218,7 +218,7 @@ fn read_role(found: Option<Value>) -> PromptRole {
 fn read_position(prompt: &mut Map<String, Value>) -> PromptPosition {
     let position = prompt.shift_remove("injection_position");
     if position.as_ref().and_then(integer) != Some(1) {
-        // Depth and order are kept for whoever moves it into the chat again.
+        // Depth and order are kept in case the entry is moved into the chat again.
         return PromptPosition::Relative;
     }
     let mut whole = |field: &str, usual: i64| {
@@ -254,12 +254,12 @@ fn read_triggers(
     triggers
 }
 
-/// Enough of a name to know it by.
+/// Returns the start of a name, for warnings.
 fn short_name(name: &str) -> String {
     name.chars().take(60).collect()
 }
 
-/// A prompt and its line in the order, as they are written.
+/// Returns a prompt and its item in the order, in their format.
 pub fn write_entry(entry: &PresetEntry) -> (Value, Value) {
     let mut prompt = json!({
         "identifier": entry.id,

@@ -1,15 +1,14 @@
-//! The sampler presets of SillyTavern for text completion, in and out. An order of prompts has no
-//! place in them.
+//! Imports and exports SillyTavern's sampler presets for text completion. They contain no prompts.
 
 use serde_json::{Map, Value, json};
 
 use crate::import_warning::ImportWarning;
 use crate::presets::formats::field_reader::{FieldReader, is_blank, number};
 
-/// The word of this form in an origin.
+/// The name of this format in `origin`.
 pub const FORM: &str = "text_completion";
 
-/// Theirs, ours, and the range. Where there are two words, the later one wins.
+/// Their name, our name, minimum, maximum. Of two names for one value, the later wins.
 const FRACTIONS: [(&str, &str, f64, f64); 11] = [
     ("temperature", "temperature", 0.0, 5.0),
     ("temp", "temperature", 0.0, 5.0),
@@ -29,7 +28,7 @@ const INTEGERS: [(&str, &str, i64, i64); 4] = [
     ("max_length", "context_tokens", 64, 10_000_000),
     ("genamt", "max_tokens", 1, 1_000_000),
 ];
-/// Samplers that no provider here has a word for, and the value at which they do nothing.
+/// Samplers that no provider here supports, and the value at which each has no effect.
 const UNSUPPORTED: [(&str, f64); 10] = [
     ("tfs", 1.0),
     ("epsilon_cutoff", 0.0),
@@ -43,14 +42,14 @@ const UNSUPPORTED: [(&str, f64); 10] = [
     ("nsigma", 0.0),
 ];
 
-/// Is this such a preset?
+/// Returns whether this is a text-completion preset.
 pub fn is_text_completion(fields: &Map<String, Value>) -> bool {
     let has = |name: &str| fields.contains_key(name);
     let has_temperature = has("temp") || has("temperature");
     has_temperature && (has("rep_pen") || has("repetition_penalty") || has("top_p"))
 }
 
-/// Reads one; answers what is kept beside it.
+/// Reads the preset; returns its `origin`.
 pub fn read(reading: &mut FieldReader) -> Value {
     reading.remove_secrets();
     for (field, key, least, most) in FRACTIONS {
@@ -88,7 +87,7 @@ pub fn read(reading: &mut FieldReader) -> Value {
     json!({"form": FORM, "fields": std::mem::take(&mut reading.fields)})
 }
 
-/// The samplers as such a file.
+/// Returns the samplers as such a file.
 pub fn write(document: &Value, origin: Option<&Value>) -> Value {
     let origin = origin.filter(|it| it["form"] == FORM);
     let fields = origin.and_then(|it| it["fields"].as_object());
