@@ -54,7 +54,7 @@ pub async fn store(
         .exec_without_returning(tx)
         .await?;
     let kept = touch_by_hash(tx, &sha256, now).await?;
-    kept.ok_or_else(|| DbErr::RecordNotFound("an asset that was just kept".into()))
+    kept.ok_or_else(|| DbErr::RecordNotFound("the asset that was just inserted".into()))
 }
 
 /// Finds an asset and refreshes its age. Garbage collection that waits for this row checks the age

@@ -81,7 +81,7 @@ fn decode(file: impl BufRead + Seek) -> Result<(DynamicImage, Orientation), Card
     match reader.format() {
         Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP | ImageFormat::Gif) => {}
         _ => {
-            let reason = "A picture is a PNG, JPEG, WebP or GIF; this is something else.";
+            let reason = "The image is not a PNG, JPEG, WebP or GIF.";
             return Err(CardError::reason(reason));
         }
     }
@@ -143,7 +143,7 @@ fn unreadable() -> CardError {
 
 fn too_large() -> CardError {
     CardError::TooLarge(
-        "The picture has more than 10 million pixels, or takes more than 40 MiB.".into(),
+        "The picture has more than 10 million pixels, or needs more than 40 MiB of memory.".into(),
     )
 }
 

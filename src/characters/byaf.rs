@@ -18,7 +18,7 @@ pub fn read(archive: &mut CardArchive) -> Result<(Card, Option<Vec<u8>>), CardEr
     let characters = text_list(&manifest, "characters");
     let first = characters
         .first()
-        .ok_or_else(|| CardError::reason("The archive names no character."))?;
+        .ok_or_else(|| CardError::reason("The archive contains no character."))?;
     let character = read_document(archive, first)?;
     let mut scenarios = Vec::new();
     for path in text_list(&manifest, "scenarios").iter().take(MAX_SCENARIOS) {
@@ -26,7 +26,7 @@ pub fn read(archive: &mut CardArchive) -> Result<(Card, Option<Vec<u8>>), CardEr
     }
     let mut card = Card::from_flat(card_fields(&character, &scenarios))?;
     if characters.len() > 1 {
-        let sentence = "The archive has more than one character; the first one was taken.";
+        let sentence = "The archive has more than one character; only the first one was imported.";
         let warning = ImportWarning::new("other_characters", sentence);
         card.warnings.push(warning);
     }
@@ -34,7 +34,7 @@ pub fn read(archive: &mut CardArchive) -> Result<(Card, Option<Vec<u8>>), CardEr
         .iter()
         .any(|it| !array_field(it, "messages").is_empty())
     {
-        let sentence = "The chats in the archive were left out.";
+        let sentence = "The chats in the archive were skipped.";
         card.warnings
             .push(ImportWarning::new("chats_left_out", sentence));
     }

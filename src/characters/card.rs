@@ -328,7 +328,7 @@ fn check_limits(text: &str) -> Result<(), CardError> {
     }
     match n_values > MAX_VALUES {
         true => Err(CardError::TooLarge(format!(
-            "The card holds more than {MAX_VALUES} values."
+            "The card contains more than {MAX_VALUES} values."
         ))),
         false => Ok(()),
     }

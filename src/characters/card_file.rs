@@ -56,11 +56,11 @@ pub fn read(mut file: File) -> Result<CardFile, CardError> {
         head if head == png::SIGNATURE => from_png(file)?,
         _ if !begins_as_json && zip_archive::is_archive(&mut file) => from_archive(file)?,
         [0xFF, 0xD8, ..] | [b'R', b'I', b'F', b'F', ..] | [b'G', b'I', b'F', ..] => {
-            let reason = "This picture has no card in it; cards come in PNG pictures.";
+            let reason = "This image contains no card. Only PNG images can contain cards.";
             return Err(CardError::reason(reason));
         }
         [b'P', b'K', ..] => {
-            let reason = "The archive is broken: its end is missing.";
+            let reason = "The archive is invalid: its end is missing.";
             return Err(CardError::reason(reason));
         }
         _ => from_json(file)?,
@@ -127,12 +127,13 @@ fn choose_card(found: &mut PngCard) -> Result<Card, CardError> {
         None => None,
     };
     let Some(v2) = v2 else {
-        let usual = "This PNG has no card in it: it is a picture alone.";
+        let usual = "This PNG contains no card.";
         return Err(error_of_newer.unwrap_or_else(|| CardError::reason(usual)));
     };
     let mut card = Card::parse(&v2)?;
     if let Some(error) = error_of_newer {
-        let sentence = format!("Its newer card cannot be read, so the older one was: {error}");
+        let sentence =
+            format!("The newer card in the file cannot be read; the older one was used: {error}");
         card.warnings
             .push(ImportWarning::new("newer_card_unreadable", sentence));
     }
@@ -216,7 +217,7 @@ fn read_assets(archive: &mut CardArchive, card: &mut Card) -> Result<TempAssets,
     if let Some(first) = ignored.first() {
         let (n, first) = (ignored.len(), first.chars().take(60).collect::<String>());
         let sentence =
-            format!("Files that the card does not name were left out: {n}, `{first}` among them.");
+            format!("Files that the card does not use were skipped: {n}, such as `{first}`.");
         let warning = ImportWarning::new("files_left_out", sentence).with("n", n);
         card.warnings.push(warning.with("name", first));
     }
@@ -230,7 +231,7 @@ fn warn_missing_assets(card: &mut Card, assets: &TempAssets) {
     let is_missing = |it: &&String| !kept.contains(it.as_str());
     let missing = named.iter().filter(is_missing).count();
     if missing > 0 {
-        let sentence = format!("Assets that the card names are not in the file: {missing}.");
+        let sentence = format!("Assets of the card are not in the file: {missing}.");
         let warning = ImportWarning::new("assets_missing", sentence).with("n", missing);
         card.warnings.push(warning);
     }
@@ -243,15 +244,15 @@ fn warn_unavailable(card: &mut Card) {
         .filter(|it| **it == AssetLocation::Remote)
         .count();
     if elsewhere > 0 {
-        let sentence = format!("Assets on other servers were not fetched: {elsewhere}.");
+        let sentence = format!("Assets on other servers were not downloaded: {elsewhere}.");
         let warning = ImportWarning::new("assets_elsewhere", sentence).with("n", elsewhere);
         card.warnings.push(warning);
     }
     if let Some(world) = card.linked_world() {
         let world: String = world.chars().take(100).collect();
         let sentence = format!(
-            "The card is linked to the lorebook \"{world}\", which is not in the file: bring it \
-             as a file of its own."
+            "The card is linked to the lorebook \"{world}\", which is not in the file. Import \
+             the lorebook separately."
         );
         let warning = ImportWarning::new("lorebook_elsewhere", sentence).with("name", world);
         card.warnings.push(warning);
@@ -263,7 +264,7 @@ fn render_avatar(card: &mut Card, file: impl std::io::BufRead + Seek) -> Option<
     match avatar_image::re_encode(file) {
         Ok(picture) => Some(picture),
         Err(error) => {
-            let sentence = format!("It comes without a picture: {error}");
+            let sentence = format!("The picture was skipped: {error}");
             card.warnings.push(match error {
                 CardError::TooLarge(_) => ImportWarning::new("picture_too_large", sentence),
                 CardError::NotACard(_) => ImportWarning::new("picture_unreadable", sentence),

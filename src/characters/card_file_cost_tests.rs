@@ -22,8 +22,8 @@ const MAX_ALLOCATED: u64 = 256 * 1024 * 1024;
 
 fn on_disk(bytes: &[u8]) -> File {
     let mut file = tempfile::tempfile().expect("a file");
-    file.write_all(bytes).expect("room on the disk");
-    file.rewind().expect("its beginning");
+    file.write_all(bytes).expect("free disk space");
+    file.rewind().expect("file is seekable");
     file
 }
 

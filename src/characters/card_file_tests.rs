@@ -33,8 +33,8 @@ fn has_warning(parcel: &CardFile, part: &str) -> bool {
 
 fn from_bytes(bytes: &[u8]) -> CardFile {
     let mut file = tempfile::tempfile().expect("a file");
-    file.write_all(bytes).expect("room on the disk");
-    file.rewind().expect("its beginning");
+    file.write_all(bytes).expect("free disk space");
+    file.rewind().expect("file is seekable");
     read(file).expect("a card")
 }
 
@@ -42,7 +42,7 @@ fn from_bytes(bytes: &[u8]) -> CardFile {
 fn bytes_of(file: Result<File, CardError>) -> Vec<u8> {
     let mut file = file.expect("a file");
     let mut bytes = Vec::new();
-    file.rewind().expect("its beginning");
+    file.rewind().expect("file is seekable");
     file.read_to_end(&mut bytes).expect("readable");
     bytes
 }
@@ -50,14 +50,14 @@ fn bytes_of(file: Result<File, CardError>) -> Vec<u8> {
 /// Converts an imported character to an export.
 fn to_export(mut parcel: CardFile) -> CardExport {
     let names: Vec<String> = parcel.assets.names().map(str::to_owned).collect();
-    let mut assets = TempAssets::new().expect("room on the disk");
+    let mut assets = TempAssets::new().expect("free disk space");
     if let Some(picture) = parcel.avatar.take() {
-        assets.push("", &picture.large).expect("room on the disk");
+        assets.push("", &picture.large).expect("free disk space");
     }
     for name in names {
         let bytes = parcel.assets.read(&name).expect("readable");
         let bytes = bytes.expect("a piece");
-        assets.push(&name, &bytes).expect("room on the disk");
+        assets.push(&name, &bytes).expect("free disk space");
     }
     CardExport {
         card: parcel.card,
@@ -167,8 +167,8 @@ fn png_cards_are_found_wherever_they_are() {
         ("bad_checksum.png", "checksum"),
         ("twice.png", "more than one"),
         ("broken_v3.png", "newer card"),
-        ("no_end.png", "cut off"),
-        ("cut_after_card.png", "without a picture"),
+        ("no_end.png", "incomplete"),
+        ("cut_after_card.png", "picture was skipped"),
     ] {
         assert!(has_warning(&opened(name), part), "{name}");
     }
@@ -181,8 +181,8 @@ fn an_older_card_replaces_a_broken_newer_one() {
         ("v3_not_utf8.png", "UTF-8"),
         ("v3_not_json.png", "JSON"),
         ("v3_cut.png", "JSON"),
-        ("v3_not_packed.png", "unpacked"),
-        ("v3_too_large.png", "unpacked"),
+        ("v3_not_packed.png", "decompressed"),
+        ("v3_too_large.png", "decompressed"),
     ] {
         let parcel = opened(name);
         assert_eq!(parcel.card.name(), "Maren", "{name}");
@@ -197,18 +197,18 @@ fn an_older_card_replaces_a_broken_newer_one() {
 #[test]
 fn files_without_a_card_say_what_is_wrong() {
     for (name, part) in [
-        ("no_card.png", "picture alone"),
+        ("no_card.png", "contains no card"),
         ("not_base64.png", "not base64"),
         ("cut_before_card.png", "byte 60"),
-        ("bomb_ztxt.png", "cannot be unpacked"),
+        ("bomb_ztxt.png", "cannot be decompressed"),
         ("no_card.charx", "no `card.json`"),
         ("broken_card.charx", "`card.json`"),
         ("leads_out.charx", "lead out"),
         ("absolute.charx", "lead out"),
         ("link.charx", "links"),
         ("encrypted.charx", "encrypted"),
-        ("bomb.charx", "larger than may be"),
-        ("bomb_asset.charx", "larger than may be"),
+        ("bomb.charx", "is too large"),
+        ("bomb_asset.charx", "is too large"),
         ("lying_size.charx", "cannot be read"),
         ("cut.charx", "its end is missing"),
     ] {
@@ -223,7 +223,7 @@ fn a_picture_past_the_limits_is_left_out_and_the_card_is_not() {
 
     assert_eq!(parcel.card.name(), "Maren");
     assert!(parcel.avatar.is_none());
-    assert!(has_warning(&parcel, "without a picture"));
+    assert!(has_warning(&parcel, "picture was skipped"));
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub fn normalize(
         )),
         Some(spec) if root.get("data").is_some_and(Value::is_object) => {
             let form = truncate(spec);
-            let sentence = format!("The form \"{form}\" is not known; read as V3.");
+            let sentence = format!("The card format \"{form}\" is unknown; it was read as V3.");
             warnings.push(ImportWarning::new("form_unknown", sentence).with("form", form));
             Ok((CardSpec::V3, require_data(root, warnings)?))
         }
@@ -96,7 +96,7 @@ fn read_without_spec(
     warnings: &mut Vec<ImportWarning>,
 ) -> Result<(CardSpec, Map<String, Value>), CardError> {
     if root.get("data").is_some_and(|it| it.get("name").is_some()) {
-        let sentence = "The card does not state its form; read as V2.";
+        let sentence = "The card does not state its format; it was read as V2.";
         warnings.push(ImportWarning::new("form_missing", sentence));
         return Ok((CardSpec::V2, require_data(root, warnings)?));
     }
@@ -126,7 +126,7 @@ fn require_data(
     match root.get("data") {
         Some(Value::Object(_)) => {}
         None | Some(Value::Null) if is_flat(&root) => {
-            let sentence = "The card has no `data`; its fields were read from the root.";
+            let sentence = "The card has no `data`; its fields were read from the top level.";
             warnings.push(ImportWarning::new("data_missing", sentence));
             let (spec, version) = (root.remove("spec"), root.remove("spec_version"));
             let mut document = move_into_data(root);
@@ -146,7 +146,7 @@ fn require_data(
     let repeated = V1_FIELDS.map(|field| (field, root.get(field).cloned()));
     let talkativeness = root.get("talkativeness").cloned();
     let data = root.get_mut("data").and_then(Value::as_object_mut);
-    let data = data.expect("it was seen to be an object above");
+    let data = data.expect("checked above to be an object");
     for (field, value) in repeated {
         if let (true, Some(value)) = (is_absent(data, field), value) {
             data.insert(field.into(), value);

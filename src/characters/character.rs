@@ -190,7 +190,7 @@ pub async fn set_share_whole_card(
 /// Returns an error when the character does not exist, or the database fails.
 pub async fn lock(tx: &impl ConnectionTrait, id: CharacterId) -> Result<Model, DbErr> {
     let found = Entity::find_by_id(id).lock(LockType::NoKeyUpdate).one(tx);
-    let gone = || DbErr::RecordNotFound("a character that was there".into());
+    let gone = || DbErr::RecordNotFound("the character to be locked".into());
     found.await?.ok_or_else(gone)
 }
 

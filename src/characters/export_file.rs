@@ -255,13 +255,13 @@ fn from_zip_error(_: ZipError) -> CardError {
 }
 
 fn too_large_for_png() -> CardError {
-    let reason = "As a PNG this character would be larger than the 20 MiB that a PNG may have \
-                  (5 MiB for the card in it): take CHARX.";
+    let reason = "As a PNG, this character would exceed the limit of 20 MiB (5 MiB for the card in \
+                  it). Export it as CHARX instead.";
     CardError::TooLarge(reason.into())
 }
 
 fn unwritable() -> CardError {
-    CardError::reason("The card cannot be packed.")
+    CardError::reason("The file cannot be written.")
 }
 
 #[cfg(test)]

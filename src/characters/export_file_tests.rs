@@ -11,10 +11,10 @@ use crate::characters::{card, card_file, png};
 
 fn character(fields: Value, assets: &[(&str, usize)]) -> CardExport {
     let card = Card::from_document(fields).expect("a card");
-    let mut spool = TempAssets::new().expect("room on the disk");
+    let mut spool = TempAssets::new().expect("free disk space");
     for (name, length) in assets {
         let bytes = vec![7; *length];
-        spool.push(name, &bytes).expect("room on the disk");
+        spool.push(name, &bytes).expect("free disk space");
     }
     CardExport {
         card,
@@ -30,7 +30,7 @@ fn ada(data: Value) -> Value {
 }
 
 fn read_back(mut file: File) -> Card {
-    file.rewind().expect("its beginning");
+    file.rewind().expect("file is seekable");
     card_file::read(file).expect("what goes out comes in").card
 }
 

@@ -138,7 +138,7 @@ fn next_chunk(
     let [a, b, c, d, kind @ ..] = head;
     let length = u32::from_be_bytes([a, b, c, d]);
     if length > i32::MAX as u32 || !kind.iter().all(u8::is_ascii_alphabetic) {
-        let reason = format!("The PNG is broken: there is no chunk at byte {at}.");
+        let reason = format!("The PNG is invalid: there is no chunk at byte {at}.");
         return Err(CardError::reason(reason));
     }
     Ok(Some(PngChunk {
@@ -268,7 +268,7 @@ fn chunk_text(kind: &[u8; 4], data: &[u8], end: usize) -> Result<Vec<u8>, CardEr
 
 /// Decompresses zlib data by wrapping it in a PNG, because the PNG decoder enforces a limit.
 fn inflate(packed: &[u8]) -> Result<Vec<u8>, CardError> {
-    let broken = || CardError::reason("The card in the PNG cannot be unpacked.");
+    let broken = || CardError::reason("The card in the PNG cannot be decompressed.");
     let mut picture = SIGNATURE.to_vec();
     push_chunk(&mut picture, b"IHDR", b"\0\0\0\x01\0\0\0\x01\x08\0\0\0\0");
     push_chunk(&mut picture, b"zTXt", &[b"x\0\0", packed].concat());
@@ -301,13 +301,14 @@ fn decode_base64(mut text: Vec<u8>) -> Option<Vec<u8>> {
 fn truncated(found: PngCard, at: u64, n_bytes: u64) -> Result<PngCard, CardError> {
     match at == n_bytes {
         true => truncated_in_chunk(found, "IEND", n_bytes),
-        false => truncated_in_chunk(found, "after the last whole one", n_bytes),
+        false => truncated_in_chunk(found, "after the last complete one", n_bytes),
     }
 }
 
 /// Accepts a truncated file with a warning if a card was found; otherwise returns where it ends.
 fn truncated_in_chunk(mut found: PngCard, kind: &str, n_bytes: u64) -> Result<PngCard, CardError> {
-    let sentence = format!("The PNG is cut off at byte {n_bytes}, in its chunk {kind}.");
+    let sentence =
+        format!("The PNG is incomplete: it ends at byte {n_bytes}, in its chunk {kind}.");
     match found.v2.is_some() || found.v3.is_some() {
         true => {
             let warning = ImportWarning::new("png_cut", sentence);

@@ -20,8 +20,8 @@ pub struct StorageQuota {
 /// The quota is exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "There is no room for it: the cards of one person, with their pictures and assets, and the \
-     text of their spaces may take {} MiB. Delete what you do not need.",
+    "The storage quota of {} MiB is used up. It counts the owner's cards with their pictures \
+     and assets, and the text of their spaces. Delete what is not needed.",
     limit / (1024 * 1024)
 )]
 pub struct QuotaExceeded {

@@ -36,7 +36,7 @@ pub fn repair(
     warnings: &mut Vec<ImportWarning>,
 ) -> Result<(), CardError> {
     if remove_nul_from(document) {
-        let sentence = "NUL characters were removed: they cannot be stored.";
+        let sentence = "NUL characters were removed, because they cannot be stored.";
         warnings.push(ImportWarning::new("nul_removed", sentence));
     }
     repair_version(document);
@@ -79,7 +79,7 @@ fn repair_name(
     };
     if name != stated.trim() {
         let sentence =
-            format!("`{field}` was made one line of at most {MAX_NAME_CHARS} characters.");
+            format!("`{field}` was shortened to one line of at most {MAX_NAME_CHARS} characters.");
         let warning = ImportWarning::new("name_shortened", sentence).with("field", field);
         warnings.push(warning.with("n", MAX_NAME_CHARS));
         data.insert(field.to_owned(), json!(name));
@@ -127,7 +127,9 @@ fn repair_list(data: &mut Map<String, Value>, field: &str, warnings: &mut Vec<Im
             return;
         }
         Value::Array(items) => {
-            let sentence = format!("`{field}` held something other than text.");
+            let sentence = format!(
+                "`{field}` contained items that are not text; they were converted or removed."
+            );
             warnings.push(ImportWarning::new("list_cleaned", sentence).with("field", field));
             items.iter().filter_map(plain_text).collect()
         }

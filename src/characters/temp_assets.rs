@@ -108,5 +108,5 @@ impl TempAssets {
 }
 
 fn unreadable(_: std::io::Error) -> CardError {
-    CardError::reason("The file cannot be kept while it is read.")
+    CardError::reason("The file cannot be stored temporarily.")
 }

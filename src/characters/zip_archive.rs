@@ -93,7 +93,7 @@ impl CardArchive {
             .map_err(|_| unreadable())?;
         if n_read as u64 > most {
             let shown: String = name.chars().take(100).collect();
-            let reason = format!("`{shown}` in the archive is larger than may be unpacked.");
+            let reason = format!("`{shown}` in the archive is too large.");
             return Err(CardError::TooLarge(reason));
         }
         self.bytes_left -= n_read as u64;
@@ -109,8 +109,8 @@ impl CardArchive {
             let name = entry.name().map_err(from_zip_error)?;
             let reason = match () {
                 () if entry.encrypted() => "The archive is encrypted.",
-                () if entry.is_symlink() => "The archive has links in it.",
-                () if escapes_root(&name) => "The archive has names that lead out of it.",
+                () if entry.is_symlink() => "The archive contains links.",
+                () if escapes_root(&name) => "The archive contains paths that lead outside of it.",
                 () => continue,
             };
             return Err(CardError::reason(reason));
@@ -138,7 +138,7 @@ impl Read for LimitedReader {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let n_read = self.file.read(into)?;
         let left = self.bytes_left.get().checked_sub(n_read as u64);
-        let left = left.ok_or_else(|| std::io::Error::other("more than may be looked at"))?;
+        let left = left.ok_or_else(|| std::io::Error::other("limit reached"))?;
         self.bytes_left.set(left);
         Ok(n_read)
     }
@@ -207,7 +207,7 @@ fn unreadable() -> CardError {
 }
 
 fn too_many_entries() -> CardError {
-    let reason = format!("The archive has more than {MAX_ENTRIES} entries, or two of one name.");
+    let reason = format!("The archive has more than {MAX_ENTRIES} entries, or duplicate names.");
     CardError::TooLarge(reason)
 }
 
