@@ -220,23 +220,23 @@ impl<'a> CompiledEntry<'a> {
     pub fn warning(&self, problem: KeyProblem, key: &str) -> ImportWarning {
         let (name, book) = (&self.entry.name, &self.lorebook.name);
         let sentence = |reason: &str| {
-            format!("\"{name}\" of \"{book}\" sleeps because of its key {key}: {reason}.")
+            format!("\"{name}\" of \"{book}\" is inactive because of its key {key}: {reason}.")
         };
         let warning = match problem {
             KeyProblem::InvalidPattern => ImportWarning::new(
                 "lore_key_no_pattern",
-                sentence("it is not a pattern, or too large a one"),
+                sentence("it is not a valid regular expression, or is too large"),
             ),
             KeyProblem::TooManyPatterns => ImportWarning::new(
                 "lore_key_too_many",
                 sentence(&format!(
-                    "more than {MAX_PATTERNS} keys of the book are patterns"
+                    "the lorebook has more than {MAX_PATTERNS} regular expressions"
                 )),
             )
             .with("n", MAX_PATTERNS),
             KeyProblem::TooSlow => ImportWarning::new(
                 "lore_key_too_slow",
-                sentence("looking for it took too long"),
+                sentence("matching the keyword took too long"),
             ),
         };
         let named = warning.with("entry", name.as_str());

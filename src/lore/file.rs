@@ -84,7 +84,7 @@ pub fn from_value(mut value: Value, file_name: &str) -> Result<ParsedLorebook, L
     }
     remove_nul(&mut value);
     let Value::Object(root) = value else {
-        return Err(LorebookError::reason("A lorebook is a JSON object."));
+        return Err(LorebookError::reason("A lorebook must be a JSON object."));
     };
     let mut warnings = Vec::new();
     let book = unwrap_container(root)?;
@@ -128,7 +128,7 @@ fn unwrap_container(mut root: Map<String, Value>) -> Result<Map<String, Value>, 
             .and_then(|it| it.get_mut("character_book"));
         return match book.map(Value::take) {
             Some(Value::Object(book)) => own(book),
-            _ => Err(LorebookError::reason("This card has no lorebook in it.")),
+            _ => Err(LorebookError::reason("This card contains no lorebook.")),
         };
     }
     Ok(root)
@@ -147,7 +147,7 @@ fn read_entries(
             .collect(),
         _ => {
             return Err(LorebookError::reason(
-                "There are no entries of a lorebook in it.",
+                "The file contains no lorebook entries.",
             ));
         }
     };
@@ -155,7 +155,7 @@ fn read_entries(
     let mut read = Vec::new();
     for (uid, entry) in entries {
         let Value::Object(mut entry) = entry else {
-            let sentence = "Something among the entries is not an entry; it was left out.";
+            let sentence = "An item in the list of entries is not an entry; it was skipped.";
             warnings.push(ImportWarning::new("entry_unknown", sentence));
             continue;
         };
@@ -163,7 +163,7 @@ fn read_entries(
             .iter()
             .any(|it| entry.contains_key(*it));
         if !has_words {
-            let sentence = "An entry has neither keys nor content; it was left out.";
+            let sentence = "An entry has neither keywords nor content; it was skipped.";
             warnings.push(ImportWarning::new("entry_empty", sentence));
             continue;
         }
@@ -196,7 +196,7 @@ fn validate_all(
     let n_renamed = assign_ids(&mut entries);
     if n_renamed > 0 {
         let sentence =
-            format!("{n_renamed} entries had the number of another; they have new ones.");
+            format!("{n_renamed} entries had the numbers of other entries and were renumbered.");
         warnings.push(ImportWarning::new("entries_renumbered", sentence).with("n", n_renamed));
     }
     Ok(entries)
@@ -256,7 +256,7 @@ fn assign_ids(entries: &mut [Map<String, Value>]) -> usize {
 }
 
 fn too_many_values() -> LorebookError {
-    LorebookError::TooLarge(format!("The file holds more than {MAX_VALUES} values."))
+    LorebookError::TooLarge(format!("The file contains more than {MAX_VALUES} values."))
 }
 
 fn count_values(value: &Value) -> usize {

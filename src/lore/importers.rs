@@ -33,7 +33,7 @@ pub fn read(
     let format_fields = ["kind", "type", "ver", "lorebookVersion", "entries"];
     keep_unknown_fields(&mut book, &format_fields);
     let Some(Value::Array(entries)) = entries else {
-        warnings.push(ImportWarning::new("book_empty", "The book has no entries."));
+        warnings.push(ImportWarning::new("book_empty", "The file has no entries."));
         return Ok((book, Vec::new()));
     };
     let n_stated = entries.len();
@@ -44,7 +44,7 @@ pub fn read(
     let read: Vec<_> = read.collect();
     let n_left_out = n_stated - read.len();
     if n_left_out > 0 {
-        let sentence = format!("{n_left_out} folders or broken entries were left out.");
+        let sentence = format!("{n_left_out} folders or invalid entries were skipped.");
         warnings.push(ImportWarning::new("entries_left_out", sentence).with("n", n_left_out));
     }
     Ok((book, read))
