@@ -128,7 +128,7 @@ pub enum PromptPosition {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "This takes `relative`, or `in_chat` with `depth` and `order`."
+    expecting = "Must be `relative`, or `in_chat` with `depth` and `order`."
 )]
 enum PositionForm {
     Word(RelativePosition),

@@ -44,13 +44,13 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     // The parser refuses more than 128 levels.
     let Ok(Value::Object(mut fields)) = serde_json::from_slice(text) else {
-        return reject("The file is no JSON object of at most 128 levels.");
+        return reject("The file is not a JSON object with at most 128 levels.");
     };
     if fields
         .iter()
         .any(|(key, value)| key.contains('\0') || has_nul(value))
     {
-        return reject("A text in the file holds the character U+0000.");
+        return reject("A text in the file contains the character U+0000.");
     }
     if fields.get("spec").and_then(Value::as_str) == Some(SPEC) {
         return read_own(fields);
@@ -62,7 +62,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
         && let Some(Value::Object(inner)) = fields.shift_remove("preset")
     {
         fields = inner;
-        let sentence = "Of the file only the samplers were taken, not the templates.";
+        let sentence = "Only the samplers of the file were imported, not the templates.";
         warnings.push(ImportWarning::new("samplers_alone", sentence));
     }
     let mut reading = FieldReader::new(fields);
@@ -110,7 +110,7 @@ pub fn write(form: PresetFormat, name: &str, document: &Value, origin: Option<&V
 
 fn read_own(mut fields: Map<String, Value>) -> Result<ImportedPreset, PresetImportError> {
     let Some(Value::Object(document)) = fields.shift_remove("document") else {
-        return reject("The file says that it is a preset, but has no `document`.");
+        return reject("The preset in the file has no `document`.");
     };
     validated(ImportedPreset {
         name: fields
@@ -126,18 +126,18 @@ fn read_own(mut fields: Map<String, Value>) -> Result<ImportedPreset, PresetImpo
 /// Validates an import by the rules for presets that users write.
 fn validated(imported: ImportedPreset) -> Result<ImportedPreset, PresetImportError> {
     if imported.document.to_string().len() > MAX_DOCUMENT_BYTES {
-        return reject("The prompts of the file are longer than 512 KiB together.");
+        return reject("The preset is larger than 512 KiB.");
     }
     let stated: PartialPreset = match serde_json::from_value(imported.document.clone()) {
         Ok(stated) => stated,
         Err(error) => return reject(format!("The preset cannot be read: {error}.")),
     };
     if stated.preset_id.is_some() {
-        return reject("A preset does not lie on another one.");
+        return reject("A preset cannot be based on another preset.");
     }
     match stated.validate() {
         Ok(()) => Ok(imported),
-        Err(it) => reject(format!("`{}` cannot be taken: {}", it.field, it.message)),
+        Err(it) => reject(format!("`{}` is invalid: {}", it.field, it.message)),
     }
 }
 
@@ -145,16 +145,16 @@ fn validated(imported: ImportedPreset) -> Result<ImportedPreset, PresetImportErr
 fn describe_unknown(fields: &Map<String, Value>) -> &'static str {
     let has = |name: &str| fields.contains_key(name);
     if has("story_string") || has("input_sequence") || has("output_sequence") {
-        return "This is a template for text completion. Models are asked in chat form here, \
-                so nothing would go by it.";
+        return "This is a template for text completion. Only chat completion is \
+                supported, so it would have no effect.";
     }
     if has("entries") {
-        return "This looks like a lorebook. Lorebooks have an import of their own.";
+        return "This looks like a lorebook. Import it as a lorebook.";
     }
     if has("data") || has("first_mes") {
-        return "This looks like a character card. Cards have an import of their own.";
+        return "This looks like a character card. Import it as a character.";
     }
-    "The file is no preset: it has neither prompts nor samplers."
+    "The file is not a preset: it has neither prompts nor samplers."
 }
 
 fn has_nul(value: &Value) -> bool {

@@ -175,7 +175,7 @@ fn an_order_from_before_personas_gets_a_place_for_them() {
             "chatHistory"
         ]
     );
-    assert!(has_warning(&old, "personas"));
+    assert!(has_warning(&old, "persona"));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn odd_values_are_repaired_or_left_out_with_a_warning() {
         "gone",
         "Summary",
         "Twelve",
-        "conversation",
+        "chat history",
     ] {
         assert!(has_warning(&odd, word), "{word}: {:?}", odd.warnings);
     }
@@ -297,7 +297,7 @@ fn a_file_that_is_no_preset_says_what_it_looks_like() {
         (json!({"entries": {}}), "lorebook"),
         (json!({"spec": "chara_card_v2", "data": {}}), "card"),
         (json!({"a": 1}), "neither"),
-        (json!([1]), "no JSON object"),
+        (json!([1]), "not a JSON object"),
         (json!({"prompts": [], "x": "a\u{0}b"}), "U+0000"),
         (json!({"spec": "troupe_preset"}), "document"),
         (

@@ -173,7 +173,7 @@ impl PartialPreset {
             if entry.id.is_empty() || !seen.insert(&entry.id) {
                 return Err(validation_error(
                     &field("id"),
-                    "Every entry has an id of its own.",
+                    "Must be unique among the entries, and not empty.",
                 ));
             }
             check_length(&field("label"), &entry.label, MAX_LABEL_CHARS)?;
@@ -199,7 +199,7 @@ fn check_integer(
         true => Ok(()),
         false => Err(validation_error(
             field,
-            format!("This takes {min} to {max}."),
+            format!("Must be between {min} and {max}."),
         )),
     }
 }
@@ -214,7 +214,7 @@ fn check_number(
         true => Ok(()),
         false => Err(validation_error(
             field,
-            format!("This takes {min} to {max}."),
+            format!("Must be between {min} and {max}."),
         )),
     }
 }
@@ -224,7 +224,7 @@ fn check_length(field: &str, text: &str, max: usize) -> Result<(), ValidationErr
         true => Ok(()),
         false => Err(validation_error(
             field,
-            format!("This takes at most {max} characters."),
+            format!("Must have at most {max} characters."),
         )),
     }
 }
@@ -234,7 +234,7 @@ fn check_count(field: &str, n: usize, max: usize) -> Result<(), ValidationError>
         true => Ok(()),
         false => Err(validation_error(
             field,
-            format!("This takes at most {max}."),
+            format!("Must have at most {max} items."),
         )),
     }
 }

@@ -203,22 +203,22 @@ fn warn_unused_fields(reading: &mut FieldReader) {
     let is_on =
         |fields: &Map<String, Value>, name: &str| fields.get(name).and_then(boolean) == Some(true);
     for (field, what) in [
-        ("assistant_prefill", "a beginning for each answer"),
+        ("assistant_prefill", "the start of each reply"),
         (
             "assistant_impersonation",
-            "a beginning for each text of a human",
+            "the start of each impersonated message",
         ),
-        ("send_if_empty", "a text to send when nobody said anything"),
+        ("send_if_empty", "a text to send for an empty message"),
     ] {
         if said(&reading.fields, field) {
             reading.warn(unused_warning(field, what));
         }
     }
     for (field, what) in [
-        ("wrap_in_quotes", "quotes around what people say"),
-        ("continue_prefill", "going on from an unfinished answer"),
+        ("wrap_in_quotes", "quotes around user messages"),
+        ("continue_prefill", "continuing an unfinished reply"),
         ("function_calling", "tools"),
-        ("enable_web_search", "search on the web"),
+        ("enable_web_search", "web search"),
     ] {
         if is_on(&reading.fields, field) {
             reading.warn(unused_warning(field, what));
@@ -230,12 +230,12 @@ fn warn_unused_fields(reading: &mut FieldReader) {
         .map(|it| &it["regex_scripts"]);
     let n_scripts = scripts.and_then(Value::as_array).map_or(0, Vec::len);
     if n_scripts > 0 {
-        let sentence = format!("{n_scripts} scripts that replace text are kept and not run.");
+        let sentence = format!("{n_scripts} regex scripts are kept, but not run.");
         reading.warn(ImportWarning::new("scripts_unused", sentence).with("n", n_scripts));
     }
 }
 
 fn unused_warning(field: &str, what: &str) -> ImportWarning {
-    let sentence = format!("`{field}`, {what}, is kept and not used.");
+    let sentence = format!("`{field}` ({what}) is kept, but not used.");
     ImportWarning::new("field_unused", sentence).with("field", field)
 }

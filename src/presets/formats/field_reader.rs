@@ -89,7 +89,7 @@ impl FieldReader {
             !goes
         });
         if has_secrets {
-            let sentence = "Addresses and passwords in the file were not taken over.";
+            let sentence = "Addresses and passwords in the file were not imported.";
             self.warn(ImportWarning::new("secrets_left_out", sentence));
         }
     }
@@ -102,7 +102,7 @@ impl FieldReader {
     fn warn_left_out(&mut self, field: &str, found: &Value) {
         if !found.is_null() {
             let found: String = found.to_string().chars().take(40).collect();
-            let sentence = format!("`{field}` is {found}, which makes no sense: left out.");
+            let sentence = format!("`{field}` has the invalid value {found}; it was skipped.");
             let warning = ImportWarning::new("value_left_out", sentence).with("field", field);
             self.warn(warning.with("value", found));
         }

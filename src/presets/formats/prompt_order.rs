@@ -72,7 +72,7 @@ pub fn read_entries(
         let id = identifier(line);
         if entries.iter().any(|it| it.id == id) {
             let name = short_name(&id);
-            let sentence = format!("“{name}” stands in the order twice: once is kept.");
+            let sentence = format!("“{name}” is in the order twice; only one was kept.");
             reading.warn(ImportWarning::new("entry_twice", sentence).with("name", name));
             continue;
         }
@@ -80,7 +80,7 @@ pub fn read_entries(
         let found = at.map(|at| read_entry(prompts.remove(at), reading));
         let Some(mut entry) = found.or_else(|| default_entry(&id)) else {
             let name = short_name(&id);
-            let sentence = format!("“{name}” stands in the order, but there is no such prompt.");
+            let sentence = format!("“{name}” is in the order, but there is no such prompt.");
             reading.warn(ImportWarning::new("entry_missing", sentence).with("name", name));
             continue;
         };
@@ -123,7 +123,7 @@ fn add_required_entries(
             .position(|it| it.slot == Some(PromptSlot::LoreBefore));
         let at = after.map_or(1, |it| it + 1).min(entries.len());
         entries.splice(at..at, default_entry("personaDescription"));
-        let sentence = "The order is from before personas: theirs stands before the character.";
+        let sentence = "The order has no persona; it was added before the character.";
         reading.warn(ImportWarning::new("order_without_persona", sentence));
     }
     if !has(entries, PromptSlot::History) {
@@ -132,7 +132,7 @@ fn add_required_entries(
             .position(|it| it.slot == Some(PromptSlot::PostHistory));
         let at = before.unwrap_or(entries.len());
         entries.splice(at..at, default_entry("chatHistory"));
-        let sentence = "The order had no place for the conversation: it was given one.";
+        let sentence = "The order has no chat history; it was added.";
         reading.warn(ImportWarning::new("order_without_history", sentence));
     }
 }
@@ -172,7 +172,7 @@ fn read_entry(mut prompt: Map<String, Value>, reading: &mut FieldReader) -> Pres
     remove_redundant(&mut prompt, "system_prompt", usual.is_some());
     if prompt.get("marker").and_then(boolean) == Some(true) {
         let name = short_name(&label);
-        let sentence = format!("“{name}” stands for something that is not there yet.");
+        let sentence = format!("“{name}” refers to content that is not supported yet.");
         reading.warn(ImportWarning::new("entry_marker_unknown", sentence).with("name", name));
     }
     let mut entry = PresetEntry {
@@ -246,7 +246,7 @@ fn read_triggers(
             Ok(trigger) => triggers.push(trigger),
             Err(_) => {
                 let name = short_name(label);
-                let sentence = format!("“{name}” names a kind of turn that is not known.");
+                let sentence = format!("“{name}” has an unknown trigger.");
                 reading.warn(ImportWarning::new("turn_unknown", sentence).with("name", name));
             }
         }

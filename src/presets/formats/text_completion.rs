@@ -81,7 +81,9 @@ pub fn read(reading: &mut FieldReader) -> Value {
     idle.extend(texts.into_iter().filter(|it| says(it)));
     if !idle.is_empty() {
         let idle = idle.join(", ");
-        let sentence = format!("No provider here understands these, they are only kept: {idle}.");
+        let sentence = format!(
+            "No provider here supports these samplers; they are kept, but not used: {idle}."
+        );
         reading.warn(ImportWarning::new("samplers_unused", sentence).with("names", idle));
     }
     json!({"form": FORM, "fields": std::mem::take(&mut reading.fields)})
