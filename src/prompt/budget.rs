@@ -15,7 +15,7 @@ const MESSAGE_OVERHEAD: i64 = 4;
 
 /// The blocks that must be kept exceed the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("The prompt is {over_by} tokens too long for the model, even without any history.")]
+#[error("The prompt is {over_by} tokens too long for the model, even without history.")]
 pub struct ContextOverflow {
     /// The number of excess tokens.
     pub over_by: i64,
