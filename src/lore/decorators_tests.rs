@@ -21,7 +21,7 @@ fn decorator_lines_are_read_and_removed_from_the_text() {
 }
 
 #[test]
-fn of_two_lines_of_one_name_the_first_counts() {
+fn the_first_of_two_equal_decorators_counts() {
     let (decorators, text) = split("@@depth 1\n@@depth 2\nText");
 
     assert_eq!(decorators.depth, Some(1));
@@ -41,7 +41,7 @@ fn a_fallback_counts_only_if_nothing_above_it_in_its_chain_is_known() {
 }
 
 #[test]
-fn a_value_that_cannot_be_read_is_as_if_the_line_were_not_known() {
+fn an_invalid_value_is_treated_as_an_unknown_decorator() {
     let (decorators, text) = split("@@depth deep\n@@@depth 2\n@@position under_the_bed\nText");
 
     assert_eq!(decorators.depth, Some(2));

@@ -104,7 +104,7 @@ fn the_scan_depth_grows_until_enough_entries_are_active() {
 }
 
 #[test]
-fn of_a_group_one_enters() {
+fn one_entry_of_a_group_is_activated() {
     let group = |extensions: [Value; 3]| {
         let entries = extensions.into_iter().enumerate().map(|(n, mut it)| {
             it["group"] = json!("weather");
@@ -257,7 +257,7 @@ fn without_priorities_the_higher_order_stays_until_the_first_that_does_not_fit()
 }
 
 #[test]
-fn the_budget_of_a_book_holds_its_own_entries_only() {
+fn the_budget_of_a_lorebook_applies_only_to_its_entries() {
     let entries = json!([
         {"keys": ["sky"], "content": "one two three", "insertion_order": 3},
         {"keys": ["sky"], "content": "one", "insertion_order": 2},

@@ -90,7 +90,7 @@ fn a_slow_pattern_is_stopped_with_a_warning() {
 }
 
 #[test]
-fn of_the_patterns_of_a_book_the_first_two_hundred_count() {
+fn only_the_first_two_hundred_patterns_of_a_lorebook_count() {
     let entries: Vec<Value> = (0..201)
         .map(|n| json!({"keys": [format!("/x{n}y/")]}))
         .collect();

@@ -105,7 +105,7 @@ fn fixture_of<'a>(
 
 proptest! {
     #[test]
-    fn any_book_and_any_text_are_survived_and_the_rules_hold(
+    fn the_rules_hold_for_any_lorebook_and_text(
         lines in prop::collection::vec("[a-cäß猫 \n]{0,12}", 0..5),
         entries in prop::collection::vec(any_entry(), 0..8),
         numbers in (0_usize..6, 0_usize..30, 0_usize..14, 0_usize..5, 0_usize..16, any::<usize>()),

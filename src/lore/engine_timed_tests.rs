@@ -59,7 +59,7 @@ fn a_repeated_scan_starts_from_the_same_effects() {
 }
 
 #[test]
-fn what_a_deleted_message_caused_is_gone_with_it() {
+fn effects_of_a_deleted_message_are_removed() {
     assert_eq!(
         play(json!({"sticky": 2}), &[5, 6, 4, 5, 6]),
         "5:hit 6:sticky 4:hit 5:sticky 6:hit"

@@ -99,7 +99,7 @@ fn entries_may_be_a_list_their_numbers_text_and_their_keys_one_text() {
 }
 
 #[test]
-fn a_book_of_a_card_keeps_what_it_says_of_itself() {
+fn a_lorebook_of_a_card_keeps_its_fields() {
     let book = parse_fixture("character_book");
 
     assert_eq!(book.name, "Of a card");
@@ -164,7 +164,7 @@ fn lorebooks_of_other_tools_keep_their_meaning() {
 }
 
 #[test]
-fn what_is_no_book_is_refused_and_why() {
+fn a_file_without_a_lorebook_is_refused() {
     let refused = |bytes: &[u8]| read(bytes, "x.json").unwrap_err();
 
     for bytes in [
@@ -205,7 +205,7 @@ fn every_size_has_a_limit() {
 }
 
 #[test]
-fn a_byte_order_mark_and_nul_are_taken_off() {
+fn a_byte_order_mark_and_nul_are_removed() {
     let book = read(
         b"\xEF\xBB\xBF{\"entries\": [{\"keys\": [\"a\\u0000b\"]}]}",
         "x",
@@ -216,7 +216,7 @@ fn a_byte_order_mark_and_nul_are_taken_off() {
 }
 
 #[test]
-fn an_entry_without_keys_is_what_those_beside_it_are() {
+fn an_entry_without_keys_has_the_format_of_the_others() {
     let of_world = json!({"entries": [
         {"content": "It never goes out.", "order": 10, "disable": true},
         {"key": ["oil"], "content": "Whale oil."},

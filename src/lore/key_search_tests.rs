@@ -13,7 +13,7 @@ fn scope(depth: usize) -> EntryScope {
 }
 
 #[test]
-fn a_key_counts_as_near_as_it_stands() {
+fn a_key_counts_at_its_nearest_message() {
     let mut search = KeySearch::new();
     let key = search.add_plain_key("Wolf", false, WordBoundary::None);
     search.scan_text(ScanZone::Message(0), "nothing");
@@ -70,7 +70,7 @@ fn a_pattern_sees_messages_apart_and_newest_first() {
 }
 
 #[test]
-fn what_is_past_the_limit_is_not_searched_and_cut_between_characters() {
+fn text_past_the_limit_is_not_searched_and_is_cut_between_characters() {
     let mut search = KeySearch::new();
     let key = search.add_plain_key("wolf", false, WordBoundary::None);
     search.scan_text(ScanZone::Message(0), &"漢".repeat(super::MAX_TEXT / 3));

@@ -9,7 +9,7 @@ fn is_found(body: &str, flags: &str, text: &str) -> Option<bool> {
 }
 
 #[test]
-fn a_pattern_stands_between_slashes_with_known_flags() {
+fn a_pattern_is_written_between_slashes_with_known_flags() {
     assert_eq!(parse_literal("/a+/gi"), Some(("a+", "gi")));
     assert_eq!(parse_literal(r"/a\/b/"), Some((r"a\/b", "")));
     for plain in ["a", "/a", "//", "/a/b/", "/a/x", "/usr/bin", "/"] {
@@ -26,7 +26,7 @@ fn letters_and_word_borders_are_those_of_ascii() {
 }
 
 #[test]
-fn what_is_only_a_letter_in_javascript_is_one_here() {
+fn escapes_that_are_literal_in_javascript_are_literal() {
     assert_eq!(is_found("{{char}}", "", "{{char}}"), Some(true));
     assert_eq!(is_found("a{2}", "", "aa"), Some(true));
     assert_eq!(is_found("a{,2}", "", "a{,2}"), Some(true));
@@ -38,7 +38,7 @@ fn what_is_only_a_letter_in_javascript_is_one_here() {
 }
 
 #[test]
-fn flags_mean_what_they_mean_there() {
+fn flags_have_the_meaning_of_javascript() {
     assert_eq!(is_found("A", "i", "a"), Some(true));
     assert_eq!(is_found("^b", "m", "a\nb"), Some(true));
     assert_eq!(is_found("a.b", "s", "a\nb"), Some(true));
