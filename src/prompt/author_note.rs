@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_note_does_not_say_is_as_usual() {
+    fn missing_fields_of_a_note_have_defaults() {
         let note = resolve(
             &json!({"author_note": {"text": "x", "position": "before", "interval": 3}}),
             &json!({}),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_due_each_so_many_turns() {
+    fn a_note_is_due_at_its_interval() {
         let due = |interval, turn| {
             let note = AuthorNote {
                 interval,

@@ -122,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_alone() {
+    fn a_prompt_that_fits_is_unchanged() {
         assert_eq!(dropped(70), [] as [usize; 0]);
         assert_eq!(dropped(1_000), [] as [usize; 0]);
     }
 
     #[test]
-    fn examples_go_before_history_and_the_oldest_line_before_the_next() {
+    fn examples_are_dropped_first_and_then_the_oldest_messages() {
         assert_eq!(dropped(69), [1]);
         assert_eq!(dropped(50), [1, 2]);
         assert_eq!(dropped(49), [1, 2, 3]);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn lore_goes_after_the_examples_by_its_priority_and_before_what_was_said() {
+    fn lore_is_dropped_by_priority_after_examples_and_before_messages() {
         let mut blocks = blocks(&[
             BlockKind::Lore,
             BlockKind::Lore,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_line_and_the_system_stay_or_the_prompt_is_refused() {
+    fn the_newest_message_and_the_system_are_kept_or_the_prompt_is_refused() {
         let refused = fit_blocks(&mut blocks(&WHOLE), 18, ExampleMessagesMode::default());
 
         assert_eq!(refused, Err(ContextOverflow { over_by: 12 }));

@@ -48,7 +48,7 @@ fn with_a_call() -> PromptContext {
 }
 
 #[test]
-fn directions_stand_after_the_cards_and_before_the_examples_word_for_word() {
+fn instructions_follow_the_cards_unchanged() {
     let mut context = solo();
     context.instructions = Some(" Rhyme, {{char}}. ".into());
 
@@ -60,7 +60,7 @@ fn directions_stand_after_the_cards_and_before_the_examples_word_for_word() {
 }
 
 #[test]
-fn a_call_without_text_is_sent_beside_its_result() {
+fn a_call_without_text_is_sent_with_its_result() {
     let built = build(&with_a_call(), &count).unwrap();
 
     let [.., call, answer, newest] = &built.messages[..] else {
@@ -88,7 +88,7 @@ fn a_tool_result_is_dropped_with_its_call() {
 }
 
 #[test]
-fn a_line_that_is_to_stay_stays_or_the_prompt_is_refused() {
+fn a_required_message_is_kept_or_the_prompt_is_refused() {
     let mut context = solo();
     for line in &mut context.history {
         line.is_required = true;

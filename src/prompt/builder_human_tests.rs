@@ -31,7 +31,7 @@ fn impersonation_instructions_come_last() {
 }
 
 #[test]
-fn what_the_human_asks_for_stands_at_the_end_as_it_was_written() {
+fn an_impersonation_request_comes_last_and_unchanged() {
     let mut context = for_bob(solo());
     context.impersonation_request = Some("Say no to {{char}}.".into());
 

@@ -254,7 +254,7 @@ fn examples_and_then_the_oldest_lines_make_room() {
 }
 
 #[test]
-fn a_prompt_that_cannot_fit_says_by_how_much() {
+fn a_prompt_that_cannot_fit_reports_the_excess() {
     let mut context = solo();
     context.members[1] = member(
         2,
@@ -281,7 +281,7 @@ fn a_prompt_that_cannot_fit_says_by_how_much() {
 }
 
 #[test]
-fn chat_text_goes_out_as_it_was_written() {
+fn chat_text_is_sent_unchanged() {
     let built = build(&solo(), &count).expect("it fits");
 
     let newest = built.messages.last().expect("a line");
@@ -312,7 +312,7 @@ fn blank_lines_are_not_sent_and_unknown_lengths_are_counted() {
 }
 
 #[test]
-fn the_scenario_of_the_space_takes_the_place_of_the_cards() {
+fn the_scenario_of_the_space_replaces_those_of_the_cards() {
     let mut context = solo();
     context.scenario_override = Some("The moon, where {{user}} lives.".into());
 

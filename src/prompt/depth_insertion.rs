@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn at_one_depth_order_comes_first_and_then_the_side() {
+    fn at_one_depth_blocks_are_sorted_by_order_and_then_role() {
         let texts = texts(vec![
             at(1, 100, PromptRole::System, "system"),
             at(1, 100, PromptRole::User, "user"),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_are_one_piece_in_the_order_in_which_they_came() {
+    fn equal_blocks_are_merged_in_their_original_order() {
         let texts = texts(vec![
             at(0, 100, PromptRole::User, "a"),
             at(0, 100, PromptRole::User, "b"),

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_without_greetings_stays_silent() {
+    fn a_card_without_greetings_posts_nothing() {
         let card = Card::from_document(json!({"name": "Ada", "description": "d"})).expect("a card");
 
         let greetings = expand_greetings(&card, &ALONE, Variables::default(), Timestamp(0));

@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn work_grows_with_the_text_and_no_faster(words in pieces()) {
+    fn work_grows_at_most_linearly_with_the_text(words in pieces()) {
         let text = words.concat().replace("description", "").replace("original", "");
         let work = |n: usize| {
             let (_, steps, work) = expand_counted(&text.repeat(n), &Bindings::default(), &environment());

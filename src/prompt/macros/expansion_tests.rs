@@ -66,7 +66,7 @@ fn fields_are_put_in_with_their_own_macros_expanded() {
 }
 
 #[test]
-fn what_is_not_known_stays_as_it_is_written() {
+fn unknown_macros_are_unchanged() {
     for text in [
         "{{unknown}}",
         "{{unknown::a::b}}",
@@ -266,7 +266,7 @@ fn a_pick_stays_the_same_for_a_conversation() {
 }
 
 #[test]
-fn what_is_drawn_is_what_was_offered() {
+fn a_draw_is_one_of_the_options() {
     for n in 0..20 {
         let world = MacroEnvironment {
             seed: MacroSeed {
