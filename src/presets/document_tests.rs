@@ -14,7 +14,7 @@ fn unset_fields_have_their_defaults() {
 }
 
 #[test]
-fn a_preset_comes_back_as_it_went() {
+fn a_preset_survives_serialization() {
     let mut preset = Preset {
         temperature: Some(0.7),
         ..Preset::default()
@@ -29,7 +29,7 @@ fn a_preset_comes_back_as_it_went() {
 }
 
 #[test]
-fn what_is_not_known_is_kept_beside() {
+fn unknown_keys_are_preserved() {
     let given = json!({
         "top_k": 5,
         "from_the_future": {"a": [1]},

@@ -39,7 +39,7 @@ fn has_warning(imported: &ImportedPreset, word: &str) -> bool {
 }
 
 #[test]
-fn every_file_is_the_same_after_it_went_out_and_came_in_again() {
+fn every_file_survives_export_and_import() {
     let mut n_files = 0;
     for file in fs::read_dir(folder()).unwrap() {
         let path = file.unwrap().path();
@@ -116,7 +116,7 @@ fn an_order_is_imported_with_markers_roles_positions_and_triggers() {
 }
 
 #[test]
-fn samplers_texts_and_names_come_over() {
+fn samplers_texts_and_names_are_imported() {
     let preset: Preset = serde_json::from_value(imported("modern.json").document).unwrap();
 
     assert_eq!((preset.temperature, preset.top_p), (Some(0.85), Some(0.95)));
@@ -161,7 +161,7 @@ fn unused_fields_are_kept_with_a_warning_but_no_password() {
 }
 
 #[test]
-fn an_order_from_before_personas_gets_a_place_for_them() {
+fn an_order_without_a_persona_gets_one() {
     let old = imported("old_list.json");
 
     let names: Vec<String> = order(&old).into_iter().map(|it| it.id).collect();
@@ -179,7 +179,7 @@ fn an_order_from_before_personas_gets_a_place_for_them() {
 }
 
 #[test]
-fn where_there_is_no_order_for_all_any_is_taken() {
+fn any_order_is_used_if_none_applies_to_all_characters() {
     let any = imported("one_characters_list.json");
 
     assert_eq!(ids(&order(&any)), [("chatHistory", true), ("main", true)]);
@@ -252,7 +252,7 @@ fn odd_values_are_repaired_or_left_out_with_a_warning() {
 }
 
 #[test]
-fn samplers_for_text_completion_come_over_without_an_order() {
+fn samplers_for_text_completion_are_imported_without_an_order() {
     let text = imported("text_completion.json");
 
     let expected = json!({
@@ -270,7 +270,7 @@ fn samplers_for_text_completion_come_over_without_an_order() {
 }
 
 #[test]
-fn of_a_file_with_all_settings_the_samplers_are_taken() {
+fn only_the_samplers_of_a_file_with_all_settings_are_imported() {
     let all = imported("all_settings.json");
 
     assert_eq!(all.document["repetition_penalty"], 1.05);
@@ -288,7 +288,7 @@ fn our_own_format_keeps_unknown_fields() {
 }
 
 #[test]
-fn a_file_that_is_no_preset_says_what_it_looks_like() {
+fn the_error_for_another_file_names_its_kind() {
     let template = fs::read(folder().join("template.json")).unwrap();
     let reason = read(&template).unwrap_err().to_string();
     assert!(reason.contains("template"), "{reason}");

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_refuses_is_left_out() {
+    fn unsupported_samplers_are_removed() {
         let preset = preset_of(&[
             json!({"leave_out": ["temperature", "stop", "unheard_of", 5]}),
             json!({"temperature": 0.4, "top_p": 0.5, "stop": ["x"]}),
