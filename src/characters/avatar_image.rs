@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_past_a_limit_or_no_picture_is_refused() {
+    fn an_invalid_or_too_large_image_is_refused() {
         let mut enormous = png(1, 1);
         // The width and height in the header: the decoder reads them before it checks the checksum.
         enormous[16..24].copy_from_slice(&[0, 0, 0x4E, 0x20, 0, 0, 0x4E, 0x20]);

@@ -117,7 +117,7 @@ fn repairs_are_reported_as_warnings() {
 }
 
 #[test]
-fn a_newer_version_keeps_what_we_do_not_know() {
+fn a_newer_version_keeps_unknown_fields() {
     let parcel = opened("v3_newer.json");
 
     assert_eq!(parcel.card.spec_version(), "3.4");
@@ -195,7 +195,7 @@ fn an_older_card_replaces_a_broken_newer_one() {
 }
 
 #[test]
-fn files_without_a_card_say_what_is_wrong() {
+fn errors_of_files_without_a_card_state_the_reason() {
     for (name, part) in [
         ("no_card.png", "contains no card"),
         ("not_base64.png", "not base64"),
@@ -218,7 +218,7 @@ fn files_without_a_card_say_what_is_wrong() {
 }
 
 #[test]
-fn a_picture_past_the_limits_is_left_out_and_the_card_is_not() {
+fn a_card_is_imported_without_an_image_past_the_limits() {
     let parcel = opened("enormous.png");
 
     assert_eq!(parcel.card.name(), "Maren");
@@ -320,7 +320,7 @@ fn an_export_is_imported_equal_from_every_container() {
 }
 
 #[test]
-fn assets_go_from_one_container_into_the_other() {
+fn assets_move_between_containers() {
     let as_png = from_bytes(&bytes_of(to_export(opened("whole.charx")).as_png()));
     let as_charx = from_bytes(&bytes_of(to_export(opened("assets.png")).as_charx()));
 
@@ -344,7 +344,7 @@ fn assets_go_from_one_container_into_the_other() {
 }
 
 #[test]
-fn a_form_can_be_asked_for() {
+fn the_export_version_can_be_chosen() {
     let card = to_export(opened("v2_bom_crlf.json"));
 
     assert_eq!(card.document(None)["spec"], "chara_card_v2");

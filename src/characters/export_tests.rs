@@ -49,7 +49,7 @@ fn exports_state_their_version_and_lose_nothing() {
 }
 
 #[test]
-fn a_v2_card_exported_as_v3_has_what_v3_demands() {
+fn a_v2_card_exported_as_v3_has_the_required_fields() {
     let card = read(v2(json!({"name": "Ada"})));
 
     assert_eq!(export_v3(&card)["data"]["group_only_greetings"], json!([]));

@@ -29,7 +29,7 @@ fn open(bytes: &[u8]) -> Result<CardArchive, CardError> {
 }
 
 #[test]
-fn what_is_asked_for_is_read_and_nothing_else() {
+fn only_requested_files_are_read() {
     let bytes = zip_of(&[("a", b"one"), ("b/c", b"two")]);
     let mut archive = open(&bytes).expect("an archive");
 
