@@ -1,4 +1,4 @@
-//! Decides whether one entry is activated, with the reason; the checks run in SillyTavern's order.
+//! Decides whether one entry is activated, with the reason. The order of the checks is significant.
 
 use crate::lore::compiled_entry::CompiledEntry;
 use crate::lore::engine_lorebook::SelectiveLogic;
