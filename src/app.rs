@@ -1,4 +1,4 @@
-//! The parts of the house, built once from the settings and handed to every door.
+//! Builds the components of the server once, from the settings; handlers get them as [`App`].
 
 use std::sync::Arc;
 
@@ -42,55 +42,55 @@ use crate::tools::mcp::tool_cache::McpToolCache;
 use crate::tools::tool_runtime::ToolRuntime;
 use crate::{cluster, tools};
 
-/// Everything that a door may need. Cloning gives other handles on the same parts.
+/// Everything a handler may need. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct App {
     pub config: Arc<Config>,
     pub clock: Clock,
-    /// When this process was built.
+    /// When this process started.
     pub started_at: Timestamp,
     pub shutdown: Shutdown,
     pub db: Db,
     pub hub: Hub,
     pub presence: Presence,
-    /// How patient sockets are.
+    /// Ping intervals and timeouts of sockets.
     pub socket_timeouts: SocketTimeouts,
-    /// How slowly bodies of requests may arrive.
+    /// Timeouts for reading request bodies.
     pub body_timeouts: BodyTimeouts,
     /// Open HTTP connections.
     pub connections: Arc<Connections>,
     pub typing: Typing,
     pub engine: RunEngine,
-    /// Calls to addresses that members name.
+    /// HTTP client for addresses that members give.
     pub web: WebFetcher,
-    /// What programs ask for under `/v1`.
+    /// Operations behind `/v1/responses`.
     pub responses: ResponseEngine,
     pub limits: Arc<RateLimits>,
     pub passwords: Passwords,
-    /// From a row of a provider to somebody who answers; seals its key.
+    /// Creates model clients from provider rows and encrypts their API keys.
     pub models: ProviderFactory,
-    /// Where servers of models may be found on this machine.
+    /// Usual addresses of model servers on this machine.
     pub server_addresses: Arc<Vec<ServerAddress>>,
-    /// What all of them counted.
+    /// Metrics of all components.
     pub metrics: Arc<MetricsRegistry>,
-    /// Held as long as any part lives: nobody else opens our SQLite file.
+    /// Holds the lock on the SQLite file until the last clone is dropped.
     _ownership: Option<Arc<Ownership>>,
 }
 
 impl App {
-    /// Opens the database, brings it up to date, and stocks the shelf of providers. Must be called
-    /// on the main runtime.
+    /// Opens the database, migrates it and adds the built-in providers. Must be called on the main
+    /// runtime.
     ///
     /// # Errors
-    /// What keeps the server from starting, as a sentence for its operator.
+    /// Returns what keeps the server from starting, as a sentence for the operator.
     pub async fn build(config: Config, clock: Clock) -> anyhow::Result<Self> {
         Self::build_with_resolver(config, clock, Arc::new(SystemResolver)).await
     }
 
-    /// The same, with somebody else who knows the addresses behind names.
+    /// Like [`App::build`], with another DNS resolver.
     ///
     /// # Errors
-    /// What keeps the server from starting, as a sentence for its operator.
+    /// Returns what keeps the server from starting, as a sentence for the operator.
     pub async fn build_with_resolver(
         config: Config,
         clock: Clock,
@@ -108,8 +108,9 @@ impl App {
             .context("the database cannot be written")?;
         db.migrate()
             .await
-            .context("the database cannot be brought up to date")?;
-        // After the database: a secret without one would make its empty file look like a loss.
+            .context("the database cannot be migrated")?;
+        // After the database: if the secret existed first, an empty database file would look like a
+        // loss.
         let sealer = build_sealer(&config)?;
         file_permissions::restrict_folder(&config.data_dir);
         clock_offset::measure(&db, &clock).await;
@@ -199,7 +200,7 @@ impl App {
 fn open_sockets_gauge(limits: &Arc<RateLimits>) -> Box<dyn Collector> {
     let limits = limits.clone();
     let read_value = move || limits.sockets.n_open();
-    GaugeFn::new("sockets_open", "Open sockets of this node.", read_value)
+    GaugeFn::new("sockets_open", "Open sockets on this node.", read_value)
 }
 
 fn held_runs_gauge(engine: &RunEngine) -> Box<dyn Collector> {
@@ -208,10 +209,10 @@ fn held_runs_gauge(engine: &RunEngine) -> Box<dyn Collector> {
     GaugeFn::new("runs_held", "Runs that this node executes.", read_value)
 }
 
-/// Takes the SQLite file for this process; PostgreSQL may be shared.
+/// Locks the SQLite file for this process; PostgreSQL may be shared.
 ///
 /// # Errors
-/// When another process has it, or it must not be used.
+/// Returns an error if another process holds the file or the file must not be used.
 pub async fn acquire_database_file(
     config: &Config,
     clock: &Clock,
@@ -224,7 +225,7 @@ pub async fn acquire_database_file(
     Ok(Some(Arc::new(ownership)))
 }
 
-/// How the database of these settings is opened.
+/// Returns the database options of these settings.
 pub fn database_options(config: &Config) -> DbOptions {
     DbOptions {
         url: config.database_url.to_string(),
@@ -232,21 +233,21 @@ pub fn database_options(config: &Config) -> DbOptions {
     }
 }
 
-/// Seals with the secret of these settings; without one, with that of the data directory.
+/// Returns a cipher with the configured secret, or with the secret of the data directory.
 ///
 /// # Errors
-/// When that cannot be read or made.
+/// Returns an error if the data directory or its secret cannot be read or created.
 pub fn build_sealer(config: &Config) -> anyhow::Result<SecretCipher> {
     if let Some(secret) = &config.secret_key {
         return Ok(SecretCipher::new(&secret.0));
     }
     let dir = &config.data_dir;
     file_lock::create_private_dir(dir)
-        .with_context(|| format!("TROUPE_DATA_DIR {} cannot be made", dir.display()))?;
+        .with_context(|| format!("TROUPE_DATA_DIR {} cannot be created", dir.display()))?;
     SecretCipher::from_data_dir(dir)
 }
 
-/// The tools that run here. Models read pages of the web only where the settings say so.
+/// Builds the tools that run in this process. Models may read web pages only if the settings allow.
 fn build_tool_runtime(config: &Config, web: &WebFetcher, clock: &Clock) -> ToolRuntime {
     let mut registry = tools::registry::ToolRegistry::builtin(clock.clone());
     if config.web_fetch {
@@ -261,10 +262,10 @@ fn build_tool_runtime(config: &Config, web: &WebFetcher, clock: &Clock) -> ToolR
     }
 }
 
-/// Looks at the provider that the environment describes, if it does.
+/// Checks the provider of the environment, if one is configured.
 ///
 /// # Errors
-/// When calls must not go to its address.
+/// Returns an error if requests to its address are not allowed.
 pub fn check_environment_provider(config: &Config, egress: &OutboundClient) -> anyhow::Result<()> {
     let Some(provider) = &config.llm else {
         return Ok(());
@@ -272,7 +273,7 @@ pub fn check_environment_provider(config: &Config, egress: &OutboundClient) -> a
     let Err(error) = egress.parse_base_url(&provider.base_url) else {
         return Ok(());
     };
-    // What stands before an @ is a password.
+    // The part before an @ may be a password.
     match provider.base_url.contains('@') {
         true => anyhow::bail!("TROUPE_LLM_BASE_URL cannot be used: {error}"),
         false => anyhow::bail!("TROUPE_LLM_BASE_URL is {:?}: {error}", provider.base_url),

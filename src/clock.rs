@@ -1,10 +1,10 @@
-//! What time it is: the one place that asks, so that tests can set and advance it.
+//! The only source of the current time, so that tests can set and advance it.
 //!
-//! **Invariant:** with PostgreSQL all nodes have one time, the database's: each node measures how far
-//! its own clock is from it, and this offset is part of every instant. A node that has not measured it
-//! for the stale time is not ready.
+//! **Invariant:** with PostgreSQL all nodes use the database's time: each node measures the offset
+//! of its own clock and adds it to every timestamp. A node whose last measurement is older than the
+//! stale time is not ready.
 //!
-//! Instants are whole milliseconds since 1970, in the program and in the database: text forms of
+//! Timestamps are whole milliseconds since 1970, in the program and in the database: text forms of
 //! a time do not compare on SQLite, and PostgreSQL keeps fewer digits than chrono.
 
 use std::fmt;
@@ -16,28 +16,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
-/// An instant in milliseconds since 1970, UTC; in JSON RFC 3339 with milliseconds and `Z`.
+/// A point in time in milliseconds since 1970, UTC; in JSON RFC 3339 with milliseconds and `Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, DeriveValueType, ToSchema)]
 #[schema(value_type = String, format = DateTime)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This instant, later by so many milliseconds.
+    /// Returns this time plus `ms` milliseconds.
     pub fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// This instant, later by a duration.
+    /// Returns this time plus `duration`.
     pub fn plus(self, duration: Duration) -> Self {
         self.plus_ms(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Milliseconds from an earlier instant to this one.
+    /// Returns the milliseconds from `earlier` to this time.
     pub fn ms_since(self, earlier: Timestamp) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The calendar's view of this instant.
+    /// Converts to a calendar date and time.
     pub fn to_utc(self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.0).unwrap_or(DateTime::<Utc>::UNIX_EPOCH)
     }
@@ -62,19 +62,19 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Tells the time. Cloning gives another handle on the same clock.
+/// Returns the current time. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct Clock {
     source: ClockSource,
-    /// What is added to the machine's clock.
+    /// Added to the machine's clock.
     offset: watch::Sender<ClockOffset>,
 }
 
 #[derive(Clone)]
 enum ClockSource {
-    /// The machine's, and by how many milliseconds a test has it wrong.
+    /// The machine's clock; a test may make it wrong by this many milliseconds.
     System(i64),
-    /// A test's: stands still until it is advanced.
+    /// A test's clock: it only moves when it is advanced.
     Manual(watch::Sender<i64>),
 }
 
@@ -84,34 +84,34 @@ struct ClockOffset {
     measured_at: Option<Instant>,
 }
 
-/// A question to the database for its time that has begun.
+/// A started query of the database's time.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement {
     asked_at: Instant,
-    /// What the machine's clock showed then.
+    /// The machine's time when the query started.
     machine_time: Timestamp,
 }
 
-/// A measurement whose round trip took longer says too little.
+/// A measurement with a longer round trip is too inexact.
 pub const MAX_ROUND_TRIP: Duration = Duration::from_secs(1);
 
 impl Clock {
-    /// The machine's clock.
+    /// Returns the machine's clock.
     pub fn system() -> Self {
         Self::system_with_offset(0)
     }
 
-    /// The machine's clock as it would be if it were wrong by so many milliseconds.
+    /// Returns the machine's clock, wrong by `ms` milliseconds.
     pub fn system_with_offset(ms: i64) -> Self {
         Self::from_source(ClockSource::System(ms))
     }
 
-    /// A clock that stands at the present instant until [`Clock::advance_ms`].
+    /// Returns a clock that stays at the current time until [`Clock::advance_ms`].
     pub fn manual() -> Self {
         Self::manual_at(Timestamp(Utc::now().timestamp_millis()))
     }
 
-    /// A clock that stands at an instant until [`Clock::advance_ms`].
+    /// Returns a clock that stays at `instant` until [`Clock::advance_ms`].
     pub fn manual_at(instant: Timestamp) -> Self {
         Self::from_source(ClockSource::Manual(watch::Sender::new(instant.0)))
     }
@@ -121,7 +121,7 @@ impl Clock {
         Self { source, offset }
     }
 
-    /// The present instant.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.machine_time().plus_ms(self.offset.borrow().ms)
     }
@@ -133,7 +133,7 @@ impl Clock {
         }
     }
 
-    /// Begins to measure the offset. `None` for a manual clock, which a test sets.
+    /// Starts to measure the offset. Returns `None` for a manual clock, which tests set.
     pub fn begin_measurement(&self) -> Option<Measurement> {
         match self.source {
             ClockSource::System(_) => Some(Measurement {
@@ -144,8 +144,8 @@ impl Clock {
         }
     }
 
-    /// Takes over what the database's clock showed. Returns false, and changes nothing, where the
-    /// answer took longer than [`MAX_ROUND_TRIP`].
+    /// Sets the offset to the database's time. Returns false and changes nothing if the round trip
+    /// was longer than [`MAX_ROUND_TRIP`].
     pub fn finish_measurement(&self, measurement: Measurement, database_time: Timestamp) -> bool {
         let measured = offset_ms(
             measurement.machine_time,
@@ -159,25 +159,27 @@ impl Clock {
         measured.is_some()
     }
 
-    /// Whether the offset was measured within that time. A manual clock is always right.
+    /// Returns whether the offset was measured within `time`. A manual clock always counts as
+    /// measured.
     pub fn is_measured_within(&self, time: Duration) -> bool {
         let at = self.offset.borrow().measured_at;
         matches!(self.source, ClockSource::Manual(_)) || at.is_some_and(|at| at.elapsed() < time)
     }
 
-    /// Moves a manual clock forward; the machine's clock is left alone.
+    /// Moves a manual clock forward; the machine's clock does not change.
     pub fn advance_ms(&self, ms: i64) {
         if let ClockSource::Manual(time) = &self.source {
             time.send_modify(|now| *now += ms);
         }
     }
 
-    /// Returns when this clock shows `instant` or later.
+    /// Returns when this clock reaches `instant`.
     pub async fn sleep_until(&self, instant: Timestamp) {
         match &self.source {
             ClockSource::System(_) => {
                 let mut offset = self.offset.subscribe();
-                // Once more after waking: the machine's clock may have been set back meanwhile.
+                // Checks again after each sleep: the machine's clock may have been set back
+                // meanwhile.
                 while let Ok(ms @ 1..) = u64::try_from(instant.ms_since(self.now())) {
                     tokio::select! {
                         () = tokio::time::sleep(Duration::from_millis(ms)) => {}
@@ -187,15 +189,15 @@ impl Clock {
             }
             ClockSource::Manual(time) => {
                 let mut manual_time = time.subscribe();
-                // An error would mean that the clock is gone, and we hold it.
+                // Fails only if the sender is dropped, and `self` holds it.
                 let _ = manual_time.wait_for(|now| *now >= instant.0).await;
             }
         }
     }
 }
 
-/// How far the machine's clock is behind the database's, which showed its time half a round trip after
-/// it was asked.
+/// Returns the milliseconds that the machine's clock is behind the database's, which read its time
+/// about half a round trip after the query was sent.
 fn offset_ms(
     machine_time: Timestamp,
     database_time: Timestamp,
@@ -218,7 +220,7 @@ mod tests {
 
         assert_eq!(offset(200), Some(40_000));
         assert_eq!(offset(1_000), Some(39_600));
-        assert_eq!(offset(1_001), None, "too slow to say anything");
+        assert_eq!(offset(1_001), None, "too slow to be exact");
     }
 
     #[test]
@@ -227,7 +229,7 @@ mod tests {
         assert!(!wrong.is_measured_within(Duration::from_secs(30)));
         assert!(right.now().ms_since(wrong.now()) > 30_000);
 
-        let measurement = wrong.begin_measurement().expect("it is no manual clock");
+        let measurement = wrong.begin_measurement().expect("it is not a manual clock");
         assert!(wrong.finish_measurement(measurement, right.now()));
 
         assert!(wrong.is_measured_within(Duration::from_secs(30)));

@@ -1,4 +1,4 @@
-//! What makes a process one node of several: the settings for it, and the wire to the others.
+//! Connects this process to the other nodes over Redis: settings check, bus, and access review.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,32 +22,32 @@ use crate::shutdown::Shutdown;
 use crate::spaces::access_review;
 use crate::spaces::access_review::AccessReviewer;
 
-/// An event that came before the one it follows waits so long for it.
+/// An event that arrives before its predecessor waits this long for it.
 const REORDER_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How long a Redis may take to answer `troupe check`.
+/// How long Redis may take to answer `troupe check`.
 const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Looks whether the settings for several nodes make sense together.
+/// Checks that the settings for several nodes are consistent.
 ///
 /// # Errors
-/// What does not, as a sentence for the operator.
+/// Returns the inconsistency, as a sentence for the operator.
 pub fn check_settings(config: &Config) -> anyhow::Result<()> {
     let Some(url) = &config.redis_url else {
         return Ok(());
     };
     anyhow::ensure!(
         !config.database_url.starts_with("sqlite"),
-        "REDIS_URL is set, but DATABASE_URL is SQLite, which one process has for itself: several \
+        "REDIS_URL is set, but DATABASE_URL is SQLite, which only one process can use: several \
          nodes need PostgreSQL, and one node needs no Redis"
     );
     redis_link::create_client(url)
         .map(drop)
-        // Not with what was given: it may hold a password.
+        // Without the value: it may contain a password.
         .map_err(|error| anyhow::anyhow!("REDIS_URL cannot be used: {}", error.category()))
 }
 
-/// The rope to other nodes, if these settings speak of any.
+/// Returns the bus to the other nodes; a bus that sends nothing if Redis is not configured.
 pub fn create_bus(config: &Config) -> ClusterBus {
     match config.redis_url {
         Some(_) => ClusterBus::new(),
@@ -55,11 +55,11 @@ pub fn create_bus(config: &Config) -> ClusterBus {
     }
 }
 
-/// Ties the rope: from now on this node hears the others, and counts with them, whenever Redis is
-/// there.
+/// Starts the connection to Redis: while Redis is reachable, this node receives the events of the
+/// others and shares their rate-limit counters.
 ///
 /// # Errors
-/// When the database does not tell which one it is.
+/// Returns an error if the database cannot be identified or `REDIS_URL` cannot be used.
 pub async fn connect(config: &Config, relay: RunClusterReceiver) -> anyhow::Result<SharedCounter> {
     let RunClusterReceiver {
         context, presence, ..
@@ -68,9 +68,9 @@ pub async fn connect(config: &Config, relay: RunClusterReceiver) -> anyhow::Resu
         return Ok(SharedCounter::none());
     };
     let identity = context.db.database_id().await;
-    let identity = identity.context("the database does not tell which one it is")?;
+    let identity = identity.context("the database could not be identified")?;
     let secret = config.secret_key.as_ref().map(|it| it.0.clone());
-    let secret = secret.context("TROUPE_SECRET_KEY is needed beside REDIS_URL")?;
+    let secret = secret.context("TROUPE_SECRET_KEY is required with REDIS_URL")?;
     let key_prefix = format!("troupe:{identity}");
     let settings = ClusterSettings {
         url: url.0.clone(),
@@ -91,8 +91,8 @@ pub async fn connect(config: &Config, relay: RunClusterReceiver) -> anyhow::Resu
         .context("REDIS_URL cannot be used")
 }
 
-/// Looks after what may have happened on other nodes, with Redis and without, until the house
-/// closes: what listeners missed, and who may still listen. Not on SQLite, where there are none.
+/// Starts the tasks that find events missed from other nodes and subscriptions that lost access,
+/// with Redis and without, until shutdown. Not on SQLite, where only one node exists.
 pub fn run_access_review(limits: &Arc<RateLimits>, context: &RunServices) {
     if context.db.backend() == Backend::Sqlite {
         return;
@@ -107,7 +107,7 @@ pub fn run_access_review(limits: &Arc<RateLimits>, context: &RunServices) {
         loop {
             tokio::time::sleep(access_review::INTERVAL).await;
             if let Err(error) = watch.review_once(&reviewed_limits.sockets).await {
-                tracing::warn!(%error, "who may still listen could not be looked up: {error}");
+                tracing::warn!(%error, "failed to review the access of open subscriptions: {error}");
             }
         }
     });
@@ -125,17 +125,17 @@ fn spawn_until_stopping(shutdown: &Shutdown, work: impl Future<Output = ()> + Se
     shutdown.spawn(async move { stopping.run_until_cancelled(work).await });
 }
 
-/// Makes the figures of the wire known, where there is one.
+/// Registers the metrics of the bus, if there is one.
 pub fn register_metrics(bus: &ClusterBus, registry: &mut Registry) {
     if let Some(bus_state) = bus.state() {
         bus_state.metrics.register(registry);
     }
 }
 
-/// Asks a Redis for a sign of life.
+/// Pings Redis and returns how fast it answered.
 ///
 /// # Errors
-/// When it gives none.
+/// Returns an error if Redis does not answer within [`PING_TIMEOUT`].
 pub async fn ping_redis(url: &str) -> anyhow::Result<String> {
     let clock = Clock::system();
     let began = clock.now();

@@ -1,6 +1,6 @@
-//! Every setting, read once from the environment; refuses to start on nonsense.
+//! All settings, read once from the environment; invalid ones keep the server from starting.
 //!
-//! `.env.example` names the same settings with the same defaults; `tests/it/config.rs` holds it.
+//! `.env.example` lists the same settings with the same defaults; `tests/it/config.rs` checks this.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -17,22 +17,22 @@ use crate::setting_lists::{HOST_FORMAT, NETWORK_FORMAT, parse_host, parse_networ
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub bind: SocketAddr,
-    /// How the world reaches us, without a trailing slash, when that is not the bound address.
+    /// The address that clients use, without a trailing slash, if it differs from the bound one.
     pub public_url: Option<String>,
-    /// Names and addresses to which the server answers beside its own; in lower case.
+    /// Further host names and addresses that requests may use; in lower case.
     pub allowed_hosts: Vec<String>,
-    /// Who may say in `X-Forwarded-For` for whom they ask.
+    /// Networks whose `X-Forwarded-For` header is trusted.
     pub trusted_proxies: Vec<IpNet>,
     pub data_dir: PathBuf,
-    /// May hold a password.
+    /// May contain a password.
     pub database_url: SecretText,
     pub redis_url: Option<SecretText>,
-    /// Encrypts provider keys; made and kept in the data directory when absent.
+    /// Encrypts provider keys; if absent, one is created and kept in the data directory.
     pub secret_key: Option<SecretText>,
     pub open_registration: bool,
     pub workers: usize,
     pub max_running_runs: usize,
-    /// Of them at one provider: one that hangs leaves places to the others.
+    /// The same for one provider, so that one that hangs leaves permits to the others.
     pub max_running_per_provider: usize,
     pub run_heartbeat: Duration,
     pub run_stale_after: Duration,
@@ -45,56 +45,57 @@ pub struct Config {
     pub llm_idle_timeout: Duration,
     pub run_timeout: Duration,
     pub allow_private_providers: bool,
-    /// Hosts in private networks that addresses named by members may lead to.
+    /// Hosts in private networks that addresses given by members may lead to.
     pub allowed_private_hosts: Vec<String>,
     pub llm: Option<EnvironmentProvider>,
     pub limits: LimitSettings,
-    /// Under `/v1`, at once on this node: while somebody waits for them, and beside those.
+    /// `/v1` responses running at the same time on this node: with a waiting client, and in the
+    /// background.
     pub responses_max_running: usize,
     pub responses_max_background: usize,
-    /// 0: for ever.
+    /// 0: kept forever.
     pub responses_retention_days: u64,
-    /// Whether models may read pages of the web.
+    /// Whether models may read web pages.
     pub web_fetch: bool,
     pub log_format: LogFormat,
 }
 
-/// A provider that the environment describes: it becomes the default one at start.
+/// A provider described by the environment; becomes the default one at start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnvironmentProvider {
-    /// With its `/v1`.
+    /// Including its `/v1`.
     pub base_url: String,
     pub api_key: Option<SecretText>,
     pub model: String,
 }
 
-/// How much is too much; 0 is no limit.
+/// Limits; 0 means no limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitSettings {
-    /// In 3 minutes, per name and per address.
+    /// In 3 minutes, per user name and per IP address.
     pub login_failures: u32,
     /// Per user.
     pub posts_per_minute: u32,
     /// Per key.
     pub responses_per_minute: u32,
-    /// Per address.
+    /// Per IP address.
     pub registrations_per_hour: u32,
     pub sockets_per_user: u32,
     pub sockets_per_address: u32,
     /// Open HTTP connections; those from this machine and from trusted proxies do not count.
     pub connections_per_address: u32,
-    /// How many bytes one person's cards may take.
+    /// Bytes that one user's files may use.
     pub stored_bytes: u64,
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     Pretty,
     Json,
 }
 
-/// A text that must not be shown: its `Debug` form says nothing.
+/// A text that must not be logged: its `Debug` form hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretText(pub String);
 
@@ -112,9 +113,9 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// A setting that cannot be: which one, what it got, what it takes.
+/// An invalid setting: its name, its value, and what is allowed.
 #[derive(Debug, thiserror::Error, PartialEq)]
-#[error("{name} is {got:?}, but takes {takes}")]
+#[error("{name} is {got:?}, but must be {takes}")]
 pub struct ConfigError {
     pub name: &'static str,
     pub got: String,
@@ -125,7 +126,7 @@ impl Config {
     /// Reads the settings of this process.
     ///
     /// # Errors
-    /// The first setting that makes no sense.
+    /// Returns the first invalid setting.
     pub fn from_environment() -> Result<Self, ConfigError> {
         Self::read(|name| std::env::var(name).ok())
     }
@@ -133,7 +134,7 @@ impl Config {
     /// Reads the settings from `get`; an empty value counts as absent.
     ///
     /// # Errors
-    /// The first setting that makes no sense.
+    /// Returns the first invalid setting.
     pub fn read(get: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
         let reader = Reader { get: &get };
         let bind = reader.address("TROUPE_BIND", "127.0.0.1:8080")?;
@@ -194,10 +195,11 @@ impl Config {
         Ok(config)
     }
 
-    /// Every setting that [`Config::read`] asks for, and `RUST_LOG`, which the log reads.
+    /// Returns the name of every setting that [`Config::read`] reads, and `RUST_LOG`, which logging
+    /// reads.
     pub fn names() -> Vec<&'static str> {
         let names = std::cell::RefCell::new(vec!["RUST_LOG"]);
-        // What the defaults make of it does not matter here.
+        // Whether the defaults are consistent does not matter here.
         let _ = Self::read(|name| {
             names.borrow_mut().push(name);
             None
@@ -208,7 +210,7 @@ impl Config {
     fn check_consistency(&self) -> Result<(), ConfigError> {
         if self.run_stale_after < self.run_heartbeat * 2 {
             let got = self.run_stale_after.as_millis().to_string();
-            let takes = "at least twice RUN_HEARTBEAT_MS, or living runs would look dead";
+            let takes = "at least twice RUN_HEARTBEAT_MS, or live runs would be recovered";
             return Err(config_error("RUN_STALE_AFTER_MS", got, takes));
         }
         if self.database_url.starts_with("postgres") && self.secret_key.is_none() {
@@ -237,7 +239,7 @@ impl Reader<'_> {
         let Some(got) = self.text(name) else {
             return Ok(default);
         };
-        let takes = format!("a whole number from {least} to {most}");
+        let takes = format!("an integer from {least} to {most}");
         match got.parse() {
             Ok(value) if least <= value && value <= most => Ok(value),
             _ => Err(config_error(name, got, &takes)),
@@ -258,7 +260,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One of `words`; the first is the default.
+    /// Reads one of `words`; the first is the default.
     fn word(&self, name: &'static str, words: &[&str]) -> Result<String, ConfigError> {
         let got = self.text(name).unwrap_or(words[0].to_owned());
         if words.contains(&got.as_str()) {
@@ -269,7 +271,7 @@ impl Reader<'_> {
 
     fn address(&self, name: &'static str, default: &str) -> Result<SocketAddr, ConfigError> {
         let got = self.text(name).unwrap_or(default.to_owned());
-        // Names are looked up too: `localhost:8080` is what people write.
+        // Names are resolved too: `localhost:8080` is a usual value.
         let found = got.to_socket_addrs().ok().and_then(|mut all| all.next());
         found
             .ok_or_else(|| config_error(name, got, "an address and a port, such as 127.0.0.1:8080"))
@@ -287,7 +289,7 @@ impl Reader<'_> {
         Ok(Some(got.trim_end_matches('/').to_owned()))
     }
 
-    /// What stands between commas, each read by `read`.
+    /// Splits at commas and reads each part with `read`.
     fn list<T>(
         &self,
         name: &'static str,
@@ -310,7 +312,7 @@ impl Reader<'_> {
             return Ok(format!("sqlite://{}?mode=rwc", file.display()));
         };
         let known = ["sqlite://", "postgres://", "postgresql://"];
-        // The text may hold a password: only its beginning is shown.
+        // The text may contain a password: only its beginning is shown.
         match known.iter().any(|it| got.starts_with(it)) {
             true => Ok(got),
             false => Err(config_error(
@@ -336,7 +338,7 @@ impl Reader<'_> {
         let base_url = self.text("TROUPE_LLM_BASE_URL");
         let api_key = self.text("TROUPE_LLM_API_KEY").map(SecretText);
         let model = self.text("TROUPE_LLM_MODEL");
-        // It travels in a header: anything else than visible ASCII could not be sent.
+        // It is sent in a header, which allows only visible ASCII.
         if let Some(SecretText(key)) = &api_key
             && !key.chars().all(|it| it.is_ascii_graphic())
         {
@@ -344,7 +346,7 @@ impl Reader<'_> {
             return Err(config_error(
                 "TROUPE_LLM_API_KEY",
                 got,
-                "visible ASCII characters, no blanks inside",
+                "visible ASCII characters without spaces",
             ));
         }
         if let Some(model) = model.as_ref().filter(|it| it.contains(char::is_control)) {

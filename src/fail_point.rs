@@ -1,14 +1,14 @@
-//! Named places at which a test may kill, stop, delay or fail this process.
+//! Fail points: named places at which a test may kill, stop, delay or fail this process.
 //!
-//! **Invariant:** only a build with the feature `failpoints` holds any of it; in every other one
-//! [`crate::fail_point!`] is nothing, not even the name of its place.
+//! **Invariant:** only a build with the feature `failpoints` contains them; in any other build
+//! [`crate::fail_point!`] expands to nothing, not even the name of the place.
 //!
-//! The variable `FAILPOINTS`, and each line of standard input, says what happens where:
-//! `exec.after_claim=1*return(kill);write.after_commit=5%return(error)`. Before the sign stand how
-//! often or how likely, as the crate `fail` takes it; the deeds are `return(kill)`, `return(stop)`,
-//! `return(error)`, `sleep(ms)`, `panic` and `off`.
+//! The variable `FAILPOINTS`, and each line of standard input, configures them:
+//! `exec.after_claim=1*return(kill);write.after_commit=5%return(error)`. The count or probability
+//! before an action has the syntax of the crate `fail`; the actions are `return(kill)`,
+//! `return(stop)`, `return(error)`, `sleep(ms)`, `panic` and `off`.
 
-/// A place. With `?` it may also fail as the database does, in a function that returns such errors.
+/// Marks a fail point. With `?` it may also return a `DbErr` from the enclosing function.
 #[macro_export]
 macro_rules! fail_point {
     ($place:literal) => {
@@ -21,7 +21,7 @@ macro_rules! fail_point {
     };
 }
 
-/// What the places do in a build that has them.
+/// Runs the actions, in a build with fail points.
 #[cfg(feature = "failpoints")]
 pub mod armed {
     use std::io::BufRead;
@@ -29,16 +29,17 @@ pub mod armed {
 
     use sea_orm::DbErr;
 
-    /// Does what was asked of this place.
+    /// Runs the action configured for `place`.
     ///
     /// # Errors
-    /// When that is what was asked.
+    /// Returns `DbErr::Custom` if the action is `return(error)`.
     pub fn hit(place: &str) -> Result<(), DbErr> {
         fail::fail_point!(place, |deed| run_action(place, deed.as_deref()));
         Ok(())
     }
 
-    /// Takes what `FAILPOINTS` says, and from now on what is said on standard input.
+    /// Reads the settings in `FAILPOINTS`, then starts a thread that reads more from standard
+    /// input.
     pub fn listen() {
         for setting in std::env::var("FAILPOINTS").unwrap_or_default().split(';') {
             apply_action(setting);
@@ -65,7 +66,8 @@ pub mod armed {
             Some("kill") => std::process::abort(),
             Some("stop") => {
                 let pid = std::process::id().to_string();
-                // Nobody needs its answer: it comes when this process goes on.
+                // The exit status does not matter: this process is stopped until a test continues
+                // it.
                 let _ = Command::new("kill").args(["-STOP", &pid]).status();
                 Ok(())
             }

@@ -1,4 +1,4 @@
-//! One type for each kind of id, so that a message is never taken for a membership.
+//! One type for each kind of id, so that a message id cannot be passed as a membership id.
 //!
 //! Rows have 64-bit integers; runs and rounds have UUIDv7, which sort by time on both databases.
 
@@ -38,43 +38,43 @@ macro_rules! row_id {
 }
 
 row_id! {
-    /// A person with an account.
+    /// A user with an account.
     UserId;
     /// One signed-in browser.
     SessionId;
-    /// A program's key.
+    /// An API key.
     ApiKeyId;
-    /// A link that lets people in.
+    /// An invite link.
     InviteId;
-    /// Bytes by their hash.
+    /// Stored bytes, found by their hash.
     AssetId;
     /// A character card.
     CharacterId;
-    /// A model's endpoint with its key.
+    /// A model provider's endpoint with its key.
     ProviderId;
     /// Generation settings and prompt order.
     PresetId;
-    /// A room's configuration.
+    /// The container of members, settings and conversations.
     SpaceId;
-    /// A seat in a space; the author of messages.
+    /// The membership of a user or a character in a space; the author of messages.
     MembershipId;
     /// One timeline.
     ConversationId;
     /// One finished entry of a timeline.
     MessageId;
-    /// A book of lore.
+    /// A lorebook (World Info).
     LorebookId;
-    /// One entry of a book of lore.
+    /// One entry of a lorebook.
     LorebookEntryId;
-    /// That a book of lore takes part somewhere.
+    /// The link of a lorebook to where it applies.
     LorebookLinkId;
-    /// An alternative text of a message.
+    /// An alternative version of a message.
     SwipeId;
     /// One position of a round.
     SlotId;
-    /// A chat or a space that is being brought in.
+    /// An import of a chat or a space.
     ImportId;
-    /// The invitation of one person into a space.
+    /// The invitation of one user into a space.
     InvitationId;
     /// A background job.
     JobId;
@@ -93,7 +93,7 @@ macro_rules! time_id {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// A new id, greater than every one this process made before.
+            /// Returns a new id, greater than every earlier one of this process.
             #[allow(clippy::new_without_default)] // a default that differs each time would surprise
             pub fn new() -> Self {
                 Self(Uuid::now_v7())
@@ -126,6 +126,6 @@ time_id! {
     RunId;
     /// The speakers that one trigger activates, in order.
     RoundId;
-    /// Candidates for what a person might say, written together.
+    /// Suggested replies for a user, generated together.
     GenerationId;
 }

@@ -1,9 +1,8 @@
-//! What had to be put right in a file that somebody brought, or was left out, and what is wrong with a
-//! lorebook: a code with its values, which a client says in its reader's language, and a sentence for
-//! everybody else.
+//! Warnings about an imported file (what was repaired or skipped) and about a lorebook: a code with
+//! values, which clients translate, and an English sentence for all other readers.
 //!
-//! **Invariant:** a code is never used for something else. Every code has a sentence in each
-//! language of the client; `tests/web/warnings.test.mjs` reads them from the sources.
+//! **Invariant:** the meaning of a code never changes. Every code has a sentence in each language
+//! of the client; `tests/web/warnings.test.mjs` reads the codes from the sources.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -12,23 +11,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// Something to tell whoever brought a file, or wrote a book. As a text it is its sentence.
+/// A warning about an imported file or a lorebook.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Warning)]
 pub struct ImportWarning {
-    /// What it is; the same in every version.
+    /// The kind of the warning; the same in every version.
     #[schema(value_type = String)]
     pub code: Cow<'static, str>,
-    /// What its sentence names: texts and numbers.
+    /// The values named in the sentence: texts and numbers.
     #[schema(value_type = Object)]
     pub params: Map<String, Value>,
-    /// A sentence in English. One that was stored has it no more: it is kept beside it.
+    /// An English sentence. It is not part of the stored JSON: it is stored separately.
     #[serde(skip)]
     pub message: String,
 }
 
 impl ImportWarning {
-    /// A warning that names nothing.
+    /// Creates a warning without values.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code: Cow::Borrowed(code),
@@ -37,7 +36,7 @@ impl ImportWarning {
         }
     }
 
-    /// The same, naming this too.
+    /// Adds a value.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.params.insert(name.to_owned(), value.into());
         self
@@ -52,7 +51,7 @@ impl Deref for ImportWarning {
     }
 }
 
-/// The sentences of warnings.
+/// Returns the sentences of warnings.
 pub fn sentences(all: &[ImportWarning]) -> Vec<String> {
     all.iter().map(|it| it.message.clone()).collect()
 }

@@ -1,12 +1,12 @@
-//! Keys from the server's one secret, each for one purpose.
+//! Derives one key for each purpose from the server's secret.
 //!
-//! **Invariant:** the secret itself enciphers and marks nothing, so what one purpose gives away is
-//! of no use to another.
+//! **Invariant:** the secret itself never encrypts or signs anything, so a key that leaks from one
+//! purpose is of no use for another.
 
 use sha2::{Digest, Sha256};
 
-/// The key that serves this purpose, and no other. The label stands for good: with another one,
-/// what was sealed does not open.
+/// Returns the key for one purpose. Labels must never change: data that was encrypted under the old
+/// label could not be decrypted.
 pub fn derive_key(secret: &str, label: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(label);
@@ -20,7 +20,7 @@ mod tests {
     use super::derive_key;
 
     #[test]
-    fn each_purpose_and_each_secret_has_a_key_of_its_own() {
+    fn each_purpose_and_each_secret_has_its_own_key() {
         let key = derive_key("a secret", b"this");
 
         assert_eq!(key, derive_key("a secret", b"this"));

@@ -1,9 +1,9 @@
-//! The map of the house, from the ground up. A room may name what stands above it in this list
-//! and nothing below; `tests/it/architecture.rs` holds it so.
+//! The modules, bottom up. A module may use those above it in this list.
+//! `tests/it/architecture.rs` checks this.
 
-// Below all: how a setting lists hosts and networks.
+// Parsers for settings that list hosts and networks.
 pub mod setting_lists;
-// Floor 1, the ground: ids, time, settings, keys, closing down.
+// Foundation: ids, time, settings, keys, shutdown.
 pub mod clock;
 pub mod config;
 pub mod fail_point;
@@ -11,44 +11,44 @@ pub mod ids;
 pub mod import_warning;
 pub mod key_derivation;
 pub mod shutdown;
-// Floor 2: the database, the loudspeaker, the models.
+// The database, the realtime hub, model clients.
 pub mod db;
 pub mod llm;
 pub mod realtime;
 pub mod telemetry;
-// Floor 3: people with accounts.
+// User accounts.
 pub mod accounts;
-// Floor 4: what rooms are furnished with.
+// Characters, presets and providers.
 pub mod characters;
 pub mod presets;
 pub mod providers;
-// Floor 5: rooms and the seats in them.
+// Spaces and their members.
 pub mod spaces;
-// Floor 6: timelines.
+// Conversations and messages.
 pub mod conversations;
-// Floor 7: who speaks.
+// Lore activation, rounds, speaker choice.
 pub mod lore;
 pub mod rounds;
 pub mod speakers;
-// Floor 8: what a model is told; what it may call.
+// Prompts and tools.
 pub mod prompt;
 pub mod tools;
-// Floor 9: one turn of one speaker; knows no table.
+// One generation of one speaker; uses no table.
 pub mod generation;
-// Floor 10: the engine room.
+// Scheduling and execution of runs.
 pub mod runs;
-// Floor 11: one node of several; a whole space as a file.
+// The cluster of nodes; import and export of spaces.
 pub mod cluster;
 pub mod space_transfer;
-// Floor 12: what programs ask for.
+// Responses of the `/v1` API.
 pub mod responses;
-// Floor 13: the parts, built once.
+// The application state, built once.
 pub mod app;
-// Floor 14: what all doors share.
+// What all endpoints share.
 pub mod http;
-// Floor 15: the doors.
+// The endpoints.
 pub mod api;
 pub mod socket;
 pub mod v1;
-// Floor 16: mounts the doors.
+// The server that mounts the endpoints.
 pub mod server;

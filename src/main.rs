@@ -1,4 +1,4 @@
-//! The binary: reads the settings and runs one command.
+//! The `troupe` binary: reads the settings and runs one command.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use troupe::config::Config;
 use troupe::server::{check, commands};
 use troupe::telemetry::logging;
 
-/// A conversation server in which people and AI characters share a room.
+/// A conversation server for people and AI characters.
 #[derive(Parser)]
 #[command(version)]
 struct Cli {
@@ -19,13 +19,13 @@ struct Cli {
 enum CliCommand {
     /// Serve the web client and the API (the default).
     Serve,
-    /// Bring the database up to date and end.
+    /// Migrate the database and exit.
     Migrate,
-    /// Try settings, database and provider, and say what works and what does not.
+    /// Test the settings, the database and the provider, and print the results.
     Check,
     /// Give a user a new password, print it, and end all their sessions.
     ResetPassword {
-        /// Whose.
+        /// The user's name.
         username: String,
     },
 }

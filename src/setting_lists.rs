@@ -1,17 +1,17 @@
-//! Hosts and networks as a setting lists them between commas.
+//! Parses hosts and networks in comma-separated settings.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// What a list of hosts takes.
+/// The accepted format of a list of hosts.
 pub const HOST_FORMAT: &str =
     "names and addresses without scheme and port, such as troupe.lan,my-host";
 
-/// What a list of networks takes.
+/// The accepted format of a list of networks.
 pub const NETWORK_FORMAT: &str = "addresses and networks, such as 127.0.0.1,10.0.0.0/8";
 
-/// Reads a host, in lower case: a name, or an address without a port.
+/// Parses a host into lower case: a name, or an address without a port.
 pub fn parse_host(text: &str) -> Option<String> {
     let is_name = |it: &str| {
         let fits = |it: char| it.is_ascii_alphanumeric() || "-_".contains(it);
@@ -22,7 +22,7 @@ pub fn parse_host(text: &str) -> Option<String> {
     fits.then(|| text.to_ascii_lowercase())
 }
 
-/// Reads a network; an address is a network of one.
+/// Parses a network; an address is a network of one host.
 pub fn parse_network(text: &str) -> Option<IpNet> {
     let address = text.parse::<IpAddr>().map(IpNet::from);
     address.ok().or_else(|| text.parse().ok())

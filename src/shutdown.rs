@@ -1,8 +1,8 @@
-//! Who tells that the house closes, and who waits for whom.
+//! Signals the shutdown to all tasks and waits for them.
 //!
-//! Three tokens, because closing has three steps: `draining` (take no new work, finish what runs),
-//! `letting_go` (give back what still runs) and `stopping` (put everything down now). Between the
-//! last two, listeners are told what was given back. Every background task is in the tracker.
+//! Shutdown has three steps, each with a token: `draining` (accept no new work, finish what runs),
+//! `releasing` (return what still runs to the queue) and `stopping` (end now). Between the last
+//! two, clients receive events about the released runs. Every background task is in the tracker.
 
 use std::future::Future;
 
@@ -10,22 +10,22 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Cloning gives another handle on the same shutdown.
+/// Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct Shutdown {
-    /// Fires first: nothing new is begun.
+    /// Fires first: nothing new is started.
     pub draining: CancellationToken,
-    /// Fires after the grace time: what still runs is given back. A child of `stopping`.
+    /// Fires after the grace time: what still runs is released. A child of `stopping`.
     pub releasing: CancellationToken,
-    /// Fires last: listeners are left, and every task ends.
+    /// Fires last: connections are closed and every task ends.
     pub stopping: CancellationToken,
     tracker: TaskTracker,
     main: Handle,
 }
 
 impl Shutdown {
-    /// Must be made on the main runtime: connections belong to the reactor that opened them, so
-    /// every task that touches database or network is spawned there and not on an HTTP worker.
+    /// Must be called on the main runtime: connections belong to the reactor that opened them, so
+    /// every task that uses the database or the network is spawned there and not on an HTTP worker.
     pub fn new() -> Self {
         let stopping = CancellationToken::new();
         Self {

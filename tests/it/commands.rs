@@ -62,7 +62,7 @@ fn a_wrong_setting_ends_the_start_and_is_named() {
         (
             "TROUPE_BIND",
             "nowhere",
-            "TROUPE_BIND is \"nowhere\", but takes",
+            "TROUPE_BIND is \"nowhere\", but must be",
         ),
         ("REDIS_URL", "redis://127.0.0.1", "REDIS_URL"),
         (
