@@ -1,4 +1,4 @@
-//! Where SQLite and PostgreSQL differ in what we ask of them.
+//! SQL and error codes that differ between SQLite and PostgreSQL.
 
 use std::borrow::Cow;
 
@@ -9,21 +9,21 @@ use crate::clock::Timestamp;
 use crate::db::connect::Backend;
 use crate::ids::SpaceId;
 
-/// The instant that heartbeats and stale checks use: PostgreSQL's own clock, since nodes may
+/// Returns the time that heartbeats and lease checks use: PostgreSQL's own clock, because nodes may
 /// disagree about the time; on SQLite, which one process owns, the program's.
 pub fn lease_time(backend: Backend, now: Timestamp) -> SimpleExpr {
     match backend {
         Backend::Sqlite => Expr::value(now.0),
-        // clock_timestamp(), not now(): that stands still inside a transaction.
+        // clock_timestamp(), not now(): now() does not move inside a transaction.
         Backend::Postgres => Expr::cust("(extract(epoch from clock_timestamp()) * 1000)::bigint"),
     }
 }
 
-/// What the clock shows that heartbeats and stale checks use. `None` on SQLite, where one process
-/// has everything and asks nobody.
+/// Reads the clock that heartbeats and lease checks use. Returns `None` on SQLite, which only one
+/// process uses.
 ///
 /// # Errors
-/// When the database does not answer.
+/// Returns `DbErr` when the database does not answer.
 pub async fn read_lease_time(
     db: &impl ConnectionTrait,
     backend: Backend,
@@ -39,11 +39,11 @@ pub async fn read_lease_time(
     }
 }
 
-/// Any number, the same on every node: who holds it furnishes the house.
+/// Arbitrary, the same on every node: guards the setup of the installation.
 const START_LOCK: i64 = 7_236_451_919;
 
-/// Nodes that start at once do what comes next one after the other, up to the end of `tx`: rows
-/// that are not there yet cannot be locked. On SQLite the transaction itself is the lock.
+/// Serializes nodes that start at the same time, until the end of `tx`: rows that do not exist yet
+/// cannot be locked. On SQLite the transaction itself is the lock.
 pub async fn serialized(tx: &impl ConnectionTrait, backend: Backend) -> Result<(), DbErr> {
     if backend == Backend::Postgres {
         let lock = format!("select pg_advisory_xact_lock({START_LOCK})");
@@ -52,11 +52,12 @@ pub async fn serialized(tx: &impl ConnectionTrait, backend: Backend) -> Result<(
     Ok(())
 }
 
-/// Added to the id of a space: a number of its own on every node.
+/// Added to the id of a space, so that these lock numbers differ from the others.
 const SPACE_LOCK_BASE: i64 = 1 << 60;
 
-/// Whoever counts in a space what it is about to add to does so one after the other, up to the end of
-/// `tx`. No row is locked, so that nobody else waits. On SQLite the transaction itself is the lock.
+/// Serializes transactions that count rows of a space before they add one, until the end of `tx`.
+/// No row is locked, so other transactions do not wait. On SQLite the transaction itself is the
+/// lock.
 pub async fn serialized_in_space(
     tx: &impl ConnectionTrait,
     backend: Backend,
@@ -72,7 +73,7 @@ pub async fn serialized_in_space(
     Ok(())
 }
 
-/// The text under `key` of a JSON document; null where there is none.
+/// Returns the text under `key` of a JSON document; null if the key is missing.
 pub fn json_text(backend: Backend, column: impl IntoColumnRef, key: &str) -> SimpleExpr {
     let column = Expr::col(column);
     match backend {
@@ -84,17 +85,17 @@ pub fn json_text(backend: Backend, column: impl IntoColumnRef, key: &str) -> Sim
     }
 }
 
-/// The whole number under `key` of a JSON document; null where there is none.
+/// Returns the integer under `key` of a JSON document; null if the key is missing.
 pub fn json_number(backend: Backend, column: impl IntoColumnRef, key: &str) -> SimpleExpr {
     let text = json_text(backend, column, key);
     match backend {
-        // There it is a number already.
+        // SQLite already returns a number.
         Backend::Sqlite => text,
         Backend::Postgres => text.cast_as("bigint"),
     }
 }
 
-/// The number of the present transaction, which has written something; SQLite has none.
+/// Returns the number of the current transaction, which has written something; SQLite has none.
 pub fn transaction_number(backend: Backend) -> SimpleExpr {
     match backend {
         Backend::Sqlite => Expr::value(0_i64),
@@ -102,8 +103,8 @@ pub fn transaction_number(backend: Backend) -> SimpleExpr {
     }
 }
 
-/// In a word what became of a transaction. On SQLite, which one process owns, what can be read is
-/// committed.
+/// Returns the status of a transaction as text. On SQLite, which one process owns, everything that
+/// can be read is committed.
 pub fn transaction_status(backend: Backend, number: i64) -> SimpleExpr {
     match backend {
         Backend::Sqlite => Expr::value("committed"),
@@ -111,13 +112,14 @@ pub fn transaction_status(backend: Backend, number: i64) -> SimpleExpr {
     }
 }
 
-/// Whether the database undid a transaction for the sake of another one: repeated, it may succeed.
+/// Returns whether the database rolled a transaction back because of another one: a retry may
+/// succeed.
 pub fn is_rolled_back(error: &(dyn std::error::Error + 'static)) -> bool {
-    // A deadlock, or a serialization that failed.
+    // A deadlock, or a serialization failure.
     database_code(error).is_some_and(|it| it.len() == 5 && it.starts_with("40"))
 }
 
-/// The code of the database's own error, wherever it is among the causes.
+/// Returns the error code of the database, from anywhere in the chain of causes.
 fn database_code<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<Cow<'a, str>> {
     std::iter::successors(Some(error), |it| it.source())
         .filter_map(|it| it.downcast_ref::<RuntimeErr>())
@@ -127,12 +129,12 @@ fn database_code<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<Cow
         })
 }
 
-/// Whether a statement failed because a row with the same unique key exists.
+/// Returns whether a statement failed because a row with the same unique key exists.
 pub fn is_unique_violation(error: &DbErr) -> bool {
     matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_)))
 }
 
-/// Whether what a statement changes, or refers to, is not there (any more).
+/// Returns whether the row that a statement changes, or refers to, does not exist (any more).
 pub fn is_row_missing(error: &DbErr) -> bool {
     match error {
         DbErr::RecordNotUpdated | DbErr::RecordNotFound(_) => true,
@@ -143,7 +145,7 @@ pub fn is_row_missing(error: &DbErr) -> bool {
     }
 }
 
-/// Whether the database could not do it now and may in a moment: it is away, locked or full.
+/// Returns whether the error is temporary: the database is unreachable, locked or full.
 pub fn is_transient(error: &DbErr) -> bool {
     let cause = match error {
         DbErr::ConnectionAcquire(_) | DbErr::Conn(_) => return true,
@@ -162,18 +164,18 @@ pub fn is_transient(error: &DbErr) -> bool {
     }
 }
 
-/// What keeps a write from the disk.
+/// Why a write did not reach the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageFailure {
     Full,
     ReadOnly,
     Io,
-    /// SQLite only: a page of the file is not what it should be.
+    /// SQLite only: a page of the file is malformed.
     Damaged,
 }
 
 impl StorageFailure {
-    /// A sentence for the operator.
+    /// Returns a sentence for the operator.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Full => "The disk is full.",
@@ -184,7 +186,7 @@ impl StorageFailure {
     }
 }
 
-/// What an error, or an error that caused it, says about the disk; `None` when nothing.
+/// Returns the storage failure in an error or its causes; `None` if there is none.
 pub fn storage_failure(error: &(dyn std::error::Error + 'static)) -> Option<StorageFailure> {
     database_code(error).and_then(|code| storage_failure_for_code(&code))
 }
@@ -193,7 +195,7 @@ fn storage_failure_for_code(code: &str) -> Option<StorageFailure> {
     match (code.len(), code.parse::<u32>()) {
         (..5, Ok(number)) => match number & 0xff {
             8 => Some(StorageFailure::ReadOnly),
-            // SQLITE_IOERR, and SQLITE_CANTOPEN: a file beside the database cannot be made.
+            // SQLITE_IOERR, and SQLITE_CANTOPEN: a file next to the database cannot be created.
             10 | 14 => Some(StorageFailure::Io),
             11 | 26 => Some(StorageFailure::Damaged),
             13 => Some(StorageFailure::Full),
@@ -208,14 +210,15 @@ fn storage_failure_for_code(code: &str) -> Option<StorageFailure> {
     }
 }
 
-/// PostgreSQL has codes of five characters, by class; SQLite numbers, whose lowest byte is the kind.
+/// PostgreSQL's codes have five characters and a class; SQLite's are numbers, kind in the lowest
+/// byte.
 fn is_transient_code(code: &str) -> bool {
     match (code.len(), code.parse::<u32>()) {
-        // Busy or locked, or the disk or the file.
+        // Busy or locked, or a storage failure.
         (..5, Ok(number)) => {
             matches!(number & 0xff, 5 | 6) || storage_failure_for_code(code).is_some()
         }
-        // The connection, a rollback for others' sake, resources, an operator, a lock in time.
+        // Connection failures, rollbacks, resources, operator intervention, lock timeouts.
         _ => {
             code == "55P03"
                 || storage_failure_for_code(code).is_some()

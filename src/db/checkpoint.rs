@@ -1,8 +1,8 @@
-//! Checkpoints of SQLite: pages that were committed move from the write-ahead log into the file.
+//! Checkpoints of SQLite: move committed pages from the write-ahead log into the file.
 //!
 //! SQLite would do this in the COMMIT of the transaction that fills the log, and every write that
-//! waits for the one writing connection would wait for two more syncs of the disk. Here a connection
-//! of its own does it beside the writer (`SQLITE_CHECKPOINT_PASSIVE`, which waits for no one).
+//! waits for the only writing connection would wait for two more disk syncs. Here a separate
+//! connection does it in parallel (`SQLITE_CHECKPOINT_PASSIVE`, which waits for no one).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use sea_orm::{ConnectionTrait, DatabaseConnection};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use tokio::sync::watch;
 
-/// The time between two checkpoints. What is written in it is what the writer moves when the log is
-/// full.
+/// The time between two checkpoints. The pages written in this time are what the writer has to move
+/// when the log is full.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(4);
-/// A log of more pages (128 MiB) is checkpointed by the writer. Only there can the log begin anew
-/// while writes never pause; few pages are left for it to move.
+/// If the log has more pages (128 MiB), the writer checkpoints it. Only the writer can restart the
+/// log while writes never pause; few pages are left for it to move.
 const MAX_LOG_PAGES: &str = "32768";
 
-/// The connection that makes checkpoints. It is opened by the first one.
+/// The connection that makes checkpoints; opened by the first one.
 #[derive(Clone)]
 pub(super) struct Checkpoints {
     pool: DatabaseConnection,
@@ -33,28 +33,28 @@ impl Checkpoints {
         }
     }
 
-    /// Notes that something was committed.
+    /// Reports a commit.
     pub(super) fn committed(&self) {
         self.committed.send_replace(());
     }
 
-    /// Sees the commits that follow.
+    /// Returns a receiver that is notified of later commits.
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {
         self.committed.subscribe()
     }
 
-    /// Makes checkpoints after commits, for ever.
+    /// Makes checkpoints after commits, forever.
     pub(super) async fn run_checkpoints(&self) {
         let mut commits = self.subscribe();
         let mut is_failing = false;
-        // The sender lives as long as this value.
+        // `self` holds the sender, so the loop does not end.
         while commits.changed().await.is_ok() {
             tokio::time::sleep(CHECKPOINT_INTERVAL).await;
             let statement = "PRAGMA wal_checkpoint(PASSIVE)";
             let error = self.pool.execute_unprepared(statement).await.err();
             if let Some(error) = error.as_ref().filter(|_| !is_failing) {
-                // Nothing is lost: what was committed stays in the log.
-                tracing::warn!(%error, "the write-ahead log was not moved into the database file: {error}");
+                // Nothing is lost: committed data stays in the log.
+                tracing::warn!(%error, "checkpoint of the write-ahead log failed: {error}");
             }
             is_failing = error.is_some();
         }
@@ -65,7 +65,7 @@ impl Checkpoints {
     }
 }
 
-/// Options of the writing connection, which leaves checkpoints to the other one.
+/// Returns the options of the writing connection, which leaves checkpoints to the other connection.
 pub(super) fn writer_options(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options.pragma("wal_autocheckpoint", MAX_LOG_PAGES)
 }

@@ -1,4 +1,4 @@
-//! Measures how far the clock of this process is from the database's, so that all nodes have one time.
+//! Measures the offset between this process's clock and the database's, so that all nodes agree.
 
 use tokio::time::timeout;
 
@@ -6,8 +6,8 @@ use crate::clock::{Clock, MAX_ROUND_TRIP};
 use crate::db::backend;
 use crate::db::connect::{Backend, Db};
 
-/// Asks the database for its time and corrects `clock`. On SQLite, which one process owns, that clock
-/// is right as it is. What cannot be measured is logged, and the last offset stays.
+/// Reads the database's time and corrects `clock`. On SQLite, which one process owns, the clock
+/// needs no correction. A failure is logged, and the last offset stays.
 pub async fn measure(db: &Db, clock: &Clock) {
     if db.backend() == Backend::Sqlite {
         return;
@@ -19,10 +19,10 @@ pub async fn measure(db: &Db, clock: &Clock) {
     match timeout(MAX_ROUND_TRIP, query).await {
         Ok(Ok(Some(database_time))) if clock.finish_measurement(measurement, database_time) => {}
         Ok(Ok(_)) | Err(_) => {
-            tracing::warn!("the clock of the database answered too late, it is asked again");
+            tracing::warn!("reading the database's clock took too long; retrying later");
         }
         Ok(Err(error)) => {
-            tracing::warn!(%error, "the clock of the database could not be read, it is asked again: {error}");
+            tracing::warn!(%error, "failed to read the database's clock; retrying later: {error}");
         }
     }
 }

@@ -1,7 +1,8 @@
-//! What became of a transaction whose COMMIT was sent and never answered.
+//! Finds out whether a transaction committed when the connection dropped during COMMIT.
 //!
-//! **Invariant:** it is asked about by what it wrote, on another connection; it is never tried
-//! again blindly, and never told of before the database says that it is there.
+//! **Invariant:** the check looks for what the transaction wrote, on another connection. The
+//! transaction is never repeated blindly, and never reported as committed before the database
+//! confirms it.
 
 use std::time::{Duration, Instant};
 
@@ -10,26 +11,26 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr};
 
 use crate::db::backend;
 
-/// A question that is answered with the one word `committed` once the transaction is.
+/// A query that returns the word `committed` if the transaction was committed.
 #[derive(Clone, Debug)]
 pub struct CommitProof(pub SelectStatement);
 
-/// Longer than a restart of the database takes.
+/// Longer than a restart of the database.
 const VERIFICATION_TIMEOUT: Duration = Duration::from_secs(30);
-/// Until it is asked again.
+/// Pause between two queries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Whether the transaction is committed after all. Waits for a database that is away.
+/// Returns whether the transaction was committed. Waits for a database that is unreachable.
 pub(super) async fn is_committed(connection: &DatabaseConnection, proof: &CommitProof) -> bool {
     let began = Instant::now();
     while began.elapsed() < VERIFICATION_TIMEOUT {
         match query_status(connection, proof).await {
-            // The server has not noticed yet that nobody listens any more.
+            // The server has not noticed yet that the client is gone.
             Ok(Some(word)) if word == "in progress" => {}
             Ok(word) => return word.is_some_and(|it| it == "committed"),
             Err(error) if backend::is_transient(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "the database does not know of a transaction: {error}");
+                tracing::warn!(%error, "failed to verify a COMMIT; it counts as failed: {error}");
                 return false;
             }
         }

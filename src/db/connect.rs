@@ -1,8 +1,8 @@
-//! Opens the database and hands out its connections.
+//! Opens the database and provides its connections.
 //!
 //! **Invariant:** on SQLite exactly one connection writes, and it is opened first; readers are
-//! opened read-only, so a write on them fails instead of waiting for a lock. A connection of its own
-//! moves what was committed from the write-ahead log into the file.
+//! opened read-only, so a write on them fails instead of waiting for a lock. A separate connection
+//! moves committed pages from the write-ahead log into the file.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::db::read_pool::ReadPool;
 use crate::db::segments::SegmentMerges;
 use crate::db::{checkpoint, connection_checks};
 
-/// How the database is to be opened.
+/// Options for opening the database.
 #[derive(Clone, Debug)]
 pub struct DbOptions {
     /// `sqlite://path?mode=rwc` or `postgres://…`.
@@ -29,7 +29,7 @@ pub struct DbOptions {
     pub synchronous_full: bool,
 }
 
-/// Which database this is.
+/// The kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// One file, one process.
@@ -38,7 +38,7 @@ pub enum Backend {
     Postgres,
 }
 
-/// The connections. Cloning gives other handles on the same pools.
+/// The connection pools. Cheap to clone; clones share the pools.
 #[derive(Clone)]
 pub struct Db {
     reader: ReadPool,
@@ -51,15 +51,15 @@ pub struct Db {
     pub(super) main: Handle,
     pub(super) metrics: DbMetrics,
     health: WriteHealth,
-    /// SQLite only: PostgreSQL's connections show themselves how their last transaction ended.
+    /// SQLite only: PostgreSQL's connections know themselves how their last transaction ended.
     pub(super) transaction_ends: TransactionEnds,
 }
 
 impl Db {
-    /// Opens the pools on the runtime that calls; that must be the main one.
+    /// Opens the pools on the current runtime, which must be the main one.
     ///
     /// # Errors
-    /// When the server does not answer, or the file cannot be opened.
+    /// Returns an error if the server does not answer or the file cannot be opened.
     pub async fn connect(options: &DbOptions) -> anyhow::Result<Self> {
         if options.url.starts_with("sqlite:") {
             Self::connect_sqlite(options).await
@@ -68,31 +68,31 @@ impl Db {
         }
     }
 
-    /// Reads, whatever runtime asks. On PostgreSQL the same pool as the writer's.
+    /// Returns the pool for reading, usable from any runtime. On PostgreSQL the writer's pool.
     pub fn reader(&self) -> &ReadPool {
         &self.reader
     }
 
-    /// The heartbeat's own connection: a pool that is used up must not make runs look dead. For
-    /// tasks of the main runtime alone.
+    /// Returns the heartbeat's own connection: an exhausted pool must not make live runs look dead.
+    /// Only for tasks of the main runtime.
     pub fn heartbeat_connection(&self) -> &DatabaseConnection {
         &self.heartbeat_connection
     }
 
-    /// Which database this is.
+    /// Returns the kind of database.
     pub fn backend(&self) -> Backend {
         self.backend
     }
 
-    /// Whether writes reach the disk.
+    /// Returns the write health.
     pub fn health(&self) -> &WriteHealth {
         &self.health
     }
 
-    /// Runs a write outside [`Db::write`] (a heartbeat); what its error says of the disk is noted.
+    /// Runs a write outside [`Db::write`] (a heartbeat) and records storage failures in its error.
     ///
     /// # Errors
-    /// What `write` returns; `Conn` while the file is damaged.
+    /// Returns the error of `write`; `Conn` while the file is damaged.
     pub async fn run_observed<T>(
         &self,
         write: impl Future<Output = Result<T, DbErr>>,
@@ -110,7 +110,7 @@ impl Db {
         let checkpoints = self.checkpoints.map(Checkpoints::into_pool);
         let pools = [self.reader.pool, self.writer, self.heartbeat_connection];
         for pool in checkpoints.into_iter().chain(pools) {
-            // Closing twice, or a pool that is already gone, is no news.
+            // A pool that is already closed does not matter.
             let _ = pool.close().await;
         }
     }
@@ -160,8 +160,7 @@ impl Db {
     }
 
     async fn connect_postgres(options: &DbOptions) -> anyhow::Result<Self> {
-        let hint =
-            "PostgreSQL gave no connection: is it there, and are address and password right?";
+        let hint = "cannot connect to PostgreSQL: check that it runs and that address and password are right";
         let pool = Database::connect(postgres_options(&options.url, 20))
             .await
             .context(hint)?;
@@ -189,7 +188,7 @@ fn postgres_options(url: &str, size: u32) -> ConnectOptions {
     options
         .max_connections(size)
         .min_connections(1)
-        // Whoever finds every connection taken is told so, and does not hang.
+        // When every connection is in use, callers get an error instead of hanging.
         .acquire_timeout(Duration::from_secs(3))
         .sqlx_logging(false)
         .map_sqlx_postgres_opts(|it| {

@@ -1,8 +1,8 @@
-//! Whether a connection may be used again after a transaction.
+//! Decides whether a connection may be reused after a transaction.
 //!
-//! **Invariant:** a connection whose COMMIT or ROLLBACK failed is closed and never handed out
-//! again. sqlx lowers its transaction depth only when these statements succeed; a connection that
-//! keeps a depth of 1 answers the next `begin` with a SAVEPOINT, and nothing ever commits it.
+//! **Invariant:** a connection whose COMMIT or ROLLBACK failed is closed and never reused. sqlx
+//! lowers its transaction depth only when these statements succeed; a connection that keeps a depth
+//! of 1 runs the next `begin` as a SAVEPOINT, and nothing ever commits it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnection;
 use tokio::sync::watch;
 
-/// How the last transaction of the one writing connection of SQLite ended.
+/// How the last transaction of the only writing connection of SQLite ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TransactionEnd {
     Succeeded,
@@ -19,7 +19,7 @@ enum TransactionEnd {
     Failed,
 }
 
-/// Carries the outcome of COMMIT and ROLLBACK to the pool that gets the connection back.
+/// Reports the result of COMMIT and ROLLBACK to the pool that the connection returns to.
 #[derive(Clone, Debug)]
 pub(super) struct TransactionEnds {
     last: Arc<watch::Sender<TransactionEnd>>,
@@ -34,8 +34,9 @@ impl Default for TransactionEnds {
 }
 
 impl TransactionEnds {
-    /// To be called before COMMIT or ROLLBACK. The pool waits for the outcome before it hands the
-    /// connection out again; a value that is dropped without [`Ending::well`] is a failure.
+    /// Must be called before COMMIT or ROLLBACK. The pool waits for the result before it reuses the
+    /// connection; dropping the guard without [`TransactionEndGuard::mark_succeeded`] means
+    /// failure.
     pub(super) fn start_ending(&self) -> TransactionEndGuard {
         self.last.send_replace(TransactionEnd::Pending);
         TransactionEndGuard {
@@ -44,28 +45,28 @@ impl TransactionEnds {
         }
     }
 
-    /// Notes that the connection does not begin transactions: it is replaced before the next one.
+    /// Records that the connection cannot begin transactions: it is replaced before the next one.
     pub(super) fn mark_failed(&self) {
         self.last.send_replace(TransactionEnd::Failed);
     }
 
-    /// Whether the connection that was given back may be kept.
+    /// Returns whether the returned connection may be kept.
     async fn is_reusable(&self) -> bool {
         let mut last = self.last.subscribe();
-        // The sender lives as long as this value.
+        // `self` holds the sender, so this cannot fail.
         let _ = last.wait_for(|it| *it != TransactionEnd::Pending).await;
         self.last.send_replace(TransactionEnd::Succeeded) != TransactionEnd::Failed
     }
 }
 
-/// A COMMIT or ROLLBACK that is under way.
+/// A running COMMIT or ROLLBACK.
 pub(super) struct TransactionEndGuard {
     transaction_ends: TransactionEnds,
     end: TransactionEnd,
 }
 
 impl TransactionEndGuard {
-    /// It succeeded.
+    /// Records success.
     pub(super) fn mark_succeeded(mut self) {
         self.end = TransactionEnd::Succeeded;
     }
@@ -77,7 +78,7 @@ impl Drop for TransactionEndGuard {
     }
 }
 
-/// The checks of the writing connection of SQLite. They cost no statement: the depth is a number in
+/// Adds the checks of SQLite's writing connection. They cost no statement: the depth is a number in
 /// memory, and `BEGIN IMMEDIATE` itself fails inside a transaction.
 pub(super) fn check_sqlite_writer(
     options: PoolOptions<sqlx::Sqlite>,
@@ -99,8 +100,8 @@ pub(super) fn check_sqlite_writer(
         })
 }
 
-/// The check of the reading connections of SQLite: one that stayed in a transaction would show the
-/// same state for ever.
+/// Adds the check of SQLite's reading connections: one that stayed in a transaction would show the
+/// same state forever.
 pub(super) fn check_sqlite_readers(
     options: PoolOptions<sqlx::Sqlite>,
 ) -> PoolOptions<sqlx::Sqlite> {
@@ -108,7 +109,7 @@ pub(super) fn check_sqlite_readers(
         .after_release(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
 }
 
-/// The checks of a PostgreSQL connection before it is handed out; no statement either.
+/// Adds the checks of a PostgreSQL connection before it is reused; they cost no statement either.
 pub(super) fn check_postgres(options: PoolOptions<sqlx::Postgres>) -> PoolOptions<sqlx::Postgres> {
     options
         .before_acquire(|connection, _| Box::pin(async move { Ok(is_settled(connection)) }))
@@ -117,15 +118,15 @@ pub(super) fn check_postgres(options: PoolOptions<sqlx::Postgres>) -> PoolOption
         })
 }
 
-/// Whether no transaction is open, and no ROLLBACK waits to be sent: sqlx queues one when a
-/// transaction is dropped and when its COMMIT or ROLLBACK has failed.
+/// Returns whether no transaction is open and no ROLLBACK is queued: sqlx queues one when a
+/// transaction is dropped and when its COMMIT or ROLLBACK failed.
 fn is_settled(connection: &PgConnection) -> bool {
     !connection.is_in_transaction() && !connection.should_flush()
 }
 
-/// A `BEGIN` whose future was dropped leaves its connection inside an open transaction (sqlx
-/// 0.9.0); such a connection would swallow the next writes. In a simple query the two clocks agree
-/// only outside a transaction. Goes when a later sqlx is out.
+/// Returns whether a connection is outside a transaction. A `BEGIN` whose future was dropped leaves
+/// its connection in an open transaction (sqlx 0.9.0), which would swallow the next writes. In a
+/// simple query the two clocks agree only outside a transaction. Remove with a fixed sqlx.
 async fn is_idle(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     use sqlx::{Executor, Row};
     let row = connection

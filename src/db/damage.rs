@@ -1,8 +1,8 @@
-//! Refuses an SQLite file that is damaged, before anything is written to it.
+//! Refuses a damaged SQLite file before anything is written to it.
 //!
-//! **Invariant:** the header of a file says whether its last process ended in order
-//! (`PRAGMA user_version` is [`CLEAN`]). Any other file is read whole before it is used, on a
-//! connection that cannot write: a damaged file stays as it was found.
+//! **Invariant:** the header of a file says whether its last process stopped cleanly (`PRAGMA
+//! user_version` is [`CLEAN_STOP_MARK`]). Any other file is read completely before it is used, on a
+//! read-only connection: a damaged file stays unchanged.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ use crate::db::health::WriteState;
 /// The clean-stop mark.
 const CLEAN_STOP_MARK: i64 = 1;
 
-/// Reads a file whole unless it bears the clean-stop mark.
+/// Reads the whole file unless it has the clean-stop mark.
 ///
 /// # Errors
-/// A sentence for the operator when a page is damaged, or the file cannot be read.
+/// Returns a sentence for the operator if a page is damaged or the file cannot be read.
 pub async fn require_undamaged(file: &Path) -> anyhow::Result<()> {
     let began = Instant::now();
     match check_for_damage(file).await {
@@ -29,7 +29,7 @@ pub async fn require_undamaged(file: &Path) -> anyhow::Result<()> {
         Ok(DamageCheck::Sound) => {
             tracing::info!(
                 duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-                "the last process did not end in order; the database file was checked and is sound"
+                "the last process did not stop cleanly; the database file was checked and is intact"
             );
             Ok(())
         }
@@ -73,7 +73,7 @@ async fn check_for_damage(file: &Path) -> Result<DamageCheck, sqlx::Error> {
 
 fn is_damage_error(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|it| it.code());
-    // A schema that cannot be parsed is SQLITE_ERROR when its text was hit.
+    // If the text of the schema is damaged, SQLite cannot parse it and returns SQLITE_ERROR.
     code.is_some_and(|it| {
         let kind = it.parse::<u32>().map_or(0, |it| it & 0xff);
         matches!(kind, 1 | 11 | 26)
@@ -89,21 +89,21 @@ fn damage_message(file: &Path) -> String {
 }
 
 impl Db {
-    /// Takes the clean-stop mark from an SQLite file: from now on its process may end anyhow.
+    /// Removes the clean-stop mark from an SQLite file.
     ///
     /// # Errors
-    /// When that cannot be stored.
+    /// Returns `DbErr` if this cannot be stored.
     pub async fn mark_in_use(&self) -> Result<(), DbErr> {
         self.write_stop_mark(0).await
     }
 
-    /// Closes every connection; an SQLite file gets the clean-stop mark before. Without it (the disk
-    /// takes no writes) the next start reads the file whole, nothing else.
+    /// Closes every connection, after writing the clean-stop mark to an SQLite file. Without the
+    /// mark (the disk accepts no writes) the next start only takes longer: it reads the whole file.
     pub async fn close_cleanly(self) {
         if self.health().state() != WriteState::Damaged
             && let Err(error) = self.write_stop_mark(CLEAN_STOP_MARK).await
         {
-            tracing::warn!(%error, "the database file could not be marked as closed in order: {error}");
+            tracing::warn!(%error, "failed to mark the database file as cleanly closed: {error}");
         }
         self.close().await;
     }
@@ -138,7 +138,7 @@ mod tests {
         Db::connect(&options).await.unwrap()
     }
 
-    /// A file in which a page in use is overwritten; only a whole read can find it.
+    /// Creates a file with an overwritten page in use; only a complete read finds the damage.
     async fn create_damaged(file: &Path, is_clean: bool) -> Vec<u8> {
         let db = open(file).await;
         db.migrate().await.unwrap();

@@ -1,4 +1,4 @@
-//! Which database this is, among all that share a Redis.
+//! Identifies this database among all that share a Redis.
 
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use sha2::{Digest, Sha256};
@@ -6,11 +6,11 @@ use sha2::{Digest, Sha256};
 use crate::db::connect::Db;
 
 impl Db {
-    /// A word that every node on this PostgreSQL database has, and nobody else: one that was
-    /// restored from a backup has another.
+    /// Returns an id that all nodes on this PostgreSQL database share; a database restored from a
+    /// backup has another one.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns `DbErr` when the database fails.
     pub async fn database_id(&self) -> Result<String, DbErr> {
         let sql = "select concat_ws('/', (select system_identifier from pg_control_system()), oid, datname) \
                    from pg_database where datname = current_database()";

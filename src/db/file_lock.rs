@@ -1,9 +1,9 @@
-//! One process per SQLite file: an exclusive lock on the database file itself, which ends with the
-//! process that holds it.
+//! Allows one process per SQLite file: an exclusive lock on the database file itself, which ends
+//! with the process that holds it.
 //!
-//! **Invariant:** the locked descriptor stays open as long as the process uses the database. It is
-//! the only one beside SQLite's own: closing any descriptor of a file drops the POSIX locks that
-//! SQLite holds on it, while this lock (`flock`) is independent of those.
+//! **Invariant:** the locked descriptor stays open while the process uses the database. It is the
+//! only one except SQLite's own: closing any descriptor of a file drops the POSIX locks that SQLite
+//! holds on it, while this lock (`flock`) is independent of those.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -12,19 +12,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// Held as long as the file is ours.
+/// A lock on the database file, held until it is dropped.
 #[derive(Debug)]
 pub struct FileLock {
     /// Unlocked by the system when it is closed, also after a crash.
     _file: File,
-    /// Whether the file system has such locks. Where it has none, the row `instance_lock` decides
+    /// Whether the file system supports such locks. If not, the row `instance_lock` decides
     /// (`instance_lock.rs`).
     pub is_supported: bool,
-    /// Whether the file was there before.
+    /// Whether the file existed before.
     pub existed: bool,
 }
 
-/// The file of an SQLite address; `None` for any other database, and for one in memory.
+/// Returns the file of an SQLite URL; `None` for any other database, and for one in memory.
 pub fn sqlite_file(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("sqlite:")?;
     let path = path.strip_prefix("//").unwrap_or(path);
@@ -32,20 +32,20 @@ pub fn sqlite_file(url: &str) -> Option<PathBuf> {
     (!path.is_empty() && path != ":memory:").then(|| PathBuf::from(path))
 }
 
-/// A process that was killed holds its lock until the system has cleared it away; a restart that
-/// comes at once waits so long before it believes that somebody else lives.
+/// A killed process holds its lock until the system has cleaned up; an immediate restart waits this
+/// long before it reports that another process uses the file.
 pub const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Makes the file ours; the file and its folder are made when they are missing, for this account
-/// alone. Waits for `patience` while another process has it; blocks the thread meanwhile, as nothing
-/// can go on without the file.
+/// Locks the file; creates a missing file and folder, readable only by this account. Waits for
+/// `timeout` while another process holds the lock; blocks the thread, because the start cannot
+/// continue without the file.
 ///
 /// # Errors
-/// When another process keeps it, or nothing can be written there.
+/// Returns an error if another process keeps the lock, or the file cannot be written.
 pub fn acquire(database: &Path, timeout: Duration) -> anyhow::Result<FileLock> {
     if let Some(folder) = database.parent().filter(|it| !it.as_os_str().is_empty()) {
         create_private_dir(folder)
-            .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
+            .with_context(|| format!("the folder {} cannot be created", folder.display()))?;
     }
     let existed = database.exists();
     let mut options = OpenOptions::new();
@@ -74,7 +74,7 @@ pub fn acquire(database: &Path, timeout: Duration) -> anyhow::Result<FileLock> {
     })
 }
 
-/// Why the second of two processes does not start.
+/// Returns the message of a second process that cannot start.
 pub(super) fn in_use_message(database: &Path) -> String {
     format!(
         "{} is in use by another troupe process. Stop that one first; to run several, use PostgreSQL",
@@ -82,10 +82,11 @@ pub(super) fn in_use_message(database: &Path) -> String {
     )
 }
 
-/// Makes a folder that is missing, for this account alone: conversations and keys lie in it.
+/// Creates a missing folder, accessible only by this account because it contains conversations and
+/// keys.
 ///
 /// # Errors
-/// When it cannot be made.
+/// Returns the I/O error if the folder cannot be created.
 pub fn create_private_dir(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

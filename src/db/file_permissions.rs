@@ -1,12 +1,12 @@
-//! Nobody but this account reads the data: files 0600, the data folder 0700.
+//! Restricts the data to this account: files 0600, the data folder 0700.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What SQLite puts beside a database file.
+/// The files of SQLite next to a database file.
 const FILE_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// Narrows the database file and the files beside it. What cannot be narrowed is logged.
+/// Restricts the database file and the files next to it. A failure is logged.
 pub fn restrict_database(file: &Path) {
     for end in FILE_SUFFIXES {
         let mut name = file.as_os_str().to_owned();
@@ -15,7 +15,7 @@ pub fn restrict_database(file: &Path) {
     }
 }
 
-/// Narrows the data folder and the files that lie in it. What cannot be narrowed is logged.
+/// Restricts the data folder and the files in it. A failure is logged.
 pub fn restrict_folder(folder: &Path) {
     if is_shared(folder) {
         tracing::warn!(
@@ -36,14 +36,14 @@ pub fn restrict_folder(folder: &Path) {
     }
 }
 
-/// Takes from a path every right that `mode` does not give; a path that is missing is left alone.
+/// Removes every right on a path that `mode` does not have; a missing path is skipped.
 fn restrict(path: &Path, mode: u32) {
     match try_narrow(path, mode) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => tracing::warn!(
             %error,
-            "{} can be read by other accounts of this machine and cannot be narrowed: {error}",
+            "{} can be read by other accounts of this machine and cannot be restricted: {error}",
             path.display()
         ),
     }
@@ -65,7 +65,7 @@ fn try_narrow(_: &Path, _: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder such as `/tmp`, in which each account has its own files.
+/// Returns whether this is a folder such as `/tmp`, in which each account has its own files.
 #[cfg(unix)]
 fn is_shared(folder: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -87,12 +87,12 @@ mod tests {
     use super::{restrict_database, restrict_folder};
 
     fn set_mode(path: &Path, mode: u32) {
-        fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("the test owns the file");
     }
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path)
-            .expect("it is there")
+            .expect("the file exists")
             .permissions()
             .mode()
             & 0o7777

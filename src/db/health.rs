@@ -1,7 +1,7 @@
-//! Whether writes reach the disk: read by `/readyz`, fed by everything that uses the database.
+//! Tracks whether writes reach the disk: read by `/readyz`, updated by all database access.
 //!
-//! **Invariant:** after a failed write the state is `Failing` until a write probe has succeeded;
-//! after damage of the file was found it is `Damaged` until the process ends, and nothing more is
+//! **Invariant:** after a failed write the state is `Failing` until a write probe succeeds; after
+//! damage of the file was found it is `Damaged` until the process ends, and nothing more is
 //! written.
 
 use std::sync::Arc;
@@ -20,19 +20,19 @@ pub enum WriteState {
     Working,
     /// The last write failed, for this reason.
     Failing(&'static str),
-    /// A page of the database file cannot be read: until the restart nothing is written.
+    /// A page of the database file cannot be read: nothing is written until the restart.
     Damaged,
 }
 
-/// Why a failed transaction says nothing more exact.
+/// The reason when the error of a failed COMMIT contains none.
 pub(super) const COMMIT_FAILED: &str = "A COMMIT failed.";
-/// Why SQLite could not roll back: it had done so itself.
+/// The reason when SQLite could not roll back because it had already done so.
 pub(super) const ROLLED_BACK: &str = "The database rolled a transaction back by itself.";
-/// What is answered while the file is damaged.
+/// The message of errors while the file is damaged.
 pub const DAMAGED_MESSAGE: &str =
     "The database file is damaged. Stop the server and restore a backup.";
 
-/// The state and those who wait for it. Cloning gives another handle on the same state.
+/// The current write state. Cheap to clone; clones share it.
 #[derive(Clone, Debug)]
 pub struct WriteHealth {
     shared: Arc<SharedHealth>,
@@ -57,7 +57,7 @@ impl Default for WriteHealth {
 }
 
 impl WriteHealth {
-    /// The present state.
+    /// Returns the current state.
     pub fn state(&self) -> WriteState {
         *self.shared.state.lock()
     }
@@ -76,7 +76,7 @@ impl WriteHealth {
     /// Refuses a write while the file is damaged.
     ///
     /// # Errors
-    /// `Conn` when it is: the request is answered with 503.
+    /// Returns `Conn` if it is; the request then gets a 503 response.
     pub(super) fn require_writable(&self) -> Result<(), DbErr> {
         if self.state() == WriteState::Damaged {
             return Err(DbErr::Conn(RuntimeErr::Internal(
@@ -86,14 +86,14 @@ impl WriteHealth {
         Ok(())
     }
 
-    /// Notes what an error of a read says about the file.
+    /// Records file damage reported by the error of a read.
     pub(super) fn observe_read(&self, error: &(dyn std::error::Error + 'static)) {
         if backend::storage_failure(error) == Some(StorageFailure::Damaged) {
             self.set_state(WriteState::Damaged, error);
         }
     }
 
-    /// Notes what an error inside a writing transaction says about the disk and the file.
+    /// Records what an error inside a writing transaction reports about the disk and the file.
     pub(super) fn observe_write(&self, error: &(dyn std::error::Error + 'static)) {
         match backend::storage_failure(error) {
             Some(StorageFailure::Damaged) => self.set_state(WriteState::Damaged, error),
@@ -102,17 +102,17 @@ impl WriteHealth {
         }
     }
 
-    /// Notes that a COMMIT or ROLLBACK failed; `reason` is for an error that says nothing exact.
+    /// Records a failed COMMIT or ROLLBACK; `reason` is used if the error contains none.
     pub(super) fn observe_transaction_end(&self, error: &DbErr, reason: &'static str) {
         self.observe_write(error);
-        // A lost connection is no failure of the disk, and a transaction undone for the sake of
-        // another one is no failure at all.
+        // A lost connection is not a failure of the disk, and a transaction rolled back because of
+        // another one is no failure.
         if backend::storage_failure(error).is_none() && !backend::is_transient(error) {
             self.set_state(WriteState::Failing(reason), error);
         }
     }
 
-    /// Notes that a write probe has succeeded.
+    /// Records that a write probe succeeded.
     pub(super) fn record_recovery(&self) {
         let mut state = self.shared.state.lock();
         if matches!(*state, WriteState::Failing(_)) {
@@ -122,7 +122,7 @@ impl WriteHealth {
         }
     }
 
-    /// Enters a state; logs only the first failure of several.
+    /// Sets the state; logs only the first failure of several.
     fn set_state(&self, next: WriteState, error: &dyn std::error::Error) {
         let mut state = self.shared.state.lock();
         let before = *state;

@@ -1,7 +1,7 @@
-//! One process per SQLite file on a file system without `flock`: a row with a heartbeat.
+//! Allows one process per SQLite file on a file system without `flock`: a row with a heartbeat.
 //!
-//! **Invariant:** the row belongs to the process that wrote it last, as long as its heartbeat is not
-//! older than [`VALID_MS`]. A process that finds the row taken from it ends at once.
+//! **Invariant:** the row belongs to the process that wrote it last, while its heartbeat is not
+//! older than [`VALID_MS`]. A process that finds another owner in the row ends immediately.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,10 +31,10 @@ pub struct InstanceLock {
     owner: String,
 }
 
-/// Makes the file this process's own, before its pools are opened.
+/// Makes this process the owner of the file, before its pools are opened.
 ///
 /// # Errors
-/// When the heartbeat of another process is not old enough, or the row cannot be written.
+/// Returns an error if another process has a recent heartbeat, or the row cannot be written.
 pub async fn acquire(file: &Path, now: Timestamp) -> anyhow::Result<InstanceLock> {
     let owner = Uuid::new_v4().simple().to_string();
     let is_ours = write_row(file, &owner, now)
@@ -51,7 +51,7 @@ async fn write_row(file: &Path, owner: &str, now: Timestamp) -> Result<bool, sql
         .busy_timeout(Duration::from_secs(10));
     let mut connection = SqliteConnection::connect_with(&options).await?;
     sqlx::query(CREATE_TABLE).execute(&mut connection).await?;
-    // One statement: of two processes that start at once one finds the other's row.
+    // One statement: of two processes that start at the same time, one finds the other's row.
     let written = sqlx::query(
         "insert into instance_lock (id, owner, heartbeat_at) values (1, ?, ?) \
          on conflict (id) do update set owner = excluded.owner, heartbeat_at = excluded.heartbeat_at \
@@ -67,7 +67,7 @@ async fn write_row(file: &Path, owner: &str, now: Timestamp) -> Result<bool, sql
 }
 
 impl InstanceLock {
-    /// Writes heartbeats until the node has put everything down; then gives the file free.
+    /// Writes heartbeats until shutdown; then releases the file.
     pub async fn run_heartbeat(self, db: Db, clock: Clock, shutdown: Shutdown) {
         loop {
             tokio::select! {
@@ -77,21 +77,21 @@ impl InstanceLock {
             match self.renew(&db, clock.now()).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    tracing::error!("another process has taken the database file: ending now");
+                    tracing::error!("another process owns the database file now: exiting");
                     std::process::exit(1);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the heartbeat of the file lock failed, it is tried again: {error}");
+                    tracing::warn!(%error, "failed to write the heartbeat of the file lock; retrying: {error}");
                 }
             }
         }
-        // A row that stays behind is valid for 30 s, no longer.
+        // If the row cannot be deleted, it expires after 30 s.
         let _ = self
             .execute(&db, "delete from instance_lock where owner = ?", vec![])
             .await;
     }
 
-    /// Whether the file is still ours; the heartbeat is written then.
+    /// Writes the heartbeat and returns whether this process still owns the file.
     async fn renew(&self, db: &Db, now: Timestamp) -> Result<bool, DbErr> {
         let beat = "update instance_lock set heartbeat_at = ? where owner = ?";
         Ok(self.execute(db, beat, vec![now.0.into()]).await? == 1)

@@ -1,5 +1,5 @@
-//! What SQLite would do inside COMMIT, done between the writes: checkpoints, and merges of the
-//! segments of the search index.
+//! Does between writes what SQLite would do inside COMMIT: checkpoints, and merges of the segments
+//! of the search index.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::db::checkpoint::Checkpoints;
 use crate::db::connect::Db;
 use crate::shutdown::Shutdown;
 
-/// The time between two rounds of merges.
+/// The pause before each batch of merges.
 const MERGE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Maintains an SQLite file after commits, until the node drains. On PostgreSQL there is nothing to do.
+/// Maintains an SQLite file after commits, until the node drains. Does nothing on PostgreSQL.
 pub async fn run_maintenance(db: Db, shutdown: Shutdown) {
     let Some(checkpoints) = db.checkpoints.clone() else {
         return;
@@ -58,7 +58,7 @@ mod tests {
         db
     }
 
-    /// Each transaction adds a segment.
+    /// Writes several transactions; each adds a segment.
     async fn write_segments(db: &Db) {
         for id in 1..=N_WRITES {
             let insert = format!(

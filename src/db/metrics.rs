@@ -1,4 +1,4 @@
-//! How busy the connections are, and how long who writes waits for one.
+//! Metrics of the connection pools: their use, and how long writers wait for a connection.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use sea_orm::DatabaseConnection;
 
 use crate::db::connect::{Backend, Db};
 
-/// Seconds. An idle connection is there at once; one that is waited for is the queue of writers.
+/// Seconds. An idle connection is available immediately; longer times show the queue of writers.
 const BUCKETS: [f64; 11] = [
     0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0,
 ];
 
-/// What is measured while the database is used.
+/// The metrics measured while the database is used.
 #[derive(Clone)]
 pub struct DbMetrics {
     write_wait: Histogram,
@@ -33,18 +33,18 @@ impl Default for DbMetrics {
 }
 
 impl DbMetrics {
-    /// A writing transaction has begun.
+    /// Records how long a writing transaction waited until it began.
     pub(super) fn record_wait(&self, time: Duration) {
         self.write_wait.observe(time.as_secs_f64());
     }
 }
 
 impl Db {
-    /// Makes the figures known.
+    /// Registers the metrics.
     pub fn register_metrics(&self, registry: &mut Registry) {
         registry.register(
             "database_write_wait_seconds",
-            "Until a writing transaction has its connection and has begun",
+            "Time until a writing transaction has a connection and has begun",
             self.metrics.write_wait.clone(),
         );
         let pools = match self.backend() {
@@ -65,7 +65,7 @@ impl Db {
     }
 }
 
-/// The pools, looked at when somebody asks.
+/// Gauges of the pools, read on each scrape.
 #[derive(Debug)]
 struct PoolGauges {
     backend: Backend,
@@ -88,7 +88,7 @@ impl Collector for PoolGauges {
     }
 }
 
-/// How many connections are open, and how many of them wait for work.
+/// Returns the number of open connections and how many of them are idle.
 fn connection_counts(backend: Backend, pool: &DatabaseConnection) -> (usize, usize) {
     let (n_open, n_idle) = match backend {
         Backend::Sqlite => {
@@ -103,8 +103,8 @@ fn connection_counts(backend: Backend, pool: &DatabaseConnection) -> (usize, usi
     (n_open as usize, n_idle)
 }
 
-/// The connections by what they do. While one changes hands the pool may count less than no idle
-/// ones for a moment, which as an unsigned number is more than there could ever be.
+/// Returns the connections by state. While a connection is being returned, the pool may briefly
+/// count less than zero idle ones, which as an unsigned number is huge.
 fn count_by_state(n_open: usize, n_idle: usize) -> [(&'static str, usize); 2] {
     let n_idle = n_idle.min(n_open);
     [("busy", n_open - n_idle), ("idle", n_idle)]

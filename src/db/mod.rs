@@ -1,4 +1,4 @@
-//! The database: SQLite in a file, or PostgreSQL. The truth of the house.
+//! The database, SQLite in a file or PostgreSQL: the only authoritative copy of all data.
 
 pub mod backend;
 pub mod checkpoint;

@@ -1,4 +1,4 @@
-//! Makes an SQLite file this process's own, and refuses one that must not be used.
+//! Locks an SQLite file for this process, and refuses one that must not be used.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use crate::db::file_lock::FileLock;
 use crate::db::instance_lock::InstanceLock;
 use crate::db::{damage, file_lock, file_permissions, instance_lock};
 
-/// Held as long as the process uses the file.
+/// Held while the process uses the file.
 #[derive(Debug)]
 pub struct Ownership {
     _lock: FileLock,
-    /// Where the file system has no locks: its heartbeat must be kept.
+    /// Set if the file system has no locks: its heartbeat must be kept up.
     pub instance_lock: Option<InstanceLock>,
 }
 
-/// Takes the file before it is opened. `secret` is the file with the key to what it holds.
+/// Locks the file before it is opened. `secret` is the file with the encryption key.
 ///
 /// # Errors
-/// When another process has the file, when it is damaged, or when it is empty though the secret
-/// shows that it once held something.
+/// Returns an error if another process holds the file, if it is damaged, or if it is empty although
+/// the existing secret shows that it had content.
 pub async fn acquire(file: &Path, secret: &Path, now: Timestamp) -> anyhow::Result<Ownership> {
     let lock = file_lock::acquire(file, file_lock::LOCK_TIMEOUT)?;
     file_permissions::restrict_database(file);

@@ -9,13 +9,13 @@ use crate::db::connect::Db;
 use crate::db::health::WriteState;
 use crate::shutdown::Shutdown;
 
-/// How long after a failure a probe is written, and again while it fails.
+/// The time between a failure and the probe, and between failed probes.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Larger than the space that a nearly full disk still has inside the files of the database.
+/// Larger than the free space that a nearly full disk still has inside the database files.
 const PROBE_BYTES: usize = 64 * 1024;
 
-/// Writes probes while writes fail, until the node drains. Nothing is written while they succeed.
+/// Writes probes while writes fail, until the node drains. Writes nothing while they succeed.
 pub async fn run_write_probe(db: Db, shutdown: Shutdown) {
     let mut number = 0;
     loop {
@@ -28,18 +28,18 @@ pub async fn run_write_probe(db: Db, shutdown: Shutdown) {
             () = tokio::time::sleep(PROBE_INTERVAL) => {}
         }
         number += 1;
-        // A failure was noted by `write`, and is logged only once.
+        // `write` has already recorded the failure, which is logged only once.
         let _ = db.probe_write(number).await;
     }
 }
 
 impl Db {
-    /// Writes a row that takes new pages each time; success ends the state `Failing`.
+    /// Writes a row that needs new pages each time; success ends the state `Failing`.
     ///
     /// # Errors
-    /// When it is not stored.
+    /// Returns `DbErr` when the row is not stored.
     pub async fn probe_write(&self, number: u32) -> Result<(), DbErr> {
-        // Other bytes than the last time: equal pages would not be written.
+        // Different bytes than the last time: equal pages would not be written.
         let filler = format!("{number:>16}").repeat(PROBE_BYTES / 16);
         self.write(move |tx| {
             Box::pin(async move {

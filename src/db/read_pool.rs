@@ -1,12 +1,12 @@
-//! Reading, from any runtime.
+//! Reading from the database, from any runtime.
 //!
 //! **Invariant:** on PostgreSQL every statement runs on the main runtime. A connection belongs to
-//! the reactor of the thread that opened it, and a pool opens one for whoever finds it empty: on
-//! an HTTP worker it would be served only while that worker is not busy, and break when it ends.
-//! A task of its own also finishes the statement whose caller has left.
+//! the reactor of the thread that opened it, and an empty pool opens one on the caller's thread: on
+//! an HTTP worker it would be served only while that worker is not busy, and break when it ends. A
+//! separate task also finishes a statement whose caller was dropped.
 //!
-//! **Invariant:** what one answer shows together is read by [`Db::read`], from one state of the
-//! database: separate statements may each see another commit.
+//! **Invariant:** values that one response shows together are read by [`ReadPool::read`], from one
+//! state of the database: separate statements may each see another commit.
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -21,18 +21,18 @@ use crate::db::connect::{Backend, Db};
 use crate::db::health::WriteHealth;
 use crate::db::write::WriteError;
 
-/// Connections for reading. Cloning gives another handle on the same pool.
+/// The connections for reading. Cheap to clone; clones share the pool.
 #[derive(Clone, Debug)]
 pub struct ReadPool {
     pub(super) pool: DatabaseConnection,
-    /// Where statements run; `None`: where they are asked for. SQLite has threads of its own.
+    /// Where statements run; `None`: on the caller's runtime. SQLite has its own threads.
     runtime: Option<Handle>,
-    /// Learns of damage that a read finds.
+    /// Records damage that a read finds.
     health: WriteHealth,
 }
 
 impl ReadPool {
-    /// Runs statements wherever they are asked for.
+    /// Runs statements on the caller's runtime.
     pub(super) fn new(pool: DatabaseConnection, health: WriteHealth) -> Self {
         Self {
             pool,
@@ -41,7 +41,7 @@ impl ReadPool {
         }
     }
 
-    /// Runs every statement on this runtime.
+    /// Runs every statement on `runtime`.
     pub(super) fn on_runtime(
         runtime: Handle,
         pool: DatabaseConnection,
@@ -77,10 +77,10 @@ impl ReadPool {
 impl Db {
     /// Runs several reads in one read-only transaction: all of them see the same committed state.
     ///
-    /// The transaction holds one connection: `work` only reads, and uses no other connection.
+    /// The transaction holds one connection: `work` must only read, and use no other connection.
     ///
     /// # Errors
-    /// What `work` returns, or the database's refusal to begin.
+    /// Returns the error of `work`, or `DbErr` when the transaction cannot begin.
     pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -89,7 +89,8 @@ impl Db {
     {
         let (pool, health) = (self.reader().pool.clone(), self.health().clone());
         let options = snapshot_options(self.backend());
-        // A request that is dropped half-way does not drop the transaction with it: see `db::write`.
+        // A separate task, so that a dropped request does not drop the transaction: see
+        // `db::write`.
         let task = self.main.spawn(async move {
             let tx = pool.begin_with_options(options).await?;
             let found = work(&tx).await;
@@ -110,8 +111,8 @@ impl Db {
     }
 }
 
-/// One snapshot for the whole transaction. On SQLite every transaction has one, from its first read
-/// on; on PostgreSQL the usual isolation level takes a new one for each statement.
+/// Returns options for one snapshot per transaction. SQLite always has one, from the first read on;
+/// PostgreSQL's default isolation level takes a new one for each statement.
 fn snapshot_options(backend: Backend) -> TransactionOptions {
     match backend {
         Backend::Sqlite => TransactionOptions {
@@ -126,7 +127,7 @@ fn snapshot_options(backend: Backend) -> TransactionOptions {
     }
 }
 
-/// Whether the one who asks is not on this runtime already.
+/// Returns whether the caller runs on another runtime.
 fn is_other_runtime(runtime: &Handle) -> bool {
     Handle::try_current().map_or(true, |current| current.id() != runtime.id())
 }

@@ -1,8 +1,8 @@
-//! Merges of the segments of SQLite's search index, in small transactions.
+//! Merges the segments of SQLite's search index, in small transactions.
 //!
 //! Each transaction that writes messages adds a segment to the index (FTS5), and segments must be
 //! merged. FTS5 would do this inside the transaction that happens to have written enough, for up to
-//! tens of milliseconds; that is switched off, and what writes many messages merges after each batch.
+//! tens of milliseconds; this is switched off, and bulk writers merge after each batch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,37 +12,37 @@ use tokio::sync::Mutex;
 
 use crate::db::connect::{Backend, Db};
 
-/// A transaction should take so long.
+/// The intended duration of a transaction.
 const TARGET_DURATION: Duration = Duration::from_micros(1_500);
-/// The entries of three letters that are in most messages are merged in one piece, whatever that
-/// takes. After a transaction of this length, others have the database for 100 times as long.
+/// The index entries of trigrams that are in most messages are merged in one piece, however long it
+/// takes. After a transaction of this length, merging pauses for 100 times as long.
 const SLOW_DURATION: Duration = Duration::from_millis(3);
 const PAUSE_FACTOR: u32 = 100;
 const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// Pages that the first transaction of a call writes, of 4 KiB each, and the most of a later one.
+/// Pages of 4 KiB that the first transaction of a call writes, and the maximum of later ones.
 const FIRST_PAGES: i64 = 4;
 const MAX_PAGES: i64 = 32;
-/// The most transactions of one call; the next call continues.
+/// The maximum number of transactions of one call; the next call continues.
 const MAX_STEPS: u32 = 64;
 
-/// The merges of one file: one call at a time. Holds when they continue after a slow transaction.
+/// The merges of one file: one call at a time. Holds the end of the pause after a slow transaction.
 #[derive(Clone, Default)]
 pub(super) struct SegmentMerges {
     resume_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Db {
-    /// Merges segments until few are left, or until a transaction was slow. Other writes take turns
-    /// with its transactions. On PostgreSQL there is nothing to do.
+    /// Merges segments until few are left, or until a transaction was slow. Other writes can run
+    /// between its transactions. Does nothing on PostgreSQL.
     ///
-    /// Returns whether there may be more to merge, later. An error ends it: the write health has noted
-    /// it, and the next call continues.
+    /// Returns whether more may have to be merged later. An error ends the call: it is recorded in
+    /// the write health, and the next call continues.
     pub async fn merge_segments(&self) -> bool {
         if self.backend() == Backend::Postgres {
             return false;
         }
         let Ok(mut resume_at) = self.merges.resume_at.try_lock() else {
-            return true; // another call is at it
+            return true; // another call is merging
         };
         if resume_at.is_some_and(|it| it > Instant::now()) {
             return true;
@@ -70,7 +70,7 @@ impl Db {
     }
 }
 
-/// Where deleted texts are merged, few pages are written for many that are read.
+/// Adapts the page count: where deleted texts are merged, many pages are read for few written.
 fn next_pages(pages: i64, took: Duration) -> i64 {
     match took > TARGET_DURATION {
         true => (pages / 2).max(1),
@@ -78,7 +78,7 @@ fn next_pages(pages: i64, took: Duration) -> i64 {
     }
 }
 
-/// Returns when it began. `None`: there was nothing to merge.
+/// Returns when the transaction began, or `None` if there was nothing to merge.
 async fn merge_pages(tx: &DatabaseTransaction, pages: i64) -> Result<Option<Instant>, DbErr> {
     let began = Instant::now();
     let before = count_changes(tx).await?;

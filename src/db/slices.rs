@@ -1,25 +1,25 @@
-//! Large rows, a slice at a time: which rows are wanted is read first, with the bytes that each
-//! stores, and then only as many of them as may be held.
+//! Reads large rows in slices: first the keys and stored sizes of the wanted rows, then only as
+//! many rows as may be held in memory.
 
 use sea_orm::sea_query::{Expr, ExprTrait, Func, IntoColumnRef, SimpleExpr};
 
-/// The most stored bytes of rows that are held at once, unless a single row is larger.
+/// The maximum number of stored bytes held at the same time, unless a single row is larger.
 pub const SLICE_BYTES: i64 = 256 * 1024;
 
-/// How many bytes a column of texts or of binary data stores. Neither database reads the value.
+/// Returns the stored bytes of a text or binary column. Neither database reads the value.
 pub fn stored_bytes(column: impl IntoColumnRef) -> SimpleExpr {
     let length = Func::cust("octet_length").arg(Expr::col(column));
     length.cast_as("bigint")
 }
 
-/// How many bytes a column of JSON documents has as text.
+/// Returns the bytes of a JSON column as text.
 pub fn json_bytes(column: impl IntoColumnRef) -> SimpleExpr {
     let text = Expr::col(column).cast_as("text");
     Func::cust("octet_length").arg(text).cast_as("bigint")
 }
 
-/// How many of the first rows, given by key and bytes, have at most `most` bytes together. The
-/// first one always counts.
+/// Returns how many of the first rows, given by key and bytes, have at most `max_bytes` together.
+/// The first one always counts.
 pub fn n_fitting<K>(rows: &[(K, i64)], max_bytes: i64) -> usize {
     let mut total: i64 = 0;
     let fits = rows.iter().enumerate().take_while(|(at, (_, bytes))| {
@@ -29,7 +29,7 @@ pub fn n_fitting<K>(rows: &[(K, i64)], max_bytes: i64) -> usize {
     fits.count()
 }
 
-/// The rows in slices of at most `most` bytes, or of one row.
+/// Splits the rows into slices of at most `max_bytes`, or of one row.
 pub fn split_into_slices<K>(mut rows: &[(K, i64)], max_bytes: i64) -> Vec<&[(K, i64)]> {
     let mut slices = Vec::new();
     while !rows.is_empty() {

@@ -1,7 +1,7 @@
-//! Enumerations that have one word for each value: in Rust, in the column and in JSON.
+//! Enumerations with the same word for each value in Rust, in the column and in JSON.
 
-/// Declares such enumerations. The words are the names of the values in snake case. One that has
-/// namesakes in other rooms says how the API document calls it: `#[schema(as = SpaceStatus)]`.
+/// Declares such enumerations. The words are the variant names in snake case. An enumeration whose
+/// name exists in several modules sets its API document name: `#[schema(as = SpaceStatus)]`.
 macro_rules! string_enum {
     ($($(#[$of_name:meta])* $name:ident { $($(#[$of_value:meta])* $value:ident),* $(,)? })*) => {$(
         #[derive(

@@ -1,8 +1,8 @@
 //! Writing transactions: the only place that begins one.
 //!
-//! **Invariant:** every transaction runs in a task of the main runtime. A request that is dropped
-//! half-way (the client left) cannot drop the transaction with it: on PostgreSQL a cancelled
-//! `BEGIN` poisons its connection, and work already promised would be undone.
+//! **Invariant:** every transaction runs in a task of the main runtime. A dropped request (the
+//! client disconnected) cannot drop the transaction with it: on PostgreSQL a canceled `BEGIN`
+//! poisons its connection, and acknowledged work would be undone.
 
 use std::time::Instant;
 
@@ -19,20 +19,20 @@ use crate::db::connect::Backend;
 use crate::db::connect::Db;
 use crate::db::health::{COMMIT_FAILED, ROLLED_BACK};
 
-/// How often a transaction is tried that the database undoes for the sake of another one.
+/// How often a transaction is tried that the database rolls back because of another one.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// What a transaction may end with, beside its value.
+/// The error of a writing transaction.
 pub trait WriteError: From<DbErr> + std::error::Error + Send + 'static {}
 impl<E: From<DbErr> + std::error::Error + Send + 'static> WriteError for E {}
 
 impl Db {
-    /// Runs `work` in one transaction, commits when it is `Ok`, rolls back when it is `Err`. A
-    /// transaction that the database undoes for a deadlock or a serialization failure is repeated,
-    /// at most twice: `work` must change nothing but the database.
+    /// Runs `work` in one transaction, commits if it is `Ok`, rolls back if it is `Err`. A
+    /// transaction that the database rolls back for a deadlock or a serialization failure is
+    /// repeated, at most twice: `work` must change nothing except the database.
     ///
     /// # Errors
-    /// What `work` returns, or the database's refusal to begin or commit.
+    /// Returns the error of `work`, or `DbErr` when the transaction cannot begin or commit.
     pub async fn write<T, E, F>(&self, work: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -45,11 +45,11 @@ impl Db {
         self.write_verified(work, |_| None).await
     }
 
-    /// The same where it must be known whether it is committed, though the connection died before
-    /// the COMMIT was answered: then `proof` of the value is asked for.
+    /// Like [`Db::write`], but if the connection drops before the COMMIT is acknowledged, it finds
+    /// out with `proof` whether the transaction was committed.
     ///
     /// # Errors
-    /// As [`Db::write`]; nothing was changed then.
+    /// As [`Db::write`]; then nothing was changed.
     pub async fn write_verified<T, E, F>(
         &self,
         work: F,
@@ -68,7 +68,7 @@ impl Db {
             for _ in 1..MAX_ATTEMPTS {
                 match db.write_once(work.clone(), proof).await {
                     Err(error) if backend::is_rolled_back(&error) => {
-                        tracing::warn!(%error, "a transaction was undone by the database and is repeated: {error}");
+                        tracing::warn!(%error, "the database rolled back a transaction; retrying: {error}");
                     }
                     done => return done,
                 }
@@ -88,7 +88,7 @@ impl Db {
         }
     }
 
-    /// One try. To be called in a task of the main runtime.
+    /// Makes one attempt. Must be called in a task of the main runtime.
     pub(super) async fn write_once<T, E, F>(
         &self,
         work: F,
@@ -121,9 +121,9 @@ impl Db {
 
     async fn begin(&self) -> Result<DatabaseTransaction, DbErr> {
         self.health().require_writable()?;
-        // Immediate: a transaction that reads first and then writes fails at once on SQLite when
-        // another writer was faster, whatever the busy timeout. It also fails inside a transaction
-        // that is already open.
+        // Immediate: on SQLite a transaction that reads first and then writes fails immediately if
+        // another writer was faster, whatever the busy timeout. It also fails inside an open
+        // transaction.
         let options = TransactionOptions {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
             ..Default::default()
@@ -153,7 +153,7 @@ impl Db {
             return Err(error);
         }
         ending.mark_succeeded();
-        // Committed, and whoever asked does not learn it.
+        // Committed, but the caller gets an error.
         crate::fail_point!("write.after_commit", ?);
         Ok(())
     }
@@ -167,8 +167,8 @@ impl Db {
     }
 }
 
-/// Makes the COMMIT that follows fail inside the database. On SQLite it finds, as after an error of
-/// the disk, that the transaction was rolled back; PostgreSQL refuses it for a deferred constraint.
+/// Makes the next COMMIT fail inside the database. On SQLite the transaction is already rolled
+/// back, as after a disk error; PostgreSQL refuses it because of a deferred constraint.
 #[cfg(feature = "failpoints")]
 async fn fail_inside_commit(tx: &DatabaseTransaction, backend: Backend) -> Result<(), DbErr> {
     use sea_orm::ConnectionTrait;
