@@ -1,8 +1,9 @@
-//! The listeners of one topic, and what they were given. Pure but for the outboxes.
+//! The subscribers of one topic and the events they have received. Does no I/O except pushing to
+//! outboxes.
 //!
-//! Durable events of a conversation come from whichever node committed them, so one may arrive
-//! before the one that it follows. It is parked for a moment then, and what comes after it too;
-//! if the missing one does not come, listeners get the gap and ask again.
+//! Durable events of a conversation come from the node that committed them, so one may arrive
+//! before its predecessor. Then it is held for a short time, and all later events too; if the
+//! missing event does not arrive, subscribers get the gap and subscribe again.
 
 use std::sync::Arc;
 
@@ -13,30 +14,30 @@ use crate::realtime::event::{Envelope, Payload, StreamBoundary};
 use crate::realtime::outbox::Outbox;
 use crate::realtime::topic::Topic;
 
-/// Envelopes that wait for one that is missing.
+/// Envelopes that may wait for a missing one.
 const MAX_REORDERED: usize = 64;
 
-/// Whoever listens to a topic.
+/// The subscribers of a topic.
 #[derive(Default)]
 pub struct Channel {
     subscribers: Vec<Arc<Outbox>>,
-    /// The highest that listeners were given, or began with; `None`: not known.
+    /// The highest `rev` that subscribers received, or started with; `None`: unknown.
     rev: Option<i64>,
-    /// Runs that listeners see writing.
+    /// Runs whose stream subscribers are receiving.
     active_runs: Vec<Uuid>,
     reorder_buffer: Vec<Arc<Envelope>>,
 }
 
-/// What became of an envelope.
+/// The result of delivering an envelope.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct DeliveryReport {
-    /// How many envelopes slow listeners lost.
+    /// Envelopes that slow subscribers lost.
     pub n_dropped: u64,
-    /// Something began to wait for what is missing before it.
+    /// An envelope started to wait for a missing predecessor.
     pub is_reordering: bool,
 }
 
-/// A conversation as the database has it: the newest `rev`, and who writes.
+/// The state of a conversation in the database: the newest `rev` and the active run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabasePosition {
     pub conversation: ConversationId,
@@ -45,7 +46,7 @@ pub struct DatabasePosition {
 }
 
 impl Channel {
-    /// Gives an envelope to all, or parks it if it may wait.
+    /// Delivers an envelope to all subscribers, or holds it if it may wait.
     pub fn deliver(&mut self, envelope: Arc<Envelope>, can_reorder: bool) -> DeliveryReport {
         let was_waiting = !self.reorder_buffer.is_empty();
         if !can_reorder || (!was_waiting && !self.is_early(&envelope)) {
@@ -65,13 +66,14 @@ impl Channel {
         }
     }
 
-    /// Gives what waits, gap and all.
+    /// Delivers what waits, despite the gap. Returns how many envelopes were dropped.
     pub fn release_reorder_buffer(&mut self) -> u64 {
         let parked = std::mem::take(&mut self.reorder_buffer);
         parked.iter().map(|it| self.send_to_all(it)).sum()
     }
 
-    /// A listener began with a snapshot. Others may have heard less: what they were given counts.
+    /// Records that a subscriber started with a snapshot. Others may have received less: if their
+    /// position is known, it stays.
     pub fn stream_started(&mut self, rev: i64, running: Option<Uuid>) {
         if self.rev.is_none() {
             self.rev = Some(rev);
@@ -85,8 +87,8 @@ impl Channel {
         }
     }
 
-    /// Whether listeners were given less than there is, or see the wrong one writing. What began
-    /// or ended later than `truth` was looked up has a higher `rev`.
+    /// Returns whether subscribers received less than the database has, or see the wrong active
+    /// run. A run that started or ended after `position` was read has a higher `rev`.
     pub fn is_behind(&self, position: &DatabasePosition) -> bool {
         match self.rev {
             Some(rev) if rev < position.rev => true,
@@ -97,7 +99,7 @@ impl Channel {
         }
     }
 
-    /// All must begin again.
+    /// Makes all subscribers subscribe again.
     pub fn mark_gap(&mut self, conversation: ConversationId) {
         self.rev = None;
         self.active_runs.clear();
@@ -107,14 +109,14 @@ impl Channel {
         }
     }
 
-    /// One more listens; twice is the same as once.
+    /// Adds a subscriber; adding it twice has no effect.
     pub fn add_subscriber(&mut self, outbox: &Arc<Outbox>) {
         if !self.subscribers.iter().any(|it| Arc::ptr_eq(it, outbox)) {
             self.subscribers.push(outbox.clone());
         }
     }
 
-    /// One listens no more. Returns whether nobody is left.
+    /// Removes a subscriber. Returns whether none is left.
     pub fn remove_subscriber(&mut self, outbox: &Arc<Outbox>) -> bool {
         if let Some(place) = self
             .subscribers
@@ -130,14 +132,14 @@ impl Channel {
         matches!((envelope.rev(), self.rev), (Some(rev), Some(newest)) if rev > newest + 1)
     }
 
-    /// Hands out of what waits as much as may leave now.
+    /// Delivers the waiting envelopes that are next in order. Returns how many were dropped.
     fn release_in_order(&mut self) -> u64 {
         let mut n_dropped = 0;
         loop {
             let follows = |it: &Arc<Envelope>| it.rev().is_some() && !self.is_early(it);
             let early = self.reorder_buffer.iter().position(|it| self.is_early(it));
             let next = match early {
-                // What stands before the first that is early waits for nothing.
+                // An envelope before the first early one waits for nothing.
                 None | Some(1..) => (!self.reorder_buffer.is_empty()).then_some(0),
                 Some(0) => self.reorder_buffer.iter().position(follows),
             };

@@ -1,4 +1,4 @@
-//! What listeners of a topic get when several nodes tell of one conversation.
+//! Tests of what subscribers receive when several nodes publish events of one conversation.
 
 use std::sync::Arc;
 
@@ -51,10 +51,10 @@ fn received(outbox: &Outbox) -> Vec<String> {
     all.map(|next| match next {
         NextItem::Envelope(it) => match &it.payload {
             Payload::Frame { json, .. } | Payload::Stream { json, .. } => json.to_string(),
-            other => panic!("only frames were given: {other:?}"),
+            other => panic!("only frames were delivered: {other:?}"),
         },
         NextItem::Gap(_) => "lost".to_owned(),
-        other => panic!("only frames were given: {other:?}"),
+        other => panic!("only frames were delivered: {other:?}"),
     })
     .collect()
 }
@@ -84,7 +84,7 @@ fn without_other_nodes_nothing_waits() {
 }
 
 #[test]
-fn nothing_waits_for_ever() {
+fn nothing_waits_forever() {
     let (mut channel, outbox) = channel();
     channel.deliver(durable(6), true);
     channel.release_reorder_buffer();
@@ -111,7 +111,7 @@ fn subscribers_are_behind_when_they_got_less_or_see_the_wrong_run_writing() {
     channel.deliver(mark(StreamBoundary::Start), true);
     assert!(!channel.is_behind(&truth(4, Some(RUN))));
     assert!(channel.is_behind(&truth(4, None)));
-    // It has ended since, or begun: the next look will tell.
+    // The run has ended or started since: the next check decides.
     assert!(!channel.is_behind(&truth(3, None)));
 
     channel.mark_gap(HERE);

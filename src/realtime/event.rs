@@ -1,4 +1,4 @@
-//! What travels: an envelope, encoded once for all who hear it.
+//! Events as they are published: an envelope, encoded once for all subscribers.
 
 use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
@@ -7,47 +7,47 @@ use uuid::Uuid;
 use crate::ids::{ApiKeyId, ConversationId, SessionId, SpaceId, UserId};
 use crate::realtime::topic::Topic;
 
-/// A room's event: declared where it happens, read by clients alone.
+/// An event: declared in the module where it happens, read only by clients.
 pub trait Event: Serialize {
-    /// The word in `type`.
+    /// The value of the field `type`.
     fn name(&self) -> &'static str;
 }
 
-/// One event on its way, encoded once.
+/// One published event, encoded once.
 #[derive(Clone, Debug)]
 pub struct Envelope {
     pub topic: Topic,
     pub payload: Payload,
 }
 
-/// What an envelope holds, as far as the loudspeaker and the sockets must know.
+/// The content of an envelope, as far as the hub and the sockets need to know it.
 #[derive(Clone, Debug)]
 pub enum Payload {
-    /// A frame. A durable one has the number `rev` of its conversation.
+    /// A frame. A durable one has the `rev` of its conversation.
     Frame { json: ByteString, rev: Option<i64> },
-    /// A frame that belongs to the stream of `run`: its beginning, its end, a reset.
+    /// A frame of the stream of `run`: its start, its end, a reset.
     Stream {
         json: ByteString,
         run: Uuid,
-        /// The fencing number under which it is written: what comes under an older one is void.
+        /// The lease under which it is written: frames with an older lease are ignored.
         lease: i64,
         mark: StreamBoundary,
     },
-    /// A piece of the stream of `run`; pieces that wait may be merged.
+    /// A piece of the stream of `run`; queued pieces may be merged.
     Delta(StreamDelta),
-    /// A frame for everyone but this person, who caused it.
+    /// A frame for everyone except the user who caused it.
     ExceptUser { json: ByteString, except: UserId },
-    /// An order to the sockets of a person; never sent on as it is.
+    /// A command for the sockets of a user; never sent to clients.
     Control(SocketControl),
 }
 
-/// What a frame means for a stream.
+/// The effect of a frame on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamBoundary {
     /// `typing_start`.
     Start,
-    /// `stream_reset`: the text begins anew.
+    /// `stream_reset`: the text starts again from the beginning.
     Reset,
     /// `stream_complete`: no delta follows.
     Complete,
@@ -55,14 +55,14 @@ pub enum StreamBoundary {
     Stop,
 }
 
-/// A piece of text of a running run.
+/// A piece of the text of a running run.
 #[derive(Clone, Debug)]
 pub struct StreamDelta {
     /// The whole frame `stream_chunk`, encoded.
     pub json: ByteString,
     pub conversation: i64,
     pub run: Uuid,
-    /// As in [`Cargo::Stream`]; 0 where nobody looks any more.
+    /// As in [`Payload::Stream`]; 0 where it is no longer checked.
     pub lease: i64,
     /// UTF-16 units of the text before this piece.
     pub offset: usize,
@@ -71,34 +71,34 @@ pub struct StreamDelta {
     pub text: ByteString,
 }
 
-/// What a person's sockets must do.
+/// A command for the sockets of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SocketControl {
-    /// The seat in this space is lost, or may do less: look again at what is subscribed.
+    /// The membership in this space was lost, or has fewer rights: check the subscriptions again.
     RightsChanged(SpaceId),
-    /// The role on the whole server was lost: look again at everything that is subscribed.
+    /// The server-wide role was lost: check all subscriptions again.
     RoleLost,
     /// This session has ended: close.
     SessionEnded(SessionId),
-    /// This key was revoked: close.
+    /// This API key was revoked: close.
     KeyRevoked(ApiKeyId),
-    /// Every session of this person has ended: close.
+    /// Every session of this user has ended: close.
     Disabled,
 }
 
 impl Envelope {
-    /// An event that needs no order among others.
+    /// Creates an event without an order relative to others.
     pub fn plain(topic: Topic, event: &impl Event) -> Self {
         Self::frame(topic, event, None)
     }
 
-    /// A durable event of a conversation.
+    /// Creates a durable event of a conversation.
     pub fn durable(topic: Topic, event: &impl Event, rev: i64) -> Self {
         Self::frame(topic, event, Some(rev))
     }
 
-    /// A frame of the stream of a run under its lease.
+    /// Creates a frame of the stream of a run, under its lease.
     pub fn stream(
         topic: Topic,
         event: &impl Event,
@@ -116,7 +116,7 @@ impl Envelope {
         }
     }
 
-    /// A piece of a stream, to the listeners of its conversation.
+    /// Creates a piece of a stream, for the subscribers of its conversation.
     pub fn delta(delta: StreamDelta) -> Self {
         Self {
             topic: Topic::Conversation(ConversationId(delta.conversation)),
@@ -124,7 +124,7 @@ impl Envelope {
         }
     }
 
-    /// An event for everyone but the person who caused it.
+    /// Creates an event for everyone except the user who caused it.
     pub fn except_user(topic: Topic, event: &impl Event, except: UserId) -> Self {
         Self {
             topic,
@@ -135,7 +135,7 @@ impl Envelope {
         }
     }
 
-    /// Bytes that this envelope keeps alive while it waits, at least.
+    /// Returns the bytes that this envelope keeps allocated while it is queued, at least.
     pub fn size(&self) -> usize {
         let text = match &self.payload {
             Payload::Frame { json, .. }
@@ -147,7 +147,7 @@ impl Envelope {
         text + size_of::<Self>()
     }
 
-    /// An order to a person's sockets.
+    /// Creates a command for a user's sockets.
     pub fn control(user: UserId, order: SocketControl) -> Self {
         Self {
             topic: Topic::User(user),
@@ -166,8 +166,8 @@ impl Envelope {
     }
 }
 
-/// The frame of a piece of text; the one event that is declared here, because pieces that wait are
-/// merged and encoded again.
+/// The frame of a piece of text; the only event declared here, because queued pieces are merged and
+/// encoded again.
 #[derive(Serialize)]
 struct StreamChunkFrame<'a> {
     conversation_id: i64,
@@ -183,7 +183,7 @@ impl Event for StreamChunkFrame<'_> {
 }
 
 impl StreamDelta {
-    /// The piece `text` that begins after `offset` UTF-16 units of the run's text.
+    /// Creates the piece `text` that starts after `offset` UTF-16 units of the run's text.
     pub fn new(
         conversation: ConversationId,
         run: Uuid,
@@ -208,18 +208,18 @@ impl StreamDelta {
         }
     }
 
-    /// The same piece, written under this lease.
+    /// Returns the same piece, written under this lease.
     pub fn with_lease(self, lease: i64) -> Self {
         Self { lease, ..self }
     }
 
-    /// UTF-16 units of the run's text up to the end of this piece.
+    /// Returns the UTF-16 units of the run's text up to the end of this piece.
     pub fn end(&self) -> usize {
         self.offset + self.length
     }
 }
 
-/// The length of a text as a browser counts it.
+/// Returns the length of a text as a browser counts it.
 pub fn utf16_len(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
@@ -231,13 +231,13 @@ struct TypedEvent<'a, E> {
     event: &'a E,
 }
 
-/// An event as the text of a frame, `type` first.
+/// Encodes an event as the text of a frame, `type` first.
 pub fn encode(event: &impl Event) -> ByteString {
     let typed = TypedEvent {
         r#type: event.name(),
         event,
     };
-    // Only a map with keys that are no text, or a failing `Serialize`, could fail; events have neither.
+    // Only non-string map keys or a failing `Serialize` cause errors; events have neither.
     serde_json::to_string(&typed)
         .expect("an event is plain data and always encodes")
         .into()

@@ -1,12 +1,12 @@
-//! Fan-out inside a node: who publishes hands over one envelope, every listener's outbox gets it.
+//! Fan-out inside a node: each published envelope is pushed to the outbox of every subscriber.
 //!
-//! **Invariant:** publishing never waits for a listener. An outbox is bounded and takes what it is
-//! given or drops it and remembers that; nobody's slowness is anybody else's.
+//! **Invariant:** publishing never waits for a subscriber. An outbox is bounded: it queues an
+//! envelope, or drops it and records the loss; a slow client does not affect others.
 //!
-//! **Invariant:** all listeners of a topic get its envelopes in one and the same order.
+//! **Invariant:** all subscribers of a topic get its envelopes in the same order.
 //!
-//! With several nodes a [`Bus`] stands behind [`Hub::publish`]: it passes on what is published
-//! here, and [`Hub::publish_here`] takes in what other nodes passed on. Listeners do not notice.
+//! With several nodes, [`Hub::publish`] also sends each envelope to the [`ClusterBus`], and
+//! [`Hub::publish_local`] delivers what other nodes sent. Subscribers do not notice a difference.
 
 use std::sync::Arc;
 
@@ -23,18 +23,18 @@ use crate::realtime::metrics::HubMetrics;
 use crate::realtime::outbox::Outbox;
 use crate::realtime::topic::Topic;
 
-/// The loudspeaker of this node. Cloning gives another handle on the same one.
+/// The hub of this node. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct Hub {
-    /// A topic is here exactly as long as somebody listens to it. The lock is what gives its
-    /// envelopes one order.
+    /// Contains a topic exactly while it has subscribers. The lock puts the envelopes of a topic in
+    /// one order.
     channels: Arc<DashMap<Topic, Mutex<Channel>>>,
     metrics: Arc<HubMetrics>,
     bus: ClusterBus,
     reordering: Arc<ReorderingTopics>,
 }
 
-/// Topics in which something waits for what is missing before it.
+/// Topics in which an envelope waits for a missing predecessor.
 #[derive(Default)]
 struct ReorderingTopics {
     topics: Mutex<Vec<Topic>>,
@@ -42,12 +42,12 @@ struct ReorderingTopics {
 }
 
 impl Hub {
-    /// A loudspeaker to which nobody listens, of a house of one node.
+    /// Creates a hub for a single node.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same, with a way to other nodes.
+    /// Creates a hub that also publishes to other nodes.
     pub fn with_bus(bus: ClusterBus) -> Self {
         Self {
             bus,
@@ -55,14 +55,14 @@ impl Hub {
         }
     }
 
-    /// The way to other nodes.
+    /// Returns the bus to other nodes.
     pub fn bus(&self) -> &ClusterBus {
         &self.bus
     }
 
-    /// Gives the envelope to everyone who listens to its topic now, on any node.
+    /// Delivers the envelope to all current subscribers of its topic, on every node.
     ///
-    /// It was encoded when it was made; what a further listener costs is a pointer in a queue.
+    /// It is already encoded; each further subscriber costs one pointer in a queue.
     pub fn publish(&self, envelope: Envelope) {
         if self.bus.state().is_some() {
             self.bus.enqueue(MessageBody::Envelope(envelope.clone()));
@@ -70,7 +70,7 @@ impl Hub {
         self.publish_local(envelope);
     }
 
-    /// Gives the envelope to everyone who listens to its topic on this node.
+    /// Delivers the envelope to all subscribers of its topic on this node.
     pub fn publish_local(&self, envelope: Envelope) {
         self.metrics.count_published(&envelope.payload);
         let topic = envelope.topic;
@@ -88,12 +88,12 @@ impl Hub {
         }
     }
 
-    /// What passed here so far.
+    /// Returns the metrics.
     pub fn metrics(&self) -> &HubMetrics {
         &self.metrics
     }
 
-    /// From now on `outbox` gets what is published to `topic`. Twice is the same as once.
+    /// Subscribes `outbox` to `topic`. Subscribing twice has no effect.
     pub fn subscribe(&self, topic: Topic, outbox: &Arc<Outbox>) {
         self.channels
             .entry(topic)
@@ -102,7 +102,7 @@ impl Hub {
             .add_subscriber(outbox);
     }
 
-    /// From now on it does not. The topic goes when its last listener leaves.
+    /// Unsubscribes `outbox`. The topic is removed with its last subscriber.
     pub fn unsubscribe(&self, topic: Topic, outbox: &Arc<Outbox>) {
         let Entry::Occupied(channel) = self.channels.entry(topic) else {
             return;
@@ -113,7 +113,7 @@ impl Hub {
         }
     }
 
-    /// A listener of a conversation began with a snapshot: see [`Channel::begun`].
+    /// Records that a subscriber started with a snapshot: see [`Channel::stream_started`].
     pub fn stream_started(
         &self,
         conversation: ConversationId,
@@ -125,8 +125,8 @@ impl Hub {
         }
     }
 
-    /// Makes whoever listens to a conversation begin again if they were given less than there is.
-    /// Returns whether they were.
+    /// Makes the subscribers of a conversation subscribe again if they received less than the
+    /// database has. Returns whether this was necessary.
     pub fn check_position(&self, position: &DatabasePosition) -> bool {
         let Some(channel) = self
             .channels
@@ -142,12 +142,12 @@ impl Hub {
         is_behind
     }
 
-    /// Whether anybody listens to this here.
+    /// Returns whether the topic has subscribers on this node.
     pub fn has_subscribers(&self, topic: Topic) -> bool {
         self.channels.contains_key(&topic)
     }
 
-    /// The conversations to which somebody listens here.
+    /// Returns the conversations with subscribers on this node.
     pub fn subscribed_conversations(&self) -> Vec<ConversationId> {
         let topics = self.channels.iter().map(|it| *it.key());
         let conversations = topics.filter_map(|it| match it {
@@ -157,7 +157,7 @@ impl Hub {
         conversations.collect()
     }
 
-    /// The people with a socket here.
+    /// Returns the users with a socket on this node.
     pub fn subscribed_users(&self) -> Vec<UserId> {
         let topics = self.channels.iter().map(|it| *it.key());
         let people = topics.filter_map(|it| match it {
@@ -167,7 +167,7 @@ impl Hub {
         people.collect()
     }
 
-    /// Gives out what has waited for so long in vain, for as long as it is polled.
+    /// Delivers envelopes that waited for `timeout` in vain, while it is polled.
     pub async fn run_reorder_timeout(&self, timeout: std::time::Duration) {
         loop {
             self.reordering.wakeup.notified().await;
@@ -182,7 +182,7 @@ impl Hub {
         }
     }
 
-    /// How many topics have listeners.
+    /// Returns the number of topics with subscribers.
     pub fn n_topics(&self) -> usize {
         self.channels.len()
     }
@@ -269,7 +269,7 @@ mod tests {
         let (Some(NextItem::Envelope(one)), Some(NextItem::Envelope(two))) =
             (ann.try_next(), bob.try_next())
         else {
-            panic!("both hear it");
+            panic!("both subscribers receive it");
         };
         assert!(Arc::ptr_eq(&one, &two));
     }
@@ -312,7 +312,7 @@ mod tests {
             quick.try_next();
         }
 
-        // Only the word that something was lost is left, and all that was sent is gone.
+        // Only the gap marker is left; everything that was sent is gone.
         assert_eq!(hub.metrics().dropped.get(), n_sent as u64);
         assert!(matches!(slow.try_next(), Some(NextItem::Gap(_))));
         assert!(slow.try_next().is_none());

@@ -1,4 +1,4 @@
-//! What passes the loudspeaker: one atomic addition for each envelope, and no lock.
+//! Metrics of the hub: one atomic addition per envelope, no lock.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -7,14 +7,14 @@ use prometheus_client::registry::Registry;
 
 use crate::realtime::event::Payload;
 
-/// The figures of a hub.
+/// The metrics of a hub.
 pub struct HubMetrics {
     by_kind: Family<PublishedCounts, Counter>,
     frames: Counter,
     streams: Counter,
     deltas: Counter,
     controls: Counter,
-    /// What sockets that are read too slowly lost.
+    /// Events lost by sockets that are read too slowly.
     pub dropped: Counter,
     /// How often a socket was told to subscribe again.
     pub resyncs: Counter,
@@ -42,16 +42,16 @@ impl Default for HubMetrics {
 }
 
 impl HubMetrics {
-    /// Makes the figures known.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "events_published",
-            "Events that happened, whoever listens",
+            "Events published, with or without subscribers",
             self.by_kind.clone(),
         );
         registry.register(
             "events_dropped",
-            "Events that sockets lost because they are read too slowly",
+            "Events lost by sockets that are read too slowly",
             self.dropped.clone(),
         );
         registry.register(
@@ -61,7 +61,7 @@ impl HubMetrics {
         );
     }
 
-    /// An envelope was published.
+    /// Counts a published envelope.
     pub fn count_published(&self, cargo: &Payload) {
         let counter = match cargo {
             Payload::Frame { .. } | Payload::ExceptUser { .. } => &self.frames,

@@ -1,6 +1,6 @@
-//! The loudspeaker: carries envelopes that it cannot read to whoever listens on this node.
+//! Realtime delivery: passes opaque envelopes to the subscribers on this node and on other nodes.
 //!
-//! The database is the truth; whoever missed an envelope can always ask again.
+//! The database is authoritative: a client that missed an envelope can always load the state again.
 
 pub mod channel;
 pub mod cluster;

@@ -1,14 +1,14 @@
-//! What waits for one socket, bounded however slowly the socket is read.
+//! The event queue of one socket, bounded even if the socket is read slowly.
 //!
-//! Pieces of text of one run that wait are merged. When more than [`LIMIT`] bytes wait,
-//! everything that waits for conversations is dropped; the reader is told which conversations
-//! lost something, and asks again for what it missed.
+//! Queued text pieces of one run are merged. When more than [`MAX_QUEUED_BYTES`] are queued, all
+//! queued events of conversations are dropped; the reader gets a gap marker for each conversation
+//! that lost something, and requests what it missed.
 //!
-//! Answers to a client's own frames do not pass here: the socket's task writes each answer before
-//! it reads the next frame, so at most one of them ever waits.
+//! Answers to a client's own frames do not pass through here: the socket's task writes each answer
+//! before it reads the next frame, so at most one of them ever waits.
 //!
-//! **Invariant:** what one topic sends leaves in the order in which it came, and of a conversation
-//! that lost something nothing more leaves until [`Outbox::forget`].
+//! **Invariant:** the events of a topic leave in the order in which they came, and after a gap no
+//! event of that conversation leaves until [`Outbox::clear_conversation`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,42 +21,42 @@ use crate::ids::ConversationId;
 use crate::realtime::event::{Envelope, Payload, SocketControl, StreamDelta};
 use crate::realtime::topic::Topic;
 
-/// Bytes that may wait. One envelope alone may be larger: a long message must get through.
+/// Bytes that may be queued. A single envelope may be larger: a long message must get through.
 pub const MAX_QUEUED_BYTES: usize = 256 * 1024;
 
-/// Different orders that may wait; a person has few sessions and not many more spaces.
+/// Different socket commands that may be queued; a user has few sessions and not many more spaces.
 const MAX_CONTROLS: usize = 256;
 
-/// How far back a piece of text looks for the piece that it continues. Further back there would
-/// have to be as many conversations with waiting frames as this.
+/// How far back a text piece searches for the piece that it continues. A larger distance would need
+/// as many conversations with queued frames.
 const MERGE_WINDOW: usize = 32;
 
-/// The queue between the hub and one socket. Any thread pushes, one task takes.
+/// The queue between the hub and one socket. Any thread pushes, one task pops.
 #[derive(Default)]
 pub struct Outbox {
     state: Mutex<OutboxState>,
-    /// Rung when something waits and nothing waited before.
+    /// Notified when the queue is no longer empty.
     wakeup: Notify,
 }
 
-/// What the socket gets next.
+/// The next item for the socket.
 #[derive(Debug)]
 pub enum NextItem {
-    /// To be obeyed before anything else is sent.
+    /// Must be executed before anything else is sent.
     Control(SocketControl),
-    /// This conversation lost what waited for it.
+    /// Queued events of this conversation were dropped.
     Gap(ConversationId),
     Envelope(Arc<Envelope>),
-    /// All that came before [`Outbox::mark`] is out.
+    /// Everything queued before [`Outbox::push_barrier`] has left.
     Barrier(ConversationId),
-    /// What cannot be asked for again was lost: the socket must close.
+    /// An event that cannot be requested again was dropped: the socket must close.
     Overflow,
 }
 
 #[derive(Default)]
 struct OutboxState {
     controls: VecDeque<SocketControl>,
-    /// Conversations that lost something; `told` is whether the reader knows.
+    /// Conversations that lost events, and whether the reader knows.
     gaps: Vec<ConversationGap>,
     queue: VecDeque<QueuedItem>,
     /// The sum of the sizes in `queue`.
@@ -75,7 +75,7 @@ enum QueuedItem {
     Merged(Box<MergedDeltas>),
 }
 
-/// Pieces of one run that follow each other, to be encoded when they leave.
+/// Consecutive pieces of one run, encoded when they leave.
 struct MergedDeltas {
     conversation: ConversationId,
     run: Uuid,
@@ -86,23 +86,23 @@ struct MergedDeltas {
 }
 
 impl Outbox {
-    /// An empty one, to be shared with the hub.
+    /// Creates an empty outbox, to be shared with the hub.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Takes the envelope in, or drops it and remembers that. Never waits. Returns how many
-    /// envelopes were dropped, this one or those that waited.
+    /// Queues the envelope, or drops it and records that. Never waits. Returns how many envelopes
+    /// were dropped, this one or queued ones.
     pub fn push(&self, envelope: &Arc<Envelope>) -> u64 {
         self.change(|state| state.push(envelope))
     }
 
-    /// Marks this place: what has come for the conversation leaves before [`Next::Mark`] does.
+    /// Marks this position: earlier events of the conversation leave before [`NextItem::Barrier`].
     pub fn push_barrier(&self, conversation: ConversationId) {
         self.change(|state| state.queue.push_back(QueuedItem::Barrier(conversation)));
     }
 
-    /// What is next, as soon as there is something. Nothing is lost when the future is dropped.
+    /// Waits for the next item. Cancel-safe: nothing is lost when the future is dropped.
     pub async fn next(&self) -> NextItem {
         loop {
             if let Some(next) = self.try_next() {
@@ -112,12 +112,13 @@ impl Outbox {
         }
     }
 
-    /// What is next, if something waits.
+    /// Returns the next item, if one is queued.
     pub fn try_next(&self) -> Option<NextItem> {
         self.state.lock().pop()
     }
 
-    /// Something was lost before it came here: the reader must ask again for `conversation`.
+    /// Records that events were lost before they came here: the reader must load `conversation`
+    /// again.
     pub fn mark_gap(&self, conversation: ConversationId) {
         self.change(|state| {
             let topic = Topic::Conversation(conversation);
@@ -133,8 +134,7 @@ impl Outbox {
         });
     }
 
-    /// Drops what waits for `conversation`, and that it lost something: its subscription begins
-    /// or ends here.
+    /// Drops queued events of `conversation` and its gap: its subscription starts or ends here.
     pub fn clear_conversation(&self, conversation: ConversationId) {
         let mut state = self.state.lock();
         state.gaps.retain(|it| it.conversation != conversation);
@@ -144,7 +144,7 @@ impl Outbox {
         state.recount_bytes();
     }
 
-    /// Bytes that wait.
+    /// Returns the queued bytes.
     pub fn queued_bytes(&self) -> usize {
         self.state.lock().bytes
     }
@@ -213,7 +213,7 @@ impl OutboxState {
         let item = self.queue.pop_front()?;
         self.bytes -= item.size();
         if self.queue.is_empty() {
-            // A burst must not keep its room for the life of an idle socket.
+            // A burst must not keep its memory while the socket is idle.
             self.queue.shrink_to(MERGE_WINDOW);
         }
         Some(item.into_next())
@@ -225,7 +225,7 @@ impl OutboxState {
             .any(|it| topic == Topic::Conversation(it.conversation))
     }
 
-    /// Adds a piece of text to one that waits, if it continues the newest frame of its conversation.
+    /// Merges a text piece into a queued one, if it continues the newest frame of its conversation.
     fn merge_delta(&mut self, envelope: &Envelope) -> bool {
         let Payload::Delta(delta) = &envelope.payload else {
             return false;
@@ -240,8 +240,8 @@ impl OutboxState {
         merged
     }
 
-    /// Too much waits: conversations lose theirs, for they can ask again. What is left must fit.
-    /// Returns how many were dropped.
+    /// Drops the queued events of conversations, because clients can request them again. The rest
+    /// must fit. Returns how many were dropped.
     fn drop_recoverable(&mut self) -> u64 {
         let n_before = self.queue.len();
         for place in 0..self.queue.len() {
@@ -279,7 +279,7 @@ impl QueuedItem {
         }
     }
 
-    /// Whether the reader can ask for it once more.
+    /// Returns whether the client can request it again.
     fn is_recoverable(&self) -> bool {
         !matches!(self, Self::Barrier(_)) && matches!(self.topic(), Topic::Conversation(_))
     }
@@ -292,7 +292,7 @@ impl QueuedItem {
         }
     }
 
-    /// Adds a piece, if this is a piece of the same run that ends where the other begins.
+    /// Appends a piece if it is of the same run and starts where this one ends.
     fn append(&mut self, delta: &StreamDelta) -> bool {
         if self.end() != Some((delta.run, delta.offset)) {
             return false;
@@ -315,7 +315,7 @@ impl QueuedItem {
         true
     }
 
-    /// Where the next piece would begin, if this is a piece of a run.
+    /// Returns where the next piece would start, if this is a piece of a run.
     fn end(&self) -> Option<(Uuid, usize)> {
         match self {
             Self::Merged(merged) => Some((merged.run, merged.end)),

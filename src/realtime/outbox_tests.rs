@@ -1,4 +1,4 @@
-//! Tests of the outbox: what is merged, what is dropped, what never is.
+//! Tests of the outbox: what is merged, what is dropped, and what is never dropped.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn delta(conversation: i64, run: u128, offset: usize, text: &str) -> Arc<Envelop
     Arc::new(Envelope::delta(delta))
 }
 
-/// Everything that waits, in short.
+/// Pops all queued items, in a short form.
 fn drain(outbox: &Outbox) -> Vec<String> {
     let short = |next| match next {
         NextItem::Control(order) => format!("{order:?}"),
@@ -139,7 +139,7 @@ fn a_backlog_is_dropped_and_each_conversation_in_it_gets_one_gap() {
     assert_eq!(
         drain(&outbox),
         [""; 0],
-        "nothing more until it is forgotten"
+        "nothing more until the conversation is cleared"
     );
     outbox.clear_conversation(ConversationId(1));
     outbox.push(&note(conversation_topic(1), "99"));
@@ -159,7 +159,7 @@ fn one_long_frame_passes_whole() {
 }
 
 #[test]
-fn unrecoverable_events_overflow_for_good() {
+fn unrecoverable_events_overflow_permanently() {
     let outbox = Outbox::new();
     for _ in 0..300 {
         outbox.push(&note(Topic::Space(SpaceId(3)), &"x".repeat(1024)));
@@ -212,7 +212,7 @@ async fn a_waiting_reader_is_woken_by_a_new_event() {
 }
 
 proptest! {
-    /// Whatever is taken in between, the pieces of a run put together are its text.
+    /// In whatever order items are popped, the pieces of a run put together are its text.
     #[test]
     fn merging_changes_no_text(steps in proptest::collection::vec((0..3usize, "\\PC{1,4}", any::<bool>()), 1..60)) {
         let outbox = Outbox::new();
@@ -241,7 +241,7 @@ proptest! {
         prop_assert_eq!(said, heard);
     }
 
-    /// However much comes, what waits stays within the limit, or is a single frame.
+    /// However much is pushed, the queue stays within the limit, or is a single frame.
     #[test]
     fn what_waits_is_bounded(steps in proptest::collection::vec((0..4i64, 1..100_000usize), 1..30)) {
         let outbox = Outbox::new();

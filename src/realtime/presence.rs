@@ -1,7 +1,7 @@
-//! Who is here: counts the sockets of each member on each conversation.
+//! Presence: counts the sockets of each member in each conversation.
 //!
-//! Nothing of it is stored. Changes are gathered for a moment before they are told, for everyone
-//! who comes or goes is told to everyone who is there.
+//! Nothing is stored. Changes are collected for a short time before they are published, because
+//! each arrival and departure is sent to all present members.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::realtime::remote_presence::{REPORT_INTERVAL, RemotePresence};
 use crate::realtime::topic::Topic;
 use crate::shutdown::Shutdown;
 
-/// Between two tellings; the first change after a quiet time is told at once.
+/// Between two updates; the first change after a quiet time is published immediately.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Whether a member who is here looks.
+/// Whether a present member is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PresenceState)]
 #[serde(rename_all = "snake_case")]
@@ -36,7 +36,7 @@ pub enum PresenceState {
     Away,
 }
 
-/// A member who is here.
+/// A member who is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Present)]
 pub struct PresentMember {
@@ -44,7 +44,7 @@ pub struct PresentMember {
     pub state: PresenceState,
 }
 
-/// Who is here now, whole.
+/// The complete list of present members.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PresenceUpdated {
     pub conversation_id: ConversationId,
@@ -60,11 +60,11 @@ impl Event for PresenceUpdated {
 /// Sockets by conversation and member. Pure: every change returns whether others can see it.
 #[derive(Debug, Default)]
 pub struct PresenceTable {
-    /// A conversation is here as long as somebody is there.
+    /// Contains a conversation while a member is present.
     conversations: HashMap<ConversationId, BTreeMap<MembershipId, SocketCount>>,
 }
 
-/// How many sockets of one member look, and how many do not.
+/// How many sockets of one member are active, and how many are away.
 #[derive(Clone, Copy, Debug, Default)]
 struct SocketCount {
     online: u32,
@@ -72,17 +72,17 @@ struct SocketCount {
 }
 
 impl PresenceTable {
-    /// A socket of the member comes.
+    /// Adds a socket of the member.
     pub fn join(&mut self, at: ConversationId, membership: MembershipId, away: bool) -> bool {
         self.update(at, membership, |it| *it.counter_mut(away) += 1)
     }
 
-    /// It goes; `away` is what it was.
+    /// Removes a socket; `away` is its last state.
     pub fn leave(&mut self, at: ConversationId, membership: MembershipId, away: bool) -> bool {
         self.update(at, membership, |it| it.decrement(away))
     }
 
-    /// It looks away, or looks again; `away` is what it is now and was not before.
+    /// Changes a socket's state; `away` is the new state, which differs from the old one.
     pub fn set_away(&mut self, at: ConversationId, membership: MembershipId, away: bool) -> bool {
         self.update(at, membership, |it| {
             it.decrement(!away);
@@ -90,7 +90,7 @@ impl PresenceTable {
         })
     }
 
-    /// Who is there, by membership.
+    /// Returns the present members, by membership.
     pub fn members(&self, at: ConversationId) -> Vec<PresentMember> {
         let room = self.conversations.get(&at).into_iter().flatten();
         room.filter_map(|(who, sockets)| {
@@ -146,20 +146,20 @@ impl SocketCount {
     }
 }
 
-/// Who is here, on all nodes, and who tells its changes. Cloning gives another handle on the same.
+/// The presence on all nodes; publishes its changes. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct Presence {
     hub: Hub,
     /// Of this node.
     table: Arc<Mutex<PresenceTable>>,
     remote: Arc<Mutex<RemotePresence>>,
-    /// Conversations whose change is not told yet, and whether the others do not know it either.
+    /// Conversations with unpublished changes, and whether other nodes must be notified too.
     changed: Arc<Mutex<HashMap<ConversationId, bool>>>,
     wakeup: Arc<Notify>,
 }
 
 impl Presence {
-    /// An empty board. Changes are told until the house closes.
+    /// Starts with no one present. Publishes changes until shutdown.
     pub fn start(hub: Hub, shutdown: &Shutdown) -> Self {
         let presence = Self {
             hub,
@@ -176,25 +176,25 @@ impl Presence {
         presence
     }
 
-    /// As [`Board::enter`].
+    /// As [`PresenceTable::join`].
     pub fn join(&self, at: ConversationId, membership: MembershipId, away: bool) {
         let is_seen = self.table.lock().join(at, membership, away);
         self.mark_changed(at, is_seen);
     }
 
-    /// As [`Board::leave`].
+    /// As [`PresenceTable::leave`].
     pub fn leave(&self, at: ConversationId, membership: MembershipId, away: bool) {
         let is_seen = self.table.lock().leave(at, membership, away);
         self.mark_changed(at, is_seen);
     }
 
-    /// As [`Board::turn`].
+    /// As [`PresenceTable::set_away`].
     pub fn set_away(&self, at: ConversationId, membership: MembershipId, away: bool) {
         let is_seen = self.table.lock().set_away(at, membership, away);
         self.mark_changed(at, is_seen);
     }
 
-    /// Who is there, on any node, by membership.
+    /// Returns the present members, on all nodes, by membership.
     pub fn members(&self, at: ConversationId) -> Vec<PresentMember> {
         let mut all: BTreeMap<MembershipId, PresenceState> = BTreeMap::new();
         let remote = self.remote.lock();
@@ -212,7 +212,7 @@ impl Presence {
         all.into_iter().map(present).collect()
     }
 
-    /// Tells the other nodes of everybody who is with this one.
+    /// Sends the complete presence of this node to the other nodes.
     pub fn broadcast(&self) {
         let board = self.table.lock();
         let rooms = board
@@ -225,7 +225,7 @@ impl Presence {
             .publish(ClusterSignal::Presence { whole: true, rooms });
     }
 
-    /// Another node told who is with it.
+    /// Applies the presence that another node reported.
     pub fn apply_remote(
         &self,
         node: Uuid,
@@ -237,13 +237,13 @@ impl Presence {
         self.mark_remote_changes(changed);
     }
 
-    /// Another node has closed.
+    /// Removes a node that has closed.
     pub fn remove_node(&self, node: Uuid) {
         let changed = self.remote.lock().remove_node(node);
         self.mark_remote_changes(changed);
     }
 
-    /// Tells the others again and again, and forgets those that do not, for as long as it is polled.
+    /// Reports to the other nodes periodically and removes silent ones, while it is polled.
     pub async fn run(&self) {
         loop {
             tokio::time::sleep(REPORT_INTERVAL).await;
@@ -374,7 +374,7 @@ mod tests {
         presence.leave(HERE, BOB, true);
 
         let NextItem::Envelope(told) = outbox.next().await else {
-            panic!("the change is told");
+            panic!("the change is published");
         };
         let Payload::Frame { json, rev: None } = &told.payload else {
             panic!("presence is not durable");

@@ -1,7 +1,7 @@
-//! Who is with the other nodes, as they told. Pure.
+//! The members connected to other nodes, as those nodes reported. Pure.
 //!
-//! A node tells all of it again and again; one of which nothing is heard for [`EXPIRY`] is dead,
-//! and nobody is with it.
+//! A node reports its complete presence periodically; after [`EXPIRY`] without a report it counts
+//! as dead, and its members as absent.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use uuid::Uuid;
 use crate::ids::ConversationId;
 use crate::realtime::presence::PresentMember;
 
-/// How often a node tells who is with it.
+/// How often a node reports its presence.
 pub const REPORT_INTERVAL: Duration = Duration::from_secs(4);
 
-/// What a node told holds for so long.
+/// How long a report is valid.
 pub const EXPIRY: Duration = Duration::from_secs(13);
 
-/// Rooms by node.
+/// Conversations by node.
 #[derive(Debug, Default)]
 pub struct RemotePresence {
     nodes: HashMap<Uuid, RemoteNode>,
@@ -31,8 +31,8 @@ struct RemoteNode {
 }
 
 impl RemotePresence {
-    /// A node told who is with it: in these rooms, and, if this is the whole, in no others. Returns
-    /// the rooms in which something changed.
+    /// Applies a report: the members in these conversations, and, if it is complete, in no others.
+    /// Returns the conversations that changed.
     pub fn apply(
         &mut self,
         node: Uuid,
@@ -63,13 +63,13 @@ impl RemotePresence {
         changed
     }
 
-    /// A node has closed. Returns the rooms in which somebody was with it.
+    /// Removes a closed node. Returns the conversations in which it had members.
     pub fn remove_node(&mut self, node: Uuid) -> Vec<ConversationId> {
         let node = self.nodes.remove(&node);
         node.map_or_else(Vec::new, |it| it.conversations.into_keys().collect())
     }
 
-    /// Forgets the nodes of which nothing is heard any more, and returns their rooms.
+    /// Removes the nodes that stopped reporting, and returns their conversations.
     pub fn expire(&mut self, now: Instant) -> Vec<ConversationId> {
         let is_dead = |it: &RemoteNode| now.duration_since(it.last_seen_at) >= EXPIRY;
         let dead = self.nodes.extract_if(|_, it| is_dead(it));
@@ -77,7 +77,7 @@ impl RemotePresence {
             .collect()
     }
 
-    /// Who is in a room with any other node; somebody may be there twice.
+    /// Returns the members that other nodes report for a conversation; duplicates are possible.
     pub fn users(&self, at: ConversationId) -> impl Iterator<Item = PresentMember> {
         let rooms = self
             .nodes

@@ -1,19 +1,19 @@
-//! How patient sockets are with their peers.
+//! Timeouts and rate-limit window of sockets.
 
 use std::time::Duration;
 
-/// The patience of sockets; a test may shorten it.
+/// The timeouts of sockets; a test may shorten them.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketTimeouts {
     pub ping_interval: Duration,
-    /// A peer that says nothing for so long, not even an answer to a ping, is gone.
+    /// A peer that sends nothing for this long, not even a pong, is disconnected.
     pub silence_timeout: Duration,
-    /// A peer that takes no frame for so long is gone. Shorter than the silence: who writes hears
-    /// nothing meanwhile.
+    /// A peer that accepts no frame for this long is disconnected. Shorter than the silence
+    /// timeout: while a frame is written, nothing is read.
     pub write_timeout: Duration,
-    /// In which time so many frames are taken and no more.
+    /// The window of the frame rate limit.
     pub frame_rate_window: Duration,
-    /// So long a socket of `/v1` takes turns.
+    /// How long a socket of `/v1` accepts requests.
     pub v1_session_limit: Duration,
 }
 

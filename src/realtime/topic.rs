@@ -1,17 +1,17 @@
-//! What one can listen to.
+//! The topics that a socket can subscribe to.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ConversationId, SpaceId, UserId};
 
-/// A channel of the loudspeaker.
+/// A channel of the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
-    /// What happens on one timeline.
+    /// The events of one conversation.
     Conversation(ConversationId),
-    /// What happens in a space at large: seats, settings, activity of its conversations.
+    /// Space-wide events: members, settings, activity of its conversations.
     Space(SpaceId),
-    /// What is for one person's own sockets alone, and what those must obey.
+    /// Events for one user's own sockets, and commands that these must execute.
     User(UserId),
 }

@@ -1,6 +1,7 @@
-//! Which people are typing. Who says no more of it is taken to have stopped after [`EXPIRY`].
+//! Typing indicators: a user who sends no further signal counts as stopped after [`EXPIRY`].
 //!
-//! Time is the house's [`Clock`], so a test that sets the clock decides when typing expires.
+//! Time comes from the server's [`Clock`], so a test that sets the clock decides when typing
+//! expires.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,13 +20,13 @@ use crate::realtime::hub::Hub;
 use crate::realtime::topic::Topic;
 use crate::shutdown::Shutdown;
 
-/// How long one word of typing holds.
+/// How long one typing signal is valid.
 pub const EXPIRY: Duration = Duration::from_secs(6);
 
-/// Somebody who goes on typing is told again, but not more often than this.
+/// Continued typing is published again, but not more often than this.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A person types, or has stopped.
+/// A user types, or has stopped.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct HumanTyping {
     pub conversation_id: ConversationId,
@@ -39,7 +40,7 @@ impl Event for HumanTyping {
     }
 }
 
-/// Whose hands are on the keys: a seat, and the person who must not be told of it.
+/// A typing member, and the user who must not receive the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TypingKey {
     pub conversation: ConversationId,
@@ -47,7 +48,7 @@ pub struct TypingKey {
     pub user: UserId,
 }
 
-/// Who types. Pure: time is an argument, changes return whether others are to be told.
+/// The typing users. Pure: time is an argument, changes return whether to publish them.
 #[derive(Debug, Default)]
 pub struct TypingUsers {
     entries: HashMap<TypingKey, TypingEntry>,
@@ -60,7 +61,7 @@ struct TypingEntry {
 }
 
 impl TypingUsers {
-    /// A key was pressed.
+    /// Records a typing signal.
     pub fn start(&mut self, key: TypingKey, now: Timestamp) -> bool {
         let published_at = self.entries.get(&key).map(|it| it.published_at);
         let should_publish = published_at.is_none_or(|it| it.plus(REPEAT_INTERVAL) <= now);
@@ -72,12 +73,12 @@ impl TypingUsers {
         should_publish
     }
 
-    /// The hands rest.
+    /// Records that the user stopped.
     pub fn stop(&mut self, key: TypingKey) -> bool {
         self.entries.remove(&key).is_some()
     }
 
-    /// Takes out who has not been heard of for too long.
+    /// Removes and returns the users whose last signal is too old.
     pub fn expire(&mut self, now: Timestamp) -> Vec<TypingKey> {
         self.entries
             .extract_if(|_, it| it.expires_at <= now)
@@ -85,24 +86,24 @@ impl TypingUsers {
             .collect()
     }
 
-    /// When the next one expires.
+    /// Returns when the next one expires.
     pub fn next_expiry(&self) -> Option<Timestamp> {
         self.entries.values().map(|it| it.expires_at).min()
     }
 }
 
-/// Who types on this node, and who tells it. Cloning gives another handle on the same.
+/// The typing users on this node; publishes changes. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct Typing {
     users: Arc<Mutex<TypingUsers>>,
     hub: Hub,
     clock: Clock,
-    /// Rung when somebody began: the next expiry may have changed.
+    /// Notified when a user starts typing: the next expiry may have changed.
     wakeup: Arc<Notify>,
 }
 
 impl Typing {
-    /// Nobody types. Expiries are told until the house closes.
+    /// Starts with no one typing. Publishes expiries until shutdown.
     pub fn start(hub: Hub, clock: Clock, shutdown: &Shutdown) -> Self {
         let typing = Self {
             users: Arc::default(),
@@ -118,7 +119,7 @@ impl Typing {
         typing
     }
 
-    /// A person types on this node, or stops.
+    /// Records that a user types on this node, or stops.
     pub fn set(&self, key: TypingKey, active: bool) {
         let mut users = self.users.lock();
         let should_publish = match active {
@@ -126,7 +127,7 @@ impl Typing {
             false => users.stop(key),
         };
         if should_publish {
-            // Under the lock, so that what is told last is what is so.
+            // Under the lock, so that the last published event is the current state.
             self.publish(key, active);
             self.hub
                 .bus()
@@ -138,7 +139,7 @@ impl Typing {
         }
     }
 
-    /// The same, said by another node. It runs out here too, should that node say no more.
+    /// Records the same from another node. It also expires here, in case that node stops reporting.
     pub fn apply_remote(&self, key: TypingKey, active: bool) {
         let mut users = self.users.lock();
         let should_publish = match active {
@@ -239,10 +240,10 @@ mod tests {
 
         for active in [true, false] {
             let NextItem::Envelope(told) = outbox.next().await else {
-                panic!("typing is told");
+                panic!("typing is published");
             };
             let Payload::ExceptUser { json, except } = &told.payload else {
-                panic!("who types need not be told");
+                panic!("the typing user gets no event");
             };
             assert_eq!(*except, UserId(4));
             assert_eq!(

@@ -1,4 +1,4 @@
-//! The rope to all other nodes: pulled by whoever has something to tell, held by the hub.
+//! Handle for publishing to the other nodes of the cluster.
 
 use std::sync::Arc;
 
@@ -9,39 +9,40 @@ use crate::realtime::cluster::metrics::ClusterMetrics;
 use crate::realtime::cluster::send_queue::SendQueue;
 use crate::realtime::cluster::signal::ClusterSignal;
 
-/// A way to the other nodes, or none. Cloning gives another handle on the same one.
+/// The connection to the other nodes, or none. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct ClusterBus {
     state: Option<Arc<BusState>>,
 }
 
-/// What sender, receiver and handles share.
+/// State shared by sender, receiver and handles.
 pub struct BusState {
-    /// This process, among all that ever spoke here.
+    /// The id of this process, unique among all that ever used the channel.
     pub node: Uuid,
     pub send_queue: SendQueue,
     pub metrics: Arc<ClusterMetrics>,
 }
 
-/// Who takes in what other nodes say. Called by one task, in the order of arrival; must be quick.
+/// Handles messages of other nodes. Called by one task, in the order of arrival; must be quick.
 pub trait ClusterReceiver: Send + Sync + 'static {
-    /// A parcel of another node.
+    /// A message of another node arrived.
     fn receive(&self, from: Uuid, parcel: MessageBody);
 
-    /// Something was, or may have been, missed.
+    /// A message was, or may have been, missed.
     fn on_gap(&self);
 
-    /// Other nodes are heard from now on.
+    /// The connection to Redis was established.
     fn on_connected(&self);
 }
 
 impl ClusterBus {
-    /// A house of one node.
+    /// Returns the bus of a single node, which sends nothing.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// A line that nobody holds at the other end yet: see [`link`](crate::realtime::bus::link).
+    /// Returns a bus that is not connected yet: see
+    /// [`redis_link`](crate::realtime::cluster::redis_link).
     pub fn new() -> Self {
         let meter = Arc::<ClusterMetrics>::default();
         Self {
@@ -53,30 +54,30 @@ impl ClusterBus {
         }
     }
 
-    /// The line, if there is one.
+    /// Returns the shared state, if there are other nodes.
     pub fn state(&self) -> Option<&Arc<BusState>> {
         self.state.as_ref()
     }
 
-    /// Says something to all other nodes. Never waits.
+    /// Sends a signal to all other nodes. Never waits.
     pub fn publish(&self, signal: ClusterSignal) {
         self.enqueue(MessageBody::Signal(signal));
     }
 
     pub(in crate::realtime) fn enqueue(&self, body: MessageBody) {
-        // What stays here takes no number: it would look like a loss.
+        // What stays on this node gets no number: the missing number would look like a loss.
         if let Some(state) = self.state.as_ref().filter(|_| body.should_forward()) {
             state.send_queue.push(body);
         }
     }
 
-    /// How often something of other nodes was, or may have been, missed so far.
+    /// Returns how often messages of other nodes were, or may have been, missed so far.
     pub fn n_gaps(&self) -> u64 {
         let state = self.state.as_ref();
         state.map_or(0, |it| it.metrics.gaps.get() + it.metrics.connects.get())
     }
 
-    /// Whether other nodes are heard now.
+    /// Returns whether this node currently receives messages of others.
     pub fn is_connected(&self) -> bool {
         self.state
             .as_ref()

@@ -1,10 +1,11 @@
-//! One message on the wire: who sent it, its number, and an envelope or a signal, sealed.
+//! The encoding of one message between nodes: sender, number, and an encrypted envelope or signal.
 //!
-//! **Invariant:** what does not open is not ours. The key comes from the secret that all nodes of
-//! a house share, so neither garbage nor another house on the same Redis gets any further.
+//! **Invariant:** a message that cannot be decrypted is ignored. The key comes from the secret that
+//! all nodes of an installation share, so neither garbage nor another installation on the same
+//! Redis is accepted.
 //!
-//! The bytes: 16 of the node, 8 of the number, which together are the nonce, and the sealed rest:
-//! a line of JSON that says what it is, and the frame as clients get it.
+//! The bytes: 16 of the node id, 8 of the number, which together are the nonce, and the encrypted
+//! rest: a line of JSON that says what it is, and the frame as clients get it.
 
 use bytestring::ByteString;
 use chacha20poly1305::aead::{Aead, KeyInit};
@@ -18,13 +19,13 @@ use crate::realtime::cluster::signal::ClusterSignal;
 use crate::realtime::event::{Envelope, Payload, SocketControl, StreamBoundary, StreamDelta};
 use crate::realtime::topic::Topic;
 
-/// The secret serves this purpose through this label, and no other purpose through it.
+/// The label from which the key is derived; used for no other purpose.
 const PURPOSE: &[u8] = b"troupe: words between nodes";
 
 const NODE_BYTES: usize = 16;
 const NONCE_BYTES: usize = 24;
 
-/// What travels.
+/// The content of a message.
 #[derive(Clone, Debug)]
 pub enum MessageBody {
     Envelope(Envelope),
@@ -32,23 +33,23 @@ pub enum MessageBody {
 }
 
 impl MessageBody {
-    /// Whether other nodes are to hear it. Each tells its own listeners who types.
+    /// Returns whether other nodes should get it. Typing events are published by each node itself.
     pub fn should_forward(&self) -> bool {
         !matches!(self, Self::Envelope(it) if matches!(it.payload, Payload::ExceptUser { .. }))
     }
 }
 
-/// What arrived.
+/// A received message.
 #[derive(Debug)]
 pub struct ClusterMessage {
     /// The process that sent it.
     pub from: Uuid,
-    /// Grows by exactly 1 from one packet of a process to the next.
+    /// Grows by exactly 1 from one message of a process to the next.
     pub n: u64,
     pub body: MessageBody,
 }
 
-/// The line that says what follows it.
+/// The line that describes the bytes after it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum MessageHeader {
@@ -62,7 +63,7 @@ enum MessageHeader {
         lease: i64,
         mark: StreamBoundary,
     },
-    /// The text of the piece follows, not its frame: it takes both to make one.
+    /// Followed by the text of the piece, not by its frame; the receiver encodes the frame.
     Delta {
         conversation: ConversationId,
         run: Uuid,
@@ -76,13 +77,13 @@ enum MessageHeader {
     Signal(ClusterSignal),
 }
 
-/// Seals and opens packets.
+/// Encrypts and decrypts messages.
 pub struct MessageCipher {
     cipher: XChaCha20Poly1305,
 }
 
 impl MessageCipher {
-    /// With the secret of the house.
+    /// Creates a cipher from the installation's secret.
     pub fn new(secret: &str) -> Self {
         let key = key_derivation::derive_key(secret, PURPOSE);
         Self {
@@ -90,7 +91,7 @@ impl MessageCipher {
         }
     }
 
-    /// The bytes of a packet; `None`: this stays on its own node.
+    /// Encrypts a message; `None` if it stays on this node.
     pub fn encrypt(&self, from: Uuid, n: u64, body: &MessageBody) -> Option<Vec<u8>> {
         let (head, rest) = to_parts(body)?;
         let mut plain = serde_json::to_vec(&head).ok()?;
@@ -104,7 +105,7 @@ impl MessageCipher {
         Some([nonce.as_slice(), &sealed].concat())
     }
 
-    /// What is in these bytes; `None`: no node of this house sent them.
+    /// Decrypts a message; `None` if it was not sent by a node of this installation.
     pub fn decrypt(&self, bytes: &[u8]) -> Option<ClusterMessage> {
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;
         let plain = self.cipher.decrypt(&XNonce::from(*nonce), sealed).ok()?;

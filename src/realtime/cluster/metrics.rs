@@ -1,59 +1,60 @@
-//! What passes between the nodes, counted.
+//! Metrics of the messages between nodes.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The figures of the wire between nodes.
+/// The metrics of the cluster bus.
 #[derive(Default)]
 pub struct ClusterMetrics {
-    /// Parcels that Redis took.
+    /// Messages that Redis accepted.
     pub sent: Counter,
-    /// Parcels that were not sent: too many waited, too long, or Redis did not take them.
+    /// Messages that were not sent: the queue was full, they were too old, or Redis did not accept
+    /// them.
     pub dropped: Counter,
-    /// Packets of other nodes.
+    /// Messages of other nodes.
     pub received: Counter,
-    /// Packets of other nodes that came again, or too late.
+    /// Messages of other nodes that arrived again, or too late.
     pub repeated: Counter,
-    /// How often a number was missing in what another node sent.
+    /// How often a number was missing in the messages of another node.
     pub gaps: Counter,
-    /// Bytes on our channel that no node of this house sent.
+    /// Messages on our channel that no node of this installation sent.
     pub foreign: Counter,
-    /// How often the connection was begun anew.
+    /// How often the connection was opened.
     pub connects: Counter,
-    /// 1 while other nodes can be heard.
+    /// 1 while connected.
     pub connected: Gauge,
 }
 
 impl ClusterMetrics {
-    /// Makes the figures known.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let counters = [
-            ("bus_sent", "Packets sent to other nodes", &self.sent),
+            ("bus_sent", "Messages sent to other nodes", &self.sent),
             (
                 "bus_dropped",
-                "Packets that other nodes were not sent, as Redis was slow or away",
+                "Messages not sent to other nodes because Redis was slow or unreachable",
                 &self.dropped,
             ),
-            ("bus_heard", "Packets of other nodes", &self.received),
+            ("bus_heard", "Messages of other nodes", &self.received),
             (
                 "bus_repeated",
-                "Packets of other nodes that came again or too late",
+                "Messages of other nodes that arrived again or too late",
                 &self.repeated,
             ),
             (
                 "bus_gaps",
-                "How often packets of another node were missing",
+                "How often messages of another node were missing",
                 &self.gaps,
             ),
             (
                 "bus_foreign",
-                "Messages on our channel that no node of this house sent",
+                "Messages on our channel that no node of this installation sent",
                 &self.foreign,
             ),
             (
                 "bus_connects",
-                "How often the subscription at Redis was begun",
+                "How often the subscription at Redis was opened",
                 &self.connects,
             ),
         ];
@@ -62,7 +63,7 @@ impl ClusterMetrics {
         }
         registry.register(
             "bus_connected",
-            "1 while other nodes can be heard",
+            "1 while events of other nodes can be received",
             self.connected.clone(),
         );
     }

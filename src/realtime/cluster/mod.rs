@@ -1,9 +1,9 @@
-//! The wire between the nodes of one house: what is said on one is heard on all, over Redis.
+//! The cluster: forwards events between the nodes of one installation, over Redis.
 //!
-//! Redis carries hints and deltas, never the only copy of anything. Whatever it loses, repeats or
-//! delays is found by number: see [`peers`](crate::realtime::bus::peers) and the position check
-//! of the engine room. Without it every node goes on, and hears of the others' deeds from the
-//! database a little later.
+//! Redis carries hints and deltas, never the only copy of anything. What it loses, repeats or
+//! delays is detected by number: see [`sequence`](crate::realtime::cluster::sequence) and the
+//! position check in [`missed_events`](crate::runs::missed_events). Without Redis every node
+//! continues, and learns of the changes of the others from the database a little later.
 
 pub mod bus;
 pub mod message;

@@ -1,7 +1,7 @@
-//! The two connections to Redis: one sends what waits, the other hears what the others sent.
+//! The two connections to Redis: one sends queued messages, the other receives those of the others.
 //!
-//! Either comes back by itself, after a wait that grows to [`LONGEST_WAIT`] and differs from node
-//! to node. A connection that only seems to live is found by silence: a node hears its own beat.
+//! Both reconnect automatically, after a wait that grows to [`MAX_BACKOFF`] and has random jitter.
+//! A dead connection is detected by silence: a node receives its own heartbeat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,28 +17,28 @@ use crate::realtime::cluster::signal::ClusterSignal;
 use crate::realtime::event::Payload;
 use crate::shutdown::Shutdown;
 
-/// Redis answers within this, or the connection is begun anew.
+/// If Redis does not answer within this time, the connection is opened again.
 const REDIS_TIMEOUT: Duration = Duration::from_secs(1);
-/// A node hears at least its own beat this often.
+/// A node receives at least its own heartbeat this often.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// Who hears nothing at all for so long hears nobody.
+/// A connection that receives nothing for this long is dead.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(4);
 const MIN_BACKOFF: Duration = Duration::from_millis(50);
 const MAX_BACKOFF: Duration = Duration::from_secs(2);
-/// Packets that travel together.
+/// Messages sent together.
 const MAX_BATCH: usize = 64;
 
-/// How a house speaks over Redis.
+/// The settings of the connection to Redis.
 pub struct ClusterSettings {
     /// `redis://…` or `rediss://…`.
     pub url: String,
-    /// Which house this is: only its nodes use this channel.
+    /// The channel of this installation; only its nodes use it.
     pub channel: String,
-    /// What all its nodes share.
+    /// Shared by all its nodes.
     pub secret: String,
 }
 
-/// The parts of the link.
+/// The state of the connections.
 struct RedisLink {
     client: Client,
     channel: String,
@@ -47,18 +47,19 @@ struct RedisLink {
     receiver: Arc<dyn ClusterReceiver>,
 }
 
-/// A client for an address.
+/// Creates a client for a Redis URL.
 ///
 /// # Errors
-/// When this is no address of a Redis.
+/// Returns an error if `url` is not a Redis URL.
 pub fn create_client(url: &str) -> RedisResult<Client> {
     Client::open(url)
 }
 
-/// Sends and hears until the house closes.
+/// Starts to send and receive, until shutdown.
 ///
 /// # Errors
-/// When `url` is no address of a Redis. One that does not answer is no error: it may come.
+/// Returns an error if `url` is not a Redis URL. An unreachable Redis is not an error: the link
+/// retries.
 pub fn start(
     settings: ClusterSettings,
     state: &Arc<BusState>,
@@ -111,7 +112,7 @@ impl RedisLink {
         let mut backoff = Backoff::new();
         loop {
             let Err(error) = self.send_until_error(&mut backoff).await;
-            tracing::debug!(%error, "what waits for other nodes could not be sent: {error}");
+            tracing::debug!(%error, "failed to send to other nodes; retrying: {error}");
             backoff.wait().await;
         }
     }
@@ -149,12 +150,12 @@ impl RedisLink {
         }
     }
 
-    /// The others need not wait until our presence runs out.
+    /// Tells the other nodes not to wait until our presence expires.
     async fn send_departure(&self) {
         self.send(ClusterSignal::Gone);
         let mut backoff = Backoff::new();
         let sending = self.send_until_error(&mut backoff);
-        // It goes on until it breaks: this is how long it may take.
+        // The sender runs until an error: this is how long it may take.
         drop(timeout(Duration::from_millis(200), sending).await);
     }
 
@@ -163,7 +164,7 @@ impl RedisLink {
         loop {
             let Err(error) = self.receive_until_error(&mut backoff).await;
             if self.state.metrics.connected.set(0) == 1 {
-                tracing::warn!(%error, "other nodes are not heard any more: {error}");
+                tracing::warn!(%error, "lost connection to Redis; cluster events are delayed until it is back: {error}");
                 self.receiver.on_gap();
             }
             backoff.wait().await;
@@ -185,7 +186,7 @@ impl RedisLink {
         let mut messages = pubsub.into_on_message();
         self.state.metrics.connects.inc();
         self.state.metrics.connected.set(1);
-        tracing::info!("other nodes are heard over Redis");
+        tracing::info!("connected to Redis; receiving events of other nodes");
         self.send(ClusterSignal::Beat { is_new: true });
         self.receiver.on_connected();
         self.receiver.on_gap();
@@ -232,8 +233,8 @@ impl RedisLink {
     }
 }
 
-/// Rights that are looked at twice do no harm; nor does a durable event, whose `rev` says where it
-/// belongs. All else makes sense in its order alone.
+/// Returns whether a late message is still useful: checking rights twice is harmless, and the `rev`
+/// of a durable event gives its position. Everything else only makes sense in order.
 fn is_useful_late(body: &MessageBody) -> bool {
     let MessageBody::Envelope(envelope) = body else {
         return false;
@@ -252,7 +253,7 @@ fn connection_closed_error() -> RedisError {
     std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()
 }
 
-/// The wait before the next try: twice the last one, and never the same on two nodes.
+/// The wait before the next attempt: twice the last one, with jitter.
 struct Backoff(Duration);
 
 impl Backoff {

@@ -1,7 +1,7 @@
-//! What waits to be sent to the other nodes.
+//! The queue of messages to the other nodes.
 //!
-//! **Invariant:** whoever puts something in never waits. What waits is bounded in number, size and
-//! age; the oldest goes first, and the gap in the numbers tells the others that it did.
+//! **Invariant:** pushing never waits. The queue is bounded in number, size and age; the oldest
+//! message is dropped first, and the others detect this by the gap in the numbers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::realtime::cluster::metrics::ClusterMetrics;
 use crate::realtime::cluster::signal::ClusterSignal;
 use crate::realtime::event::Payload;
 
-/// Parcels that may wait.
+/// Messages that may be queued.
 const MAX_MESSAGES: usize = 8 * 1024;
 
-/// Bytes that may wait.
+/// Bytes that may be queued.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// A hint that is older helps nobody: whoever it was for has looked by itself.
+/// An older hint is useless: its receiver has already found out by polling.
 const MAX_AGE: Duration = Duration::from_secs(10);
 
-/// The queue before the wire. Any thread puts in, one task takes out.
+/// The queue before the connection. Any thread pushes, one task pops.
 pub struct SendQueue {
     state: Mutex<SendQueueState>,
     wakeup: Notify,
@@ -34,11 +34,11 @@ pub struct SendQueue {
 
 #[derive(Default)]
 struct SendQueueState {
-    /// The number of the newest parcel.
+    /// The number of the newest message.
     n: u64,
     queue: VecDeque<QueuedMessage>,
     bytes: usize,
-    /// A bell waits already; a second one would say nothing more.
+    /// A wake-up signal is already queued; a second one would add nothing.
     has_wakeup: bool,
 }
 
@@ -53,7 +53,7 @@ impl QueuedMessage {
         matches!(self.body, MessageBody::Signal(ClusterSignal::Bell))
     }
 
-    /// Whether it would still say something at `now`. What takes rights away always does.
+    /// Returns whether it is still useful at `now`. A command that revokes access always is.
     fn is_fresh(&self, now: Instant) -> bool {
         let is_control = matches!(&self.body, MessageBody::Envelope(it) if matches!(it.payload, Payload::Control(_)));
         is_control || now.duration_since(self.queued_at) < MAX_AGE
@@ -61,7 +61,7 @@ impl QueuedMessage {
 }
 
 impl SendQueue {
-    /// Nothing waits.
+    /// Creates an empty queue.
     pub fn new(metrics: Arc<ClusterMetrics>) -> Self {
         Self {
             state: Mutex::default(),
@@ -70,7 +70,7 @@ impl SendQueue {
         }
     }
 
-    /// Takes a parcel in; may drop the oldest for it.
+    /// Queues a message; may drop the oldest ones to make space.
     pub fn push(&self, body: MessageBody) {
         let mut state = self.state.lock();
         if matches!(body, MessageBody::Signal(ClusterSignal::Bell)) {
@@ -96,7 +96,7 @@ impl SendQueue {
         self.wakeup.notify_one();
     }
 
-    /// The oldest that wait, at most `most` of them, with their numbers; waits for one.
+    /// Waits for messages and returns the oldest ones, at most `max`, with their numbers.
     pub async fn pop_batch(&self, max: usize) -> Vec<(u64, MessageBody)> {
         loop {
             let taken = self.try_pop_batch(max);

@@ -1,23 +1,23 @@
-//! How far each other node was heard. Pure.
+//! The last message number received from each other node. Pure.
 //!
-//! A number that is left out says that something was lost, and one that is not higher than the
-//! last that it came again, or late.
+//! A skipped number means a lost message; one that is not higher than the last means a repeated or
+//! late message.
 
 use std::collections::HashMap;
 
 use uuid::Uuid;
 
-/// More processes than a house ever has at once; those of the past are forgotten then.
+/// More processes than an installation ever runs; at this limit, the recorded ones are forgotten.
 const MAX_NODES: usize = 1024;
 
-/// What the number of a packet says.
+/// The meaning of a message's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceCheck {
-    /// It follows the last one, or is the first that is heard.
+    /// It follows the last one, or is the first.
     Next,
-    /// Something before it is missing.
+    /// A message before it is missing.
     AfterGap,
-    /// It came before, or something that was sent later did.
+    /// It was received before, or after a message with a higher number.
     Old,
 }
 
@@ -28,7 +28,7 @@ pub struct PeerSequences {
 }
 
 impl PeerSequences {
-    /// Takes note of a packet.
+    /// Records a message.
     pub fn record(&mut self, from: Uuid, n: u64) -> SequenceCheck {
         if self.newest.len() >= MAX_NODES && !self.newest.contains_key(&from) {
             self.newest.clear();

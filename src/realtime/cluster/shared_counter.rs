@@ -1,9 +1,10 @@
-//! Counting together: how often something happened on all nodes within a window that slides.
+//! Shared counters: how often something happened on all nodes within a sliding window.
 //!
-//! **Invariant:** nobody waits longer than [`PATIENCE`] for a count, and after one that did not
-//! come nobody asks for [`REST`]: each node counts by itself anyway, and goes by that then.
+//! **Invariant:** no caller waits longer than [`COUNT_TIMEOUT`] for a count. If Redis does not
+//! answer, it is not used for [`PAUSE`]; each node also counts by itself, and uses that count
+//! meanwhile.
 //!
-//! What is counted is a hash with the house's secret: Redis learns no name and no address.
+//! The counter keys are hashes with the installation's secret: Redis sees no name and no address.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,20 +20,20 @@ use uuid::Uuid;
 use crate::key_derivation;
 use crate::shutdown::Shutdown;
 
-/// The secret serves this purpose through this label, and no other purpose through it.
+/// The label from which the key is derived; used for no other purpose.
 const PURPOSE: &[u8] = b"troupe: names of counts between nodes";
 
-/// How long whoever asks waits.
+/// How long a caller waits.
 const COUNT_TIMEOUT: Duration = Duration::from_millis(80);
 
-/// How long Redis is left alone after it did not answer.
+/// How long Redis is not used after it did not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a new connection may take, in the background.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// One place in a sorted set by the time of Redis, which is one for all nodes. Answers how many
-/// milliseconds it takes until there is a place; 0 is now.
+/// Adds an entry to a sorted set ordered by the time of Redis, which is the same for all nodes.
+/// Returns the milliseconds until an entry is allowed; 0 means now.
 const SCRIPT: &str = r"
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -49,7 +50,7 @@ if mode ~= 'look' then
 end
 return 0";
 
-/// What is counted together; nothing in a house of one node. Cloning gives another handle.
+/// The shared counters; inactive on a single node. Cheap to clone; clones share state.
 #[derive(Clone, Default)]
 pub struct SharedCounter {
     redis: Option<Arc<RedisCounter>>,
@@ -58,7 +59,7 @@ pub struct SharedCounter {
 struct RedisCounter {
     client: Client,
     prefix: String,
-    /// Of the hashes.
+    /// For the hashes.
     key: [u8; 32],
     node: Uuid,
     n: AtomicU64,
@@ -68,16 +69,16 @@ struct RedisCounter {
     paused_until: Mutex<Option<Instant>>,
 }
 
-/// What is counted: so many within such a span.
+/// A counter: at most `max` within `window`.
 #[derive(Clone, Debug)]
 pub struct CounterSpec {
-    /// A kind of thing, and who did it.
+    /// The kind of counter, and what it counts for.
     pub key: (&'static str, String),
     pub max: usize,
     pub window: Duration,
 }
 
-/// One that was counted, so that it can be taken back or kept up.
+/// A counted entry, which can be released or renewed.
 #[derive(Clone, Debug)]
 pub struct CounterEntry {
     spec: CounterSpec,
@@ -86,24 +87,24 @@ pub struct CounterEntry {
 
 #[derive(Clone, Copy)]
 enum CounterMode {
-    /// Counts one if there is a place.
+    /// Counts one if the limit allows.
     Acquire,
     /// Counts one in any case.
     Record,
-    /// Only looks.
+    /// Only reads.
     Peek,
 }
 
 impl SharedCounter {
-    /// Nothing is counted together.
+    /// Returns counters that count nothing.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Over this Redis; keys begin with `prefix`.
+    /// Connects to Redis; keys begin with `prefix`.
     ///
     /// # Errors
-    /// When `url` is no address of a Redis.
+    /// Returns an error if `url` is not a Redis URL.
     pub fn with_redis(
         url: &str,
         prefix: String,
@@ -126,10 +127,10 @@ impl SharedCounter {
         })
     }
 
-    /// Takes one of `most` places.
+    /// Counts one of at most `max`.
     ///
     /// # Errors
-    /// How long there is none. No answer is as good as a place.
+    /// Returns the time until one is allowed. If Redis does not answer, the call is allowed.
     pub async fn acquire(&self, spec: CounterSpec) -> Result<Option<CounterEntry>, Duration> {
         let Some(redis) = &self.redis else {
             return Ok(None);
@@ -141,7 +142,8 @@ impl SharedCounter {
         }
     }
 
-    /// How long there is no place; `None`: there is one, or nobody knows.
+    /// Returns the time until one is allowed; `None` if one is allowed now, or Redis does not
+    /// answer.
     pub async fn retry_after(&self, spec: CounterSpec) -> Option<Duration> {
         let redis = self.redis.as_ref()?;
         let wait = redis
@@ -150,7 +152,7 @@ impl SharedCounter {
         (wait > Duration::ZERO).then_some(wait)
     }
 
-    /// Counts one, whether there is a place or not. Waits for nobody.
+    /// Counts one even above the limit. Does not wait.
     pub fn record(&self, spec: CounterSpec) {
         if let Some(redis) = &self.redis {
             let entry = redis.new_entry(spec);
@@ -158,7 +160,7 @@ impl SharedCounter {
         }
     }
 
-    /// Counts anew what was counted before: its span begins again. Waits for nobody.
+    /// Counts an entry again: its window restarts. Does not wait.
     pub fn renew(&self, entry: CounterEntry) {
         let Some(redis) = self.redis.clone() else {
             return;
@@ -169,7 +171,7 @@ impl SharedCounter {
         });
     }
 
-    /// Takes back what was counted. Waits for nobody.
+    /// Removes an entry. Does not wait.
     pub fn release(&self, entry: CounterEntry) {
         let Some(redis) = self.redis.clone() else {
             return;
@@ -213,7 +215,8 @@ impl RedisCounter {
         )
     }
 
-    /// The answer, if it comes in time. Asked on the main runtime, to which the connection belongs.
+    /// Returns the answer if it arrives in time. Runs on the main runtime, which owns the
+    /// connection.
     async fn run_script(
         self: &Arc<Self>,
         entry: CounterEntry,
@@ -260,9 +263,9 @@ impl RedisCounter {
         match work(connection).await {
             Ok(done) => Some(done),
             Err(error) => {
-                tracing::debug!(%error, "Redis does not count: {error}");
+                tracing::debug!(%error, "shared counter failed: {error}");
                 self.pause();
-                // The next one begins anew.
+                // The next call connects again.
                 *self.connection.lock().await = None;
                 None
             }

@@ -1,4 +1,4 @@
-//! What nodes say to each other beside the events of people: never more than a hint.
+//! Signals between nodes, other than client events: only hints, whose loss is harmless.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -7,32 +7,32 @@ use crate::ids::ConversationId;
 use crate::realtime::presence::PresentMember;
 use crate::realtime::typing::TypingKey;
 
-/// A word from node to node.
+/// A signal from one node to the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterSignal {
-    /// I am here. `is_new`: I know nobody yet, so tell me who is with you.
+    /// A heartbeat. `is_new`: the node has just connected and requests the presence of the others.
     Beat { is_new: bool },
-    /// I am closing; nobody is with me any more.
+    /// The node is closing; its members are no longer present.
     Gone,
-    /// Something may be due.
+    /// A run may be due.
     Bell,
-    /// Who is with me, in these conversations. `whole`: and in no others.
+    /// The presence on this node, in these conversations. `whole`: and in no others.
     Presence {
         whole: bool,
         rooms: Vec<(ConversationId, Vec<PresentMember>)>,
     },
-    /// A person types, or has stopped.
+    /// A user types, or has stopped.
     Typing { hands: TypingKey, active: bool },
-    /// Whoever executes this run under this lease: stop, and keep what there is.
+    /// Requests the node that executes this run under this lease to stop and keep the partial text.
     KeepPartial { run: Uuid, lease: i64 },
-    /// Whoever writes in this conversation: tell me the text so far.
+    /// Requests the text so far from the node that runs in this conversation.
     Ask { conversation: ConversationId },
-    /// The text so far of what I write.
+    /// The text so far of a run on this node.
     Text(StreamSnapshot),
 }
 
-/// A run that is being written, for those who missed its beginning.
+/// The stream of a running run, for nodes that missed its beginning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamSnapshot {
     pub conversation: ConversationId,
