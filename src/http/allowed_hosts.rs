@@ -1,9 +1,9 @@
-//! To which names the server answers.
+//! Rejects requests for host names that are not this server's.
 //!
-//! A page of another site may have its own name point to this machine, and so be of one origin
-//! with us in a browser's eyes (DNS rebinding). It cannot choose what stands in `Host`: that name.
-//! So a name that is not ours is refused. Ports are not looked at: a forwarded port is another one,
-//! and no page gains anything by it.
+//! A page of another site may resolve its own name to this machine, and then has the same origin as
+//! this server for a browser (DNS rebinding). It cannot choose the value of `Host`, which is that
+//! name. So an unknown name is refused. Ports are not checked: a forwarded port differs, and a page
+//! gains nothing from another port.
 
 use std::net::IpAddr;
 
@@ -18,16 +18,16 @@ use crate::app::App;
 use crate::config::Config;
 use crate::http::error::{ApiError, ApiResult};
 
-/// Asked by balancers and supervisors, under whatever name; they tell nothing.
+/// Used by load balancers and supervisors, under any name; the responses contain nothing private.
 pub const ANY_HOST: [&str; 2] = ["/healthz", "/readyz"];
 
-/// No name is longer; what is, is shown in part.
+/// No host name is longer; error messages show at most this much.
 const MAX_SHOWN_CHARS: usize = 255;
 
-/// The middleware in front of every door.
+/// The middleware before every endpoint.
 ///
 /// # Errors
-/// Only what the inner services did not turn into an answer themselves.
+/// Returns only errors that the inner services did not turn into a response.
 pub async fn require_allowed_host(
     app: Data<App>,
     request: ServiceRequest,
@@ -36,13 +36,13 @@ pub async fn require_allowed_host(
     if !ANY_HOST.contains(&request.path())
         && let Err(error) = check(&app.config, request.request().head())
     {
-        // With the error itself behind the answer, so that the frame can add what it wears.
+        // With the error attached to the response, so that `response_headers` can complete it.
         return Ok(request.error_response(error));
     }
     Ok(next.call(request).await?.map_into_boxed_body())
 }
 
-/// Looks at the name under which we are asked: in `Host`, and in the address if it is whole.
+/// Checks the requested host: in `Host`, and in the URI if it is absolute.
 fn check(config: &Config, head: &RequestHead) -> ApiResult<()> {
     let host = head.headers().get(HOST);
     let host = host.and_then(|it| it.to_str().ok()).unwrap_or_default();
@@ -69,7 +69,8 @@ fn is_allowed(config: &Config, authority: &str) -> bool {
         return true;
     }
     match bare.parse::<IpAddr>() {
-        // An address is nobody's to point elsewhere; on loopback nobody else's leads here.
+        // DNS cannot rebind an IP address; a server bound to loopback accepts only loopback
+        // addresses.
         Ok(ip) => ip.to_canonical().is_loopback() || !config.bind.ip().is_loopback(),
         Err(_) => is_named("localhost"),
     }
@@ -81,7 +82,7 @@ fn public_host(config: &Config) -> Option<&str> {
     Some(name.trim_start_matches('[').trim_end_matches(']'))
 }
 
-/// Whether this names the machine itself: `127.0.0.1:8080`, `localhost`, `[::1]:8080`.
+/// Returns whether this is the machine itself: `127.0.0.1:8080`, `localhost`, `[::1]:8080`.
 pub fn is_loopback(authority: &str) -> bool {
     let bare = without_port(authority).map(|it| it.trim_matches(['[', ']']));
     bare.is_some_and(|it| match it.parse::<IpAddr>() {
@@ -90,7 +91,7 @@ pub fn is_loopback(authority: &str) -> bool {
     })
 }
 
-/// The name or address before the port. `None`: what follows it is no port.
+/// Returns the name or address before the port; `None` if it is followed by an invalid port.
 fn without_port(authority: &str) -> Option<&str> {
     let name_to = match authority.find(']') {
         Some(at) if authority.starts_with('[') => at + 1,
@@ -105,8 +106,8 @@ fn without_port(authority: &str) -> Option<&str> {
 fn misdirected(host: &str) -> ApiError {
     let host: String = host.chars().take(MAX_SHOWN_CHARS).collect();
     let message = format!(
-        "This server does not go by the name “{host}”. If it should, whoever runs it puts the name \
-         into TROUPE_ALLOWED_HOSTS, or sets TROUPE_PUBLIC_URL."
+        "This server does not accept the host name “{host}”. Its operator can add the name \
+         to TROUPE_ALLOWED_HOSTS, or set TROUPE_PUBLIC_URL."
     );
     ApiError::new(421, "misdirected_request", message)
 }

@@ -1,7 +1,7 @@
-//! Who is calling: a browser by its cookie, a program by its key.
+//! Authenticates callers: a browser by its cookie, a program by its API key.
 //!
-//! [`identify`] looks once, before any handler; the extractors only read what it found. So a
-//! caller who is not signed in learns nothing else about the request.
+//! [`identify`] runs once, before any handler; the extractors only read its result. So a caller who
+//! is not signed in learns nothing else about the request.
 
 use std::future::{Ready, ready};
 
@@ -23,23 +23,23 @@ use crate::ids::{ApiKeyId, SessionId, UserId};
 
 const SESSION_COOKIE: &str = "troupe_session";
 
-/// Somebody with an account, and how they showed it.
+/// An authenticated user and the credential they used.
 #[derive(Clone, Debug)]
 pub struct CurrentUser {
     pub user: user::Model,
     pub credential: Credential,
 }
 
-/// What a caller showed.
+/// How a caller authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credential {
     /// The cookie of a browser.
     Session(SessionId),
-    /// The key of a program.
+    /// The API key of a program.
     ApiKey(ApiKeyId),
 }
 
-/// A caller who runs the server.
+/// A caller who is an admin of the server.
 #[derive(Clone, Debug)]
 pub struct Admin(pub CurrentUser);
 
@@ -48,26 +48,25 @@ impl CurrentUser {
         self.user.id
     }
 
-    /// Whether this person runs the server.
+    /// Returns whether this user is an admin of the server.
     pub fn is_admin(&self) -> bool {
         self.user.role == user::UserRole::Admin
     }
 
-    /// Whether this person has an account to come back to; what is made here would be lost with a
-    /// guest's session.
+    /// Refuses guests, whose data would be lost with their session.
     ///
     /// # Errors
-    /// 403.
+    /// Returns 403 `forbidden` for a guest.
     pub fn require_registered(&self) -> ApiResult<()> {
         match self.user.is_guest() {
             true => Err(ApiError::forbidden(
-                "Guests cannot do that. Take a username and a password first, and it is yours to do.",
+                "Guests cannot do this. Choose a username and a password first.",
             )),
             false => Ok(()),
         }
     }
 
-    /// The session, when a browser calls.
+    /// Returns the session, if a browser calls.
     pub fn session(&self) -> Option<SessionId> {
         match self.credential {
             Credential::Session(id) => Some(id),
@@ -99,11 +98,11 @@ impl FromRequest for Admin {
     }
 }
 
-/// The middleware around every door that knows people: finds out who calls, and refuses what
-/// another site's page made a browser send.
+/// The middleware around all endpoints for users: authenticates the caller and refuses requests
+/// that another site's page made a browser send.
 ///
 /// # Errors
-/// Only what the inner services did not turn into an answer themselves.
+/// Returns only errors that the inner services did not turn into a response.
 pub async fn identify(
     app: Data<App>,
     request: ServiceRequest,
@@ -118,7 +117,7 @@ pub async fn identify(
             request.extensions_mut().insert(caller);
         }
         Ok(None) => {}
-        // With the error itself behind the answer, so that the frame can add what it wears.
+        // With the error attached to the response, so that `response_headers` can complete it.
         Err(error) => return Ok(request.error_response(error)),
     }
     Ok(next.call(request).await?.map_into_boxed_body())
@@ -132,10 +131,10 @@ fn check_origin(app: &App, request: &HttpRequest) -> ApiResult<()> {
     }
 }
 
-/// Who calls, if anybody; also for the upgrade to a socket, which no middleware guards.
+/// Authenticates the caller, if any; also for WebSocket upgrades, which no middleware guards.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns 503 when the database fails.
 pub async fn authenticate(app: &App, request: &HttpRequest) -> ApiResult<Option<CurrentUser>> {
     let now = app.clock.now();
     match bearer(request) {
@@ -147,10 +146,10 @@ pub async fn authenticate(app: &App, request: &HttpRequest) -> ApiResult<Option<
     }
 }
 
-/// The caller of an upgrade to a socket.
+/// Authenticates the caller of a WebSocket upgrade.
 ///
 /// # Errors
-/// 401 `not_authenticated`; 403 `cross_origin` when a cookie came from elsewhere.
+/// Returns 401 `not_authenticated`; 403 `cross_origin` when a cookie came from another origin.
 pub async fn authenticate_socket(app: &App, request: &HttpRequest) -> ApiResult<CurrentUser> {
     if bearer(request).is_none() && request.cookie(SESSION_COOKIE).is_some() {
         csrf::check_upgrade(request.headers(), app.config.public_url.as_deref())?;
@@ -160,10 +159,10 @@ pub async fn authenticate_socket(app: &App, request: &HttpRequest) -> ApiResult<
         .ok_or_else(ApiError::not_authenticated)
 }
 
-/// The program that calls by its key; a cookie counts for nothing.
+/// Authenticates a caller by API key; cookies are ignored.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns 503 when the database fails.
 pub async fn from_api_key(app: &App, request: &HttpRequest) -> ApiResult<Option<CurrentUser>> {
     match bearer(request) {
         Some(key) => load_by_api_key(app, key, app.clock.now()).await,
@@ -203,14 +202,14 @@ async fn load_by_session(app: &App, token: &str, now: Timestamp) -> ApiResult<Op
     Ok(Some(CurrentUser { user, credential }))
 }
 
-/// Being seen is a courtesy: no request fails because it could not be written down.
+/// Updating last_seen_at is optional: no request fails because of it.
 fn log_failure(result: Result<(), sea_orm::DbErr>) {
     if let Err(error) = result {
-        tracing::warn!(%error, "a visit could not be written down: {error}");
+        tracing::warn!(%error, "failed to update last_seen_at: {error}");
     }
 }
 
-/// The cookie that signs a browser in.
+/// Returns the cookie that signs a browser in.
 pub fn session_cookie(app: &App, token: String) -> Cookie<'static> {
     let public_url = app.config.public_url.as_deref();
     Cookie::build(SESSION_COOKIE, token)
@@ -222,7 +221,7 @@ pub fn session_cookie(app: &App, token: String) -> Cookie<'static> {
         .finish()
 }
 
-/// The cookie that signs a browser out.
+/// Returns the cookie that signs a browser out.
 pub fn expired_cookie(app: &App) -> Cookie<'static> {
     let mut cookie = session_cookie(app, String::new());
     cookie.make_removal();

@@ -1,7 +1,7 @@
-//! Where a caller is, for limits that are counted per address.
+//! Finds the caller's IP address, for limits per address.
 //!
-//! **Invariant:** what a caller writes about themselves counts for nothing. Only a proxy that is
-//! named in `TROUPE_TRUSTED_PROXIES` is believed, and only as far back as such proxies reach.
+//! **Invariant:** headers that a caller writes are ignored. Only the proxies in
+//! `TROUPE_TRUSTED_PROXIES` are trusted, and only as far back as the chain of such proxies reaches.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use crate::accounts::limits::ClientNetwork;
 use crate::app::App;
 
-/// The caller's address; without one (a test's request has none) nothing is counted.
+/// Returns the caller's address; without one (a test request has none) nothing is counted.
 pub fn client_ip(request: &HttpRequest) -> Option<ClientNetwork> {
     let peer = request.peer_addr()?.ip();
     let app = request.app_data::<Data<App>>();
@@ -21,8 +21,8 @@ pub fn client_ip(request: &HttpRequest) -> Option<ClientNetwork> {
     Some(resolve_client(peer, request.headers(), trusted).into())
 }
 
-/// The nearest address that is no trusted proxy: each of those adds the one it was asked from at
-/// the right.
+/// Returns the nearest address that is not a trusted proxy: each proxy appends its peer's address
+/// at the right.
 fn resolve_client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |ip: IpAddr| trusted.iter().any(|it| it.contains(&ip));
     let forwarded_for = HeaderName::from_static("x-forwarded-for");
@@ -33,7 +33,7 @@ fn resolve_client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAdd
     });
     let mut nearest = peer.to_canonical();
     while is_trusted(nearest) {
-        // What cannot be read ends the chain: the last one who could be is taken.
+        // An unreadable entry ends the chain: the last readable address is used.
         let Some(Some(next)) = hops.next() else {
             break;
         };
@@ -42,7 +42,7 @@ fn resolve_client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAdd
     nearest
 }
 
-/// Some proxies add the port.
+/// Parses an address; some proxies add the port.
 fn parse_address(text: &str) -> Option<IpAddr> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     let ip = bare.parse().ok();

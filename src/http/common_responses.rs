@@ -1,16 +1,16 @@
-//! What the API document says of answers: the errors that many doors share are written here once.
+//! Shared responses of the API document: errors that many endpoints return are described once.
 
 use serde_json::{Map, Value, json};
 
 use crate::http::endpoint::ApiEndpoint;
 use crate::http::{allowed_hosts, csrf};
 
-/// Every error status, what the document calls it, and what it means where a door says no more.
+/// Every error status, its name in the document, and its description if an endpoint gives none.
 const ERRORS: [(u16, &str, &str); 17] = [
     (
         400,
         "BadRequest",
-        "The form of the request is wrong: `invalid_json`, `unknown_field`, `missing_field`, `invalid_type`; in a query `invalid_value`.",
+        "The request is malformed: `invalid_json`, `unknown_field`, `missing_field`, `invalid_type`; in a query `invalid_value`.",
     ),
     (
         401,
@@ -20,51 +20,51 @@ const ERRORS: [(u16, &str, &str); 17] = [
     (
         403,
         "Forbidden",
-        "Seen, but not to be done: `forbidden`, `space_archived`; `cross_origin` when a cookie came from another site's page.",
+        "The caller may not do this: `forbidden`, `space_archived`; `cross_origin` if another site's page sent the request with a cookie.",
     ),
     (
         404,
         "NotFound",
-        "`not_found`: not there, or not for the caller to see.",
+        "`not_found`: does not exist, or the caller may not see it.",
     ),
     (
         405,
         "MethodNotAllowed",
-        "`method_not_allowed`: this address takes other methods, named in `Allow`.",
+        "`method_not_allowed`: `Allow` lists the methods of this path.",
     ),
     (
         408,
         "RequestTimeout",
         "`request_timeout`: the body arrived too slowly. The connection closes.",
     ),
-    (409, "Conflict", "The present state does not allow it."),
-    (410, "Gone", "It was there, and is no more."),
+    (409, "Conflict", "The current state does not allow this."),
+    (410, "Gone", "It existed and was removed."),
     (
         413,
         "TooLarge",
-        "`too_large`: the body has more than 1 MiB.",
+        "`too_large`: the body is larger than 1 MiB.",
     ),
     (
         415,
         "UnsupportedMediaType",
-        "`unsupported_media_type`: this takes JSON.",
+        "`unsupported_media_type`: the body must be JSON.",
     ),
     (
         421,
         "Misdirected",
-        "`misdirected_request`: the server does not go by the name in `Host`.",
+        "`misdirected_request`: the server does not accept the name in `Host`.",
     ),
     (
         422,
         "Unprocessable",
-        "`invalid_value`: a value is outside of what it may be.",
+        "`invalid_value`: a value is out of range.",
     ),
     (
         423,
         "Locked",
         "`generation_locked`: a reply is being written.",
     ),
-    (429, "TooManyRequests", "`rate_limited`: too much at once."),
+    (429, "TooManyRequests", "`rate_limited`: too many requests."),
     (
         500,
         "InternalError",
@@ -78,11 +78,11 @@ const ERRORS: [(u16, &str, &str); 17] = [
     (
         503,
         "Unavailable",
-        "`internal`: the server is busy or closing; try again in a moment.",
+        "`internal`: the server is busy or shutting down; try again in a moment.",
     ),
 ];
 
-/// The answers that operations refer to, by name.
+/// Returns the responses that operations refer to by name.
 pub fn shared() -> Value {
     let each = ERRORS.iter().map(|(status, name, about)| {
         let answer = error_response(*status, about);
@@ -91,7 +91,7 @@ pub fn shared() -> Value {
     Value::Object(each.collect())
 }
 
-/// Adds to what an operation says of its answers what is true of all operations of its kind.
+/// Adds the responses that all operations of this kind have.
 pub fn add_common_responses(operation: &mut Value, endpoint: &ApiEndpoint) {
     let mut answers: Map<String, Value> = Map::new();
     for status in common_statuses(operation, endpoint) {
@@ -107,7 +107,7 @@ pub fn add_common_responses(operation: &mut Value, endpoint: &ApiEndpoint) {
     operation["responses"] = Value::Object(answers);
 }
 
-/// The errors that every operation of this kind may answer with.
+/// Returns the errors that every operation of this kind may return.
 fn common_statuses(operation: &Value, endpoint: &ApiEndpoint) -> Vec<u16> {
     let is_secured = operation.get("security").is_none();
     let is_below_api = endpoint.path().starts_with("/api/");
@@ -138,7 +138,7 @@ fn common_statuses(operation: &Value, endpoint: &ApiEndpoint) -> Vec<u16> {
     statuses
 }
 
-/// An answer as the document tells it: of errors only what the door adds to what they all are.
+/// Returns a response as documented: for shared errors, only what the endpoint adds to them.
 fn documented(status: u16, mut answer: Value) -> Value {
     let description = answer["description"].as_str().unwrap_or_default();
     let about = description.trim().to_owned();
@@ -148,7 +148,7 @@ fn documented(status: u16, mut answer: Value) -> Value {
         }
         return answer;
     }
-    // An operation whose error holds more than others do describes its own body.
+    // An operation whose error has additional fields describes its own body.
     let own_body = answer["content"].take();
     match ERRORS.iter().find(|(known, _, _)| *known == status) {
         _ if own_body.is_object() => {
@@ -188,8 +188,8 @@ fn error_response(status: u16, about: &str) -> Value {
 fn success_description(status: u16) -> &'static str {
     match status {
         201 => "Made.",
-        202 => "Taken in; it goes on by itself.",
+        202 => "Accepted; processing continues in the background.",
         204 => "Done.",
-        _ => "Here it is.",
+        _ => "Success.",
     }
 }

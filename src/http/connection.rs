@@ -1,4 +1,4 @@
-//! The two ends of the connection itself: what comes in, what goes out, how it closes.
+//! The receiving and sending halves of a WebSocket connection, and how it closes.
 
 use std::cell::RefCell;
 use std::io;
@@ -22,38 +22,38 @@ use crate::http::frame_limit::FrameLimit;
 
 type BoxedPayloadStream = Pin<Box<dyn Stream<Item = Result<Bytes, PayloadError>>>>;
 
-/// How long a peer may take to answer our closing.
+/// How long a peer may take to answer our close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How a connection ends.
+/// Why a connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DisconnectReason {
-    /// There is nobody any more to say goodbye to.
+    /// The peer is gone; no close frame is sent.
     ConnectionLost,
-    /// The peer closes; it gets its own words back.
+    /// The peer closes; its close reason is sent back.
     ClosedByPeer(Option<CloseReason>),
-    /// We close, with a code and a word.
+    /// The server closes, with a code and a reason.
     ClosedByServer(u16, &'static str),
 }
 
-/// What came in.
+/// A received message.
 #[derive(Debug)]
 pub enum Incoming {
     Text(ByteString),
-    /// Something that no client of ours sends.
+    /// No valid client sends binary frames.
     Binary,
     Ping(Bytes),
     Pong,
     Closed(DisconnectReason),
 }
 
-/// The way in.
+/// The receiving half.
 pub struct WsReceiver {
     stream: AggregatedMessageStream,
     source: ByteSource,
 }
 
-/// The bytes of the peer: the decoder reads them, and we, when there is nothing more to decode.
+/// The peer's bytes: read by the decoder, and by [`WsReceiver::drain`] when decoding has ended.
 #[derive(Clone)]
 struct ByteSource(Rc<RefCell<Payload>>);
 
@@ -65,18 +65,18 @@ impl Stream for ByteSource {
     }
 }
 
-/// The way out.
+/// The sending half.
 pub struct WsSender {
     session: Session,
-    /// A peer that takes no frame for so long is gone.
+    /// A peer that accepts no frame for this long is disconnected.
     write_timeout: Duration,
 }
 
-/// Answers the upgrade. `most`: the longest frame, and the longest message in pieces, in bytes; a peer
-/// that takes no frame `within` this time is gone.
+/// Answers the upgrade. `max_frame_bytes` limits a frame, and a fragmented message; a peer that
+/// accepts no frame within `write_timeout` is disconnected.
 ///
 /// # Errors
-/// When it is none.
+/// Returns an error if the request is not a WebSocket upgrade.
 pub async fn open(
     request: &HttpRequest,
     payload: Payload,
@@ -103,7 +103,7 @@ pub async fn open(
 }
 
 impl WsReceiver {
-    /// What comes next. Nothing is lost when the future is dropped.
+    /// Waits for the next message. Cancel-safe: nothing is lost when the future is dropped.
     pub async fn receive(&mut self) -> Incoming {
         match self.stream.recv().await {
             Some(Ok(AggregatedMessage::Text(text))) => Incoming::Text(text),
@@ -118,9 +118,9 @@ impl WsReceiver {
         }
     }
 
-    /// Takes what still comes, until the peer has gone: a connection that is closed upon unread
-    /// bytes is reset, and our last words with it. Past the decoder, which says the same of the
-    /// same bytes for ever when they break the protocol.
+    /// Reads the remaining bytes until the peer has gone: a connection that is closed with unread
+    /// bytes is reset, and our close frame is lost with it. Bypasses the decoder, which repeats its
+    /// error forever for bytes that break the protocol.
     async fn drain(&mut self) {
         while let Some(Ok(_)) = self.source.next().await {}
     }
@@ -132,7 +132,7 @@ fn disconnect_reason(error: &ProtocolError) -> DisconnectReason {
         ProtocolError::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
             DisconnectReason::ClosedByServer(1007, "not UTF-8")
         }
-        // The gauge and the gathering of pieces have no error of their own.
+        // The frame limit and the aggregation of fragments have no error variants of their own.
         ProtocolError::Io(error) if error.kind() == io::ErrorKind::Other => {
             let cause = error.get_ref().and_then(|it| it.downcast_ref());
             match cause {
@@ -150,28 +150,28 @@ impl WsSender {
     /// Sends a frame.
     ///
     /// # Errors
-    /// When the peer has gone, or takes nothing.
+    /// Returns `ConnectionLost` if the peer has gone or accepts nothing.
     pub async fn send(&mut self, frame: ByteString) -> Result<(), DisconnectReason> {
         send_result(timeout(self.write_timeout, self.session.text(frame)).await)
     }
 
-    /// Asks for a sign of life.
+    /// Sends a ping.
     ///
     /// # Errors
-    /// As [`Outlet::send`].
+    /// As [`WsSender::send`].
     pub async fn ping(&mut self) -> Result<(), DisconnectReason> {
         send_result(timeout(self.write_timeout, self.session.ping(b"")).await)
     }
 
-    /// Gives one.
+    /// Sends a pong.
     ///
     /// # Errors
-    /// As [`Outlet::send`].
+    /// As [`WsSender::send`].
     pub async fn pong(&mut self, payload: &[u8]) -> Result<(), DisconnectReason> {
         send_result(timeout(self.write_timeout, self.session.pong(payload)).await)
     }
 
-    /// Says goodbye, if there is somebody to say it to.
+    /// Sends a close frame, if the peer is still connected.
     pub async fn close(self, disconnect: DisconnectReason, mut receiver: WsReceiver) {
         let reason = match disconnect {
             DisconnectReason::ConnectionLost => return,
@@ -181,7 +181,7 @@ impl WsSender {
                 description: Some(text.to_owned()),
             }),
         };
-        // A peer that does not listen any more misses nothing by not being told.
+        // If the peer no longer reads, the missing close frame does not matter.
         let closing = async {
             if self.session.close(reason).await.is_ok() {
                 receiver.drain().await;

@@ -1,22 +1,23 @@
-//! Whether a request that rides on a cookie comes from our own pages.
+//! Checks that a request authenticated by a cookie comes from our own pages.
 //!
-//! A browser sends the cookie whoever made it ask; it also tells who made it ask. A program tells
-//! nothing and is let through, save to the socket: browsers always name their origin there.
+//! A browser sends the cookie whichever page made the request, but also names that page's origin.
+//! Programs send no origin and are allowed, except to open a socket: browsers always send `Origin`
+//! there.
 
 use actix_web::http::Method;
 use actix_web::http::header::{HOST, HeaderMap, HeaderName, ORIGIN};
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// Whether a method changes nothing.
+/// Returns whether a method changes nothing.
 pub fn is_safe_method(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// For an unsafe request that rides on a cookie.
+/// Checks an unsafe request that is authenticated by a cookie.
 ///
 /// # Errors
-/// 403 `cross_origin`.
+/// Returns 403 `cross_origin`.
 pub fn check_request(headers: &HeaderMap, public_url: Option<&str>) -> ApiResult<()> {
     match headers.contains_key(ORIGIN) || headers.contains_key(sec_fetch_site()) {
         true => require_same_origin(headers, public_url),
@@ -24,10 +25,10 @@ pub fn check_request(headers: &HeaderMap, public_url: Option<&str>) -> ApiResult
     }
 }
 
-/// For the upgrade to a socket that rides on a cookie.
+/// Checks a WebSocket upgrade that is authenticated by a cookie.
 ///
 /// # Errors
-/// 403 `cross_origin`, also when there is no `Origin` at all.
+/// Returns 403 `cross_origin`, also if `Origin` is missing.
 pub fn check_upgrade(headers: &HeaderMap, public_url: Option<&str>) -> ApiResult<()> {
     match headers.contains_key(ORIGIN) {
         true => require_same_origin(headers, public_url),
@@ -52,13 +53,13 @@ fn require_same_origin(headers: &HeaderMap, public_url: Option<&str>) -> ApiResu
     }
 }
 
-/// The address at which people reach this server, without a trailing slash: what the settings say,
-/// else where the caller reached it. `None`: the caller does not say where that was.
+/// Returns the public address of this server, without a trailing slash: the configured one,
+/// otherwise the one that the caller used. `None` if the request does not contain it.
 pub fn public_origin(headers: &HeaderMap, public_url: Option<&str>) -> Option<String> {
     if let Some(url) = public_url {
         return Some(url.to_owned());
     }
-    // A browser says of its own page whether that came over https; the host alone does not.
+    // A browser sends the scheme of its own page in `Origin`; `Host` contains no scheme.
     let origin =
         single_value(headers, &ORIGIN).filter(|_| require_same_origin(headers, None).is_ok());
     let origin = origin.filter(|it| {
@@ -71,20 +72,20 @@ pub fn public_origin(headers: &HeaderMap, public_url: Option<&str>) -> Option<St
         .or_else(|| host.map(|it| format!("http://{it}")))
 }
 
-/// A name or an address, with or without a port: nothing that would end it inside of a link.
+/// Returns whether this is a host with or without a port, without characters that would end a link.
 fn is_host(text: &str) -> bool {
     let fits = |it: char| it.is_ascii_alphanumeric() || ".-_:[]".contains(it);
     (1..=255).contains(&text.len()) && text.chars().all(fits)
 }
 
-/// The value of a header that came exactly once.
+/// Returns the value of a header that occurs exactly once.
 fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut all = headers.get_all(name);
     let first = all.next()?;
     all.next().is_none().then(|| first.to_str().ok()).flatten()
 }
 
-/// Scheme, host and port of an address, without its path.
+/// Returns scheme, host and port of a URL, without its path.
 fn origin_of(url: &str) -> Option<&str> {
     let host_from = url.find("://")? + 3;
     let path_from = url[host_from..]

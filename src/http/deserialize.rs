@@ -1,7 +1,8 @@
-//! Turns a parsed body into a request type, and tells what is wrong by kind and by field.
+//! Deserializes a parsed body into a request type, with errors that name their kind and field.
 //!
-//! serde_json reports its failures as text alone; doors must tell an unknown field from a missing
-//! one and from a value out of range, so the values are walked here with an error of our own.
+//! serde_json reports errors only as text; endpoints must distinguish an unknown field from a
+//! missing one and from a value out of range, so the values are walked here with our own error
+//! type.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
-/// What kind of wrong a value is.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorKind {
     UnknownField,
@@ -21,17 +22,17 @@ pub enum FieldErrorKind {
     Value,
 }
 
-/// A value that does not fit its type: why, and which field.
+/// A value that does not match its type: the reason and the field.
 #[derive(Debug)]
 pub struct FieldError {
     pub kind: FieldErrorKind,
     pub message: String,
-    /// From the outside in, to be joined by dots; inner parts stand first while it is built.
+    /// The path of the field; reversed (innermost part first) while it is built.
     path: Vec<String>,
 }
 
 impl FieldError {
-    /// The field, as `entries.0.keys`; `None` when the whole body is meant.
+    /// Returns the field, as `entries.0.keys`; `None` for the whole body.
     pub fn param(&self) -> Option<String> {
         let parts: Vec<_> = self.path.iter().rev().map(String::as_str).collect();
         (!parts.is_empty()).then(|| parts.join("."))
@@ -51,10 +52,10 @@ impl FieldError {
     }
 }
 
-/// Reads a request type out of a parsed body.
+/// Deserializes a request type from a parsed body.
 ///
 /// # Errors
-/// The first thing that does not fit.
+/// Returns the first error.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, FieldError> {
     T::deserialize(JsonNode(value))
 }
@@ -76,7 +77,7 @@ impl Error for FieldError {
         Self::new(
             FieldErrorKind::Type,
             format!(
-                "This is {}, but takes {}.",
+                "Must be {1}, not {0}.",
                 describe_value(&got),
                 describe_expected(expected)
             ),
@@ -86,21 +87,21 @@ impl Error for FieldError {
     fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
         Self::new(
             FieldErrorKind::Value,
-            format!("This takes {}.", describe_expected(expected)),
+            format!("Must be {}.", describe_expected(expected)),
         )
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
         Self::new(
             FieldErrorKind::Value,
-            format!("There are {length} of them, but it takes {expected}."),
+            format!("Must be {expected}, not {length} elements."),
         )
     }
 
     fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
         Self::new(
             FieldErrorKind::Value,
-            format!("This takes one of {}.", expected.join(", ")),
+            format!("Must be one of {}.", expected.join(", ")),
         )
     }
 
@@ -108,7 +109,7 @@ impl Error for FieldError {
         let known: String = field.chars().take(100).collect();
         Self::new(
             FieldErrorKind::UnknownField,
-            format!("There is no field `{known}` here."),
+            format!("Unknown field `{known}`."),
         )
         .within_part(known)
     }
@@ -122,13 +123,13 @@ impl Error for FieldError {
     }
 }
 
-/// The kind of what came, without its content: answers do not echo bodies.
+/// Returns the type of the received value, without its content: responses do not echo bodies.
 fn describe_value(got: &Unexpected<'_>) -> &'static str {
     match got {
         Unexpected::Bool(_) => "true or false",
-        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "a whole number",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "an integer",
         Unexpected::Float(_) => "a number",
-        Unexpected::Char(_) | Unexpected::Str(_) => "a text",
+        Unexpected::Char(_) | Unexpected::Str(_) => "a string",
         Unexpected::Unit | Unexpected::Option => "null",
         Unexpected::Seq => "a list",
         Unexpected::Map => "an object",
@@ -136,14 +137,14 @@ fn describe_value(got: &Unexpected<'_>) -> &'static str {
     }
 }
 
-/// What is expected, in the words of people who write JSON and not Rust.
+/// Returns the expected type in terms of JSON, not Rust.
 fn describe_expected(expected: &dyn Expected) -> String {
     let word = expected.to_string();
     match word.as_str() {
-        "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
+        "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize" => "an integer",
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
-        "a string" => "a text",
+        "a string" => "a string",
         "a sequence" => "a list",
         "a map" => "an object",
         other => other,
@@ -153,7 +154,7 @@ fn describe_expected(expected: &dyn Expected) -> String {
 
 struct JsonNode(Value);
 
-/// To JSON, `3.0` is as whole a number as `3`.
+/// In JSON, `3.0` is as much an integer as `3`.
 macro_rules! whole_numbers {
     ($($deserialize:ident)*) => {$(
         fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
@@ -165,10 +166,10 @@ macro_rules! whole_numbers {
     )*};
 }
 
-/// The whole number that this is, as far as every one between is one, too.
+/// Returns the integer value, within the range in which `f64` represents every integer.
 fn whole(it: f64) -> Option<i64> {
     let is_exact = it.fract() == 0.0 && it.abs() <= 9_007_199_254_740_992.0;
-    // In that range nothing is cut off.
+    // Nothing is truncated in this range.
     #[allow(clippy::cast_possible_truncation)]
     is_exact.then_some(it as i64)
 }
@@ -229,7 +230,7 @@ impl<'de> Deserializer<'de> for JsonNode {
             Value::String(word) => visitor.visit_enum(VariantName(word)),
             _ => Err(FieldError::new(
                 FieldErrorKind::Type,
-                "This takes a word out of a list.".into(),
+                "Must be a string from the list of allowed values.".into(),
             )),
         }
     }
@@ -242,17 +243,17 @@ impl<'de> Deserializer<'de> for JsonNode {
     ) -> Result<V::Value, FieldError> {
         match self.0 {
             Value::Object(_) => self.deserialize_any(visitor),
-            // Derived code would take a list for the fields in order.
+            // Derived code would accept a list as the fields in order.
             _ => Err(FieldError::new(
                 FieldErrorKind::Type,
-                "This takes an object.".into(),
+                "Must be an object.".into(),
             )),
         }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.0 {
-            // serde_json's own map would take it for an empty one.
+            // serde_json's own map would accept null as an empty map.
             Value::Null => Err(FieldError::invalid_type(Unexpected::Unit, &visitor)),
             _ => self.deserialize_any(visitor),
         }
@@ -270,7 +271,7 @@ impl<'de> Deserializer<'de> for JsonNode {
     }
 }
 
-/// A unit variant of an enumeration; our requests have no other.
+/// A unit variant of an enumeration; our requests have no others.
 struct VariantName(String);
 
 impl<'de> EnumAccess<'de> for VariantName {
@@ -294,11 +295,11 @@ impl<'de> VariantAccess<'de> for VariantName {
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, FieldError> {
-        Err(FieldError::custom("This word takes a value beside it."))
+        Err(FieldError::custom("This variant needs a value."))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, FieldError> {
-        Err(FieldError::custom("This word takes values beside it."))
+        Err(FieldError::custom("This variant needs values."))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -306,7 +307,7 @@ impl<'de> VariantAccess<'de> for VariantName {
         _: &'static [&'static str],
         _: V,
     ) -> Result<V::Value, FieldError> {
-        Err(FieldError::custom("This word takes fields beside it."))
+        Err(FieldError::custom("This variant needs fields."))
     }
 }
 
@@ -354,7 +355,7 @@ impl<'de> MapAccess<'de> for MapFields {
         &mut self,
         seed: V,
     ) -> Result<V::Value, FieldError> {
-        // serde asks for a value only after its key.
+        // serde requests a value only after its key.
         let (key, value) = self.value.take().unwrap_or_default();
         seed.deserialize(JsonNode(value))
             .map_err(|it| it.within_part(key))

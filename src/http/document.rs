@@ -1,32 +1,33 @@
-//! The API document: what stands above every handler, put together with what is true of all.
+//! Builds the API document from the descriptions of all endpoints and what they have in common.
 //!
-//! **Invariant:** nothing is listed here. Doors bring their operations and the schemas these name.
+//! **Invariant:** nothing is listed here. Endpoints bring their operations and the schemas they
+//! use.
 
 use serde_json::{Map, Value, json};
 
 use crate::http::endpoint::{ApiEndpoint, NamedSchema, plain_path};
 use crate::http::{common_responses, schemas};
 
-/// What every reader of the document must know.
+/// The introduction of the document.
 const DESCRIPTION: &str = "\
-A conversation server in which people and AI characters share a room.
+A conversation server for people and AI characters.
 
-**Who calls.** A browser signs in and has the cookie `troupe_session`; a program sends \
-`Authorization: Bearer trp_…` with a key from `POST /api/api_keys`. Whatever is not marked as open \
-takes one of the two. A request that rides on a cookie and changes something must come from this \
+**Authentication.** A browser signs in and gets the cookie `troupe_session`; a program sends \
+`Authorization: Bearer trp_…` with a key from `POST /api/api_keys`. Operations that are not marked \
+as open require one of the two. A request that uses the cookie and changes data must come from this \
 server's own pages.
 
-**Errors** have one shape, whatever goes wrong: a `code` for programs, a `message` for a person. \
+**Errors** all have the same form: a `code` for programs, a `message` for people. \
 Broken JSON, an unknown field, a missing one and a wrong type are 400; a value outside its range is \
-422, and so is a text with U+0000; an id that is no number is 404. Every answer has an \
+422, and so is a string with U+0000; an id that is not a number is 404. Every response has an \
 `x-request-id`.
 
-**Lists** answer `{data, has_more}` and take `limit`, `after` and `before`.
+**Lists** return `{data, has_more}` and accept `limit`, `after` and `before`.
 
-**Times** are UTC with milliseconds. What is absent in an answer is `null`; fields may be added.";
+**Times** are UTC with milliseconds. Absent values in responses are `null`; fields may be added.";
 
-/// The document of these doors. `rooms` says in a sentence what each of their tags is; `more` are
-/// schemas that no operation names.
+/// Returns the document of these endpoints. `tag_descriptions` describes each of their tags in a
+/// sentence; `more` are schemas that no operation names.
 pub fn document(
     endpoints: &[ApiEndpoint],
     tag_descriptions: &[(&str, &str)],
@@ -66,13 +67,13 @@ pub fn document(
                     "type": "apiKey",
                     "in": "cookie",
                     "name": "troupe_session",
-                    "description": "A browser that has signed in.",
+                    "description": "A signed-in browser.",
                 },
                 "api_key": {
                     "type": "http",
                     "scheme": "bearer",
                     "bearerFormat": "trp_…",
-                    "description": "A program with a key of its owner.",
+                    "description": "A program with an API key of its owner.",
                 },
             },
         },
@@ -82,7 +83,7 @@ pub fn document(
 }
 
 fn operation(endpoint: &ApiEndpoint) -> Value {
-    // Plain data with text as keys.
+    // Serializing plain data with string keys cannot fail.
     let mut operation = json!(endpoint.operation());
     let tag = endpoint.tags().first().copied().unwrap_or_default();
     let verb = operation["operationId"].as_str().unwrap_or_default();
@@ -94,7 +95,7 @@ fn operation(endpoint: &ApiEndpoint) -> Value {
     operation
 }
 
-/// A body of `Option<T>` may be left out; what is sent is a `T`, never `null`.
+/// A body of `Option<T>` may be omitted; if sent, it is a `T`, never `null`.
 fn make_body_optional(operation: &mut Value) {
     let Some(body) = operation.get_mut("requestBody") else {
         return;
@@ -109,7 +110,7 @@ fn make_body_optional(operation: &mut Value) {
     }
 }
 
-/// Declares what stands in braces in the path, as far as the handler does not say it itself.
+/// Declares the path parameters that the handler does not declare itself.
 fn declare_path_parameters(operation: &mut Value, path: &str) {
     let mut parameters: Vec<Value> = Vec::new();
     let declared = operation["parameters"]
@@ -133,8 +134,7 @@ fn declare_path_parameters(operation: &mut Value, path: &str) {
     }
 }
 
-/// A parameter that may be left out is left out, never null; and it has the bounds of all that
-/// people send.
+/// An optional parameter may be omitted, but is never null; it has the bounds of all client input.
 fn normalize_parameter(mut parameter: Value) -> Value {
     let words = parameter["schema"]["type"].as_array().cloned();
     if let Some(word) = words.and_then(|all| all.into_iter().find(|it| it != "null")) {
@@ -146,7 +146,7 @@ fn normalize_parameter(mut parameter: Value) -> Value {
     parameter
 }
 
-/// The shape of an id by its name. Other names the handler explains itself.
+/// Returns the schema of an id by its name. The handler describes other parameters itself.
 fn id_schema(name: &str) -> Option<Value> {
     match name {
         "run_id" | "round_id" => Some(json!({"type": "string", "format": "uuid"})),

@@ -1,4 +1,4 @@
-//! Answers that were encoded piece by piece, and leave piece by piece: nothing is copied together.
+//! Responses assembled from encoded pieces, which are sent without being copied together.
 
 use std::convert::Infallible;
 
@@ -9,7 +9,8 @@ use actix_web::web::Bytes;
 use futures::stream;
 use serde_json::Value;
 
-/// A list of entries that are JSON already; `cursor` leads to the next part, if there is one.
+/// Returns a list of entries that are already JSON; `cursor` leads to the next page, if there is
+/// one.
 pub fn json_page(entries: Vec<String>, has_more: bool, cursor: Option<i64>) -> HttpResponse {
     let cursor = cursor.filter(|_| has_more).map_or(Value::Null, Value::from);
     let mut pieces = Vec::with_capacity(2 * entries.len() + 2);

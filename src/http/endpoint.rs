@@ -1,11 +1,11 @@
-//! Doors: a handler that carries its own method and path, mounted by what it carries.
+//! Endpoints: a handler with its own method and path, mounted by this description.
 //!
-//! A new door, in four steps: write the handler in `src/api/<room>.rs`; above it
-//! `#[utoipa::path(get, path = "/api/…/{space_id}", tag = "<room>", …)]` with what it takes and
-//! answers; one line in `src/api/routes.rs`; a test in `tests/it/api/<room>.rs`. There is no other
-//! way to mount a handler, so there is no door that the document does not tell of. Doors of one
-//! path share one resource: a wrong method gets 405 with `Allow`. A path may hold a pattern,
-//! `{character_id:\d+}`, when another door of the same method and shape stands beside it.
+//! To add an endpoint: write the handler in `src/api/<module>.rs`; above it `#[utoipa::path(get,
+//! path = "/api/…/{space_id}", tag = "<module>", …)]` with its input and responses; one line in
+//! `src/api/routes.rs`; a test in `tests/it/api/<module>.rs`. There is no other way to mount a
+//! handler, so every endpoint is in the API document. Endpoints with the same path share one
+//! resource: a wrong method gets 405 with `Allow`. A path may contain a pattern,
+//! `{character_id:\d+}`, if another endpoint of the same method has the same form.
 
 use actix_web::http::Method;
 use actix_web::web::ServiceConfig;
@@ -17,10 +17,10 @@ use utoipa::openapi::{HttpMethod, RefOr, Schema};
 /// A schema with its name.
 pub type NamedSchema = (String, RefOr<Schema>);
 
-/// One handler, and what was written above it.
+/// A handler with its description from `#[utoipa::path]`.
 #[derive(Clone, Debug)]
 pub struct ApiEndpoint {
-    /// As the router takes it, with patterns.
+    /// The router's path, with patterns.
     path: String,
     method: Method,
     route: fn() -> Route,
@@ -30,10 +30,10 @@ pub struct ApiEndpoint {
 }
 
 impl ApiEndpoint {
-    /// The door that `D` describes and `route` leads to; [`doors`] puts the two together.
+    /// Creates the endpoint that `D` describes and `route` leads to; used by `endpoints!`.
     ///
     /// # Panics
-    /// When there is not exactly one method of those that doors have.
+    /// Panics if the description does not have exactly one supported method.
     pub fn new<D>(route: fn() -> Route) -> Self
     where
         D: Path + utoipa::__dev::Tags<'static> + utoipa::__dev::SchemaReferences,
@@ -44,7 +44,7 @@ impl ApiEndpoint {
             [HttpMethod::Put] => Method::PUT,
             [HttpMethod::Patch] => Method::PATCH,
             [HttpMethod::Delete] => Method::DELETE,
-            _ => panic!("{} takes one method", D::path()),
+            _ => panic!("{} must have one supported method", D::path()),
         };
         Self {
             path: D::path(),
@@ -56,27 +56,27 @@ impl ApiEndpoint {
         }
     }
 
-    /// As the router takes it, with patterns.
+    /// Returns the router's path, with patterns.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The one it answers.
+    /// Returns the HTTP method.
     pub fn method(&self) -> &Method {
         &self.method
     }
 
-    /// What is written above the handler.
+    /// Returns the operation for the API document.
     pub fn operation(&self) -> Operation {
         (self.operation)()
     }
 
-    /// The room it belongs to.
+    /// Returns the tags of the operation.
     pub fn tags(&self) -> Vec<&'static str> {
         (self.tags)()
     }
 
-    /// The schemas that its operation names.
+    /// Returns the schemas that the operation uses.
     pub fn schemas(&self) -> Vec<NamedSchema> {
         let mut named = Vec::new();
         (self.schemas)(&mut named);
@@ -84,7 +84,8 @@ impl ApiEndpoint {
     }
 }
 
-/// The endpoints of these handlers, each named with its file: `endpoints![spaces::list, spaces::create]`.
+/// The endpoints of these handlers, each with its module: `endpoints![spaces::list,
+/// spaces::create]`.
 macro_rules! endpoints {
     ($($room:ident :: $handler:ident),* $(,)?) => {
         pastey::paste! {
@@ -99,13 +100,13 @@ macro_rules! endpoints {
 
 pub(crate) use endpoints;
 
-/// The form of an id of a row. Longer numbers than an id can be are refused when it is read.
+/// The pattern of a row id. Numbers that are too large are refused when they are parsed.
 const ROW_ID: &str = "[0-9]{1,19}";
-/// The form of the id of a run.
+/// The pattern of a run id.
 const RUN_ID: &str = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
 
-/// A path with a pattern for each id: what does not look like an id is 404 before a handler reads
-/// it. Parsing alone would accept `+1` as 1.
+/// Adds a pattern for each id in a path: what does not look like an id is 404 before a handler
+/// reads it. Parsing alone would accept `+1` as 1.
 fn with_id_patterns(path: &str) -> String {
     let parts = path.split('/').map(|part| {
         let name = part.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
@@ -118,8 +119,8 @@ fn with_id_patterns(path: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// A path without the router's patterns: `{character_id:\d+}` is `{character_id}` to a reader and
-/// in metrics.
+/// Removes the router's patterns from a path: `{character_id:\d+}` is shown as `{character_id}` in
+/// the document and in metrics.
 pub fn plain_path(path: &str) -> String {
     let parts = path.split('/').map(|part| match part.split_once(':') {
         Some((name, _)) if part.starts_with('{') => format!("{name}}}"),
@@ -128,7 +129,7 @@ pub fn plain_path(path: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// Mounts doors below `prefix`: one resource for each path, with all its methods.
+/// Mounts endpoints below `prefix`: one resource for each path, with all its methods.
 pub fn mount(endpoints: &[ApiEndpoint], prefix: &str, config: &mut ServiceConfig) {
     let mut resources: Vec<(&str, Resource)> = Vec::new();
     for endpoint in endpoints {

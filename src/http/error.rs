@@ -1,4 +1,4 @@
-//! The one shape of every error, and where errors of the house become answers.
+//! The uniform error body of the API, and the conversion of internal errors into responses.
 
 use std::fmt;
 
@@ -13,50 +13,50 @@ use utoipa::openapi::{Object, ObjectBuilder};
 
 use crate::db::backend;
 
-/// No name of ours is longer; those of strangers are not given back whole.
+/// Longer than any of our names; longer ones come from clients and are not echoed completely.
 const MAX_PARAM_CHARS: usize = 200;
 
-/// An answer that is an error: status, a stable code, a sentence for a person.
+/// An error response: status, a stable code, and a sentence for people.
 #[derive(Clone, Debug)]
 pub struct ApiError {
     pub status: StatusCode,
     pub code: &'static str,
     pub message: String,
-    /// Which field or parameter is to blame.
+    /// The field or parameter that caused it.
     pub param: Option<String>,
-    /// Seconds, on 429 and 503.
+    /// Seconds, for 429 and 503.
     pub retry_after: Option<u64>,
-    /// The present document, on a conflict of versions.
+    /// The current document, for a version conflict.
     pub current: Option<Box<Value>>,
 }
 
-/// What every door answers with.
+/// The result of every endpoint.
 pub type ApiResult<T> = Result<T, ApiError>;
 
-/// The one shape of every error.
+/// The body of every error.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Error)]
 pub struct ErrorBody<'a> {
     pub error: ErrorDetail<'a>,
 }
 
-/// What went wrong: for programs and for people.
+/// The error, for programs and for people.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ErrorBody)]
 pub struct ErrorDetail<'a> {
-    /// What kind of trouble it is; it follows from the status.
+    /// The kind of error; follows from the status.
     r#type: ErrorKind,
     /// A stable word for programs.
     code: &'a str,
-    /// A sentence for a person.
+    /// A sentence for people.
     message: &'a str,
-    /// Which field or parameter is to blame, as `settings.preset.top_p`.
+    /// The field or parameter that caused it, as `settings.preset.top_p`.
     param: Option<&'a str>,
-    /// The present document, when another version of it was meant.
+    /// The current document, if the request named another version of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = rare_document)]
     current: Option<&'a Value>,
-    /// What to name when asking about a failure of the server.
+    /// Include this when you report a server error.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, extensions(("x-rare" = json!(true))))]
     request_id: Option<&'a str>,
@@ -66,7 +66,7 @@ fn rare_document() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::Object)
         .description(Some(
-            "The present document, when another version of it was meant.",
+            "The current document, if the request named another version of it.",
         ))
         .extensions(Some([("x-rare", true)].into_iter().collect()))
         .build()
@@ -85,7 +85,7 @@ pub enum ErrorKind {
 }
 
 impl ApiError {
-    /// An error with any status.
+    /// Creates an error with any status.
     pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
@@ -97,7 +97,7 @@ impl ApiError {
         }
     }
 
-    /// The same error, with the field that is to blame; of a long name only its beginning.
+    /// Adds the field that caused the error; a long name is truncated.
     pub fn with_param(mut self, param: impl Into<String>) -> Self {
         let param = param.into();
         self.param = Some(match param.char_indices().nth(MAX_PARAM_CHARS) {
@@ -107,31 +107,31 @@ impl ApiError {
         self
     }
 
-    /// 404: not there, or not for the caller to see.
+    /// 404: does not exist, or the caller may not see it.
     pub fn not_found() -> Self {
         Self::new(
             404,
             "not_found",
-            "There is nothing here, or it is not yours to see.",
+            "This does not exist, or you cannot see it.",
         )
     }
 
-    /// 401: nobody is signed in.
+    /// 401: not signed in.
     pub fn not_authenticated() -> Self {
         Self::new(401, "not_authenticated", "Sign in first.")
     }
 
-    /// 403: to be seen, but not to be done.
+    /// 403: the caller may see it, but not do this.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(403, "forbidden", message)
     }
 
-    /// 422: the value of a field is outside of what it may be.
+    /// 422: the value of a field is not allowed.
     pub fn invalid_value(param: &str, message: impl Into<String>) -> Self {
         Self::new(422, "invalid_value", message).with_param(param)
     }
 
-    /// 409.
+    /// 409: the current state does not allow this.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(409, code, message)
     }
@@ -143,7 +143,7 @@ impl ApiError {
         error
     }
 
-    /// 500; the cause goes to the log, once, here.
+    /// 500; the cause is logged once, here.
     pub fn internal(cause: impl fmt::Display) -> Self {
         tracing::error!(error = %cause, "request failed: {cause}");
         Self::new(
@@ -153,7 +153,7 @@ impl ApiError {
         )
     }
 
-    /// The object inside the envelope.
+    /// Returns the object in the field `error`.
     pub fn body<'a>(&'a self, request_id: Option<&'a str>) -> ErrorDetail<'a> {
         ErrorDetail {
             r#type: self.kind(),
@@ -200,18 +200,18 @@ impl ResponseError for ApiError {
 }
 
 impl From<DbErr> for ApiError {
-    /// A door looks whether what it is asked about is there before it changes it. What another
-    /// takes away in between is a 404 as well.
+    /// Handlers check that a row exists before they change it. If it is deleted in between, that is
+    /// also a 404.
     fn from(error: DbErr) -> Self {
         if backend::is_row_missing(&error) {
-            tracing::warn!(%error, "gone before it was changed: {error}");
+            tracing::warn!(%error, "row was deleted before it could be changed: {error}");
             return Self::not_found();
         }
         if !backend::is_transient(&error) {
             return Self::internal(error);
         }
-        // A failure of the disk was logged as an error where it began.
-        tracing::warn!(%error, "the database does not answer: {error}");
+        // A storage failure has already been logged as an error.
+        tracing::warn!(%error, "request failed: the database is not available: {error}");
         let busy = "The server is busy. Try again in a moment.";
         let mut busy = Self::new(503, "internal", busy);
         busy.retry_after = Some(1);

@@ -1,9 +1,9 @@
-//! Measures frames while they arrive.
+//! Limits the size of WebSocket frames while they arrive.
 //!
-//! The decoder behind us looks at the length of a frame only once all of it is in memory. A frame
-//! that announces more than its door takes ends the connection here, before its content comes. So
-//! does one with a reserved bit, of which the decoder says no more than of a text that is none, and
-//! a control frame in pieces, of which it writes into our log.
+//! The decoder checks the length of a frame only when the whole frame is in memory. Here a frame
+//! that announces more than its endpoint allows ends the connection before its content arrives. So
+//! does a frame with a reserved bit, which the decoder reports like invalid text, and a fragmented
+//! control frame, about which it writes into our log.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -15,14 +15,14 @@ use futures::Stream;
 /// Two bytes, eight of a long length, four of a mask.
 const MAX_HEADER_BYTES: usize = 14;
 
-/// Bytes of a client on their way to the decoder.
+/// The bytes of a client before they reach the decoder.
 pub struct FrameLimit<S> {
     bytes: S,
     position: FramePosition,
 }
 
 impl<S> FrameLimit<S> {
-    /// Measures what `bytes` brings: frames of at most so many bytes.
+    /// Limits the frames in `bytes` to `max` bytes each.
     pub fn new(bytes: S, max: usize) -> Self {
         Self {
             bytes,
@@ -57,24 +57,24 @@ enum FrameError {
     Malformed,
 }
 
-/// The bits of a frame that stand for nothing: nothing was agreed on.
+/// The reserved bits of a frame: no extension was negotiated.
 const RESERVED: u8 = 0x70;
 const IS_FINAL: u8 = 0x80;
 const IS_CONTROL: u8 = 0x08;
 
-/// Whether a frame can begin so.
+/// Returns whether a first byte is invalid.
 fn is_malformed(first: u8) -> bool {
     first & RESERVED != 0 || first & (IS_FINAL | IS_CONTROL) == IS_CONTROL
 }
 
-/// Where in the stream of frames we are.
+/// The position in the stream of frames.
 struct FramePosition {
-    /// The longest frame, in bytes.
+    /// The maximum length of a frame, in bytes.
     max: usize,
     /// The header that is being read.
     header: [u8; MAX_HEADER_BYTES],
     n_header: usize,
-    /// Bytes of the frame's content that are still to come.
+    /// Bytes of the frame's content that have not arrived yet.
     content: usize,
 }
 
@@ -88,10 +88,10 @@ impl FramePosition {
         }
     }
 
-    /// Lays itself along the next bytes.
+    /// Processes the next bytes.
     ///
     /// # Errors
-    /// The first flaw of a frame.
+    /// Returns the first error of a frame.
     fn advance(&mut self, mut bytes: &[u8]) -> Result<(), FrameError> {
         while let Some((first, others)) = bytes.split_first() {
             if self.content > 0 {
@@ -118,7 +118,7 @@ impl FramePosition {
     }
 }
 
-/// The length that a header announces, once it is whole.
+/// Returns the length that a header announces, once it is complete.
 fn declared_length(header: &[u8]) -> Option<u64> {
     let second = *header.get(1)?;
     let n_length = match second & 0x7f {
@@ -146,7 +146,7 @@ mod tests {
 
     const MAX: usize = 64 * 1024;
 
-    /// A client's frame of so many bytes.
+    /// Returns a client's frame with this many bytes.
     fn frame(length: usize) -> Vec<u8> {
         let mut frame = vec![0x81];
         match length {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the bytes are cut, the frames are found.
+        /// Frames are found wherever the bytes are cut.
         #[test]
         fn frames_are_found_in_any_pieces(
             lengths in proptest::collection::vec(prop_oneof![0..130usize, 65_000..66_000usize], 1..6),

@@ -1,19 +1,19 @@
-//! The version of a document that a change was made from: in the body, or in the header `If-Match`.
+//! The document version that a change is based on: in the body, or in the header `If-Match`.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::IF_MATCH;
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// The field of a body that names the version.
+/// The field of a body with the version.
 const FIELD: &str = "expected_version";
 
-/// Returns the version that the request names. A version in the header stands in quotes (`"3"`), as
-/// an entity tag of RFC 9110 does.
+/// Returns the version in the request. A version in the header is in quotes (`"3"`), as an entity
+/// tag of RFC 9110 is.
 ///
 /// # Errors
-/// 400 `missing_field` when it names none; 400 `invalid_value` when the header is not one version in
-/// quotes (`*` would overwrite any text), or differs from the body.
+/// Returns 400 `missing_field` if it is missing; 400 `invalid_value` if the header is not one
+/// version in quotes (`*` would overwrite any text), or differs from the body.
 pub fn expected_version(request: &HttpRequest, in_body: Option<i64>) -> ApiResult<i64> {
     let in_header = match request.headers().get(IF_MATCH) {
         Some(value) => Some(value.to_str().ok().and_then(parse).ok_or_else(malformed)?),
@@ -33,7 +33,7 @@ fn parse(value: &str) -> Option<i64> {
 }
 
 fn missing() -> ApiError {
-    let message = "Name the version of the document that this change was made from.";
+    let message = "Send the version of the document that this change is based on.";
     ApiError::new(400, "missing_field", message).with_param(FIELD)
 }
 
@@ -43,7 +43,7 @@ fn malformed() -> ApiError {
 }
 
 fn contradiction() -> ApiError {
-    let message = "If-Match and the body name different versions.";
+    let message = "If-Match and the body have different versions.";
     ApiError::new(400, "invalid_value", message).with_param(FIELD)
 }
 

@@ -1,4 +1,4 @@
-//! Bodies: read on demand, so that who may not ask is told so before what was asked is judged.
+//! Lazy JSON bodies: authorization runs before validation.
 
 use std::future::{Ready, ready};
 use std::marker::PhantomData;
@@ -15,7 +15,7 @@ use crate::http::deserialize::{FieldError, FieldErrorKind};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{deserialize, request_body};
 
-/// The longest JSON body.
+/// The maximum size of a JSON body, in bytes.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// A JSON body that has not been read yet.
@@ -50,7 +50,8 @@ impl<T: DeserializeOwned> JsonBody<T> {
     /// Reads the body.
     ///
     /// # Errors
-    /// 415, 413, 400 or 422: see the page on errors.
+    /// Returns 415 if it is not JSON, 413 if it is too large, 408 if it is too slow, 400 if it is
+    /// malformed, 422 if a value is invalid.
     pub async fn read(mut self) -> ApiResult<T> {
         self.require_json()?;
         let bytes = self.bytes().await?;
@@ -60,13 +61,13 @@ impl<T: DeserializeOwned> JsonBody<T> {
     fn require_json(&self) -> ApiResult<()> {
         let content_type = self.content_type.as_deref().unwrap_or_default();
         let encoding = self.content_encoding.as_deref().unwrap_or("identity");
-        // A body that was packed small may be large: nothing here unpacks.
+        // A compressed body could be much larger when unpacked: nothing is unpacked here.
         match is_json(content_type) && encoding.eq_ignore_ascii_case("identity") {
             true => Ok(()),
             false => Err(ApiError::new(
                 415,
                 "unsupported_media_type",
-                "Send JSON in UTF-8, with `Content-Type: application/json`, and not compressed.",
+                "The body must be uncompressed JSON in UTF-8, with `Content-Type: application/json`.",
             )),
         }
     }
@@ -83,7 +84,7 @@ impl<T: DeserializeOwned> JsonBody<T> {
         while let Some(chunk) = self.payload.next().await {
             let piece = chunk.map_err(|error| match request_body::is_timeout(&error) {
                 true => request_body::timeout_error(),
-                false => ApiError::new(400, "invalid_json", "The body did not arrive whole."),
+                false => ApiError::new(400, "invalid_json", "The body is incomplete."),
             })?;
             if bytes.len() + piece.len() > MAX_BODY_BYTES {
                 return Err(too_large());
@@ -95,10 +96,10 @@ impl<T: DeserializeOwned> JsonBody<T> {
 }
 
 impl<T: DeserializeOwned + Default> JsonBody<T> {
-    /// Reads the body; without one, the default.
+    /// Reads the body; returns the default without one.
     ///
     /// # Errors
-    /// As [`Body::read`].
+    /// As [`JsonBody::read`].
     pub async fn read_or_default(mut self) -> ApiResult<T> {
         let is_empty = match self.content_type {
             Some(_) => self.content_length.as_deref() == Some("0"),
@@ -114,7 +115,7 @@ impl<T: DeserializeOwned + Default> JsonBody<T> {
     }
 }
 
-/// Whether a content type is JSON, in the one encoding that JSON has.
+/// Returns whether a content type is JSON in UTF-8.
 fn is_json(content_type: &str) -> bool {
     let mut parts = content_type.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default();
@@ -135,10 +136,10 @@ fn too_large() -> ApiError {
     )
 }
 
-/// Reads a request type out of the text of a body.
+/// Parses a request type from the text of a body.
 ///
 /// # Errors
-/// 400 for its form, 422 for its values.
+/// Returns 400 if the body is malformed, 422 if a value is invalid.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
     let value: Value =
         serde_json::from_slice(bytes).map_err(|error| syntax_error(bytes, &error))?;
@@ -147,26 +148,27 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
 }
 
 fn syntax_error(bytes: &[u8], error: &serde_json::Error) -> ApiError {
-    // JSON can spell half of a surrogate pair, which is no text; the parser calls it bad syntax.
+    // JSON can contain half of a surrogate pair, which is no valid string; the parser reports bad
+    // syntax.
     if error.is_syntax() && ends_in_lone_surrogate(bytes, error) {
         return ApiError::new(
             422,
             "invalid_value",
-            "A text holds half of a surrogate pair.",
+            "A string contains half of a surrogate pair.",
         );
     }
     ApiError::new(
         400,
         "invalid_json",
         format!(
-            "The body is no valid JSON (line {}, column {}).",
+            "The body is not valid JSON (line {}, column {}).",
             error.line(),
             error.column()
         ),
     )
 }
 
-/// Whether the parser gave up right behind the escape of a surrogate.
+/// Returns whether the parser failed directly after the escape of a surrogate.
 fn ends_in_lone_surrogate(bytes: &[u8], error: &serde_json::Error) -> bool {
     let before_line: usize = bytes
         .split_inclusive(|it| *it == b'\n')
@@ -182,13 +184,13 @@ fn ends_in_lone_surrogate(bytes: &[u8], error: &serde_json::Error) -> bool {
     })
 }
 
-/// PostgreSQL refuses U+0000 in a text; so does everyone who prints one.
+/// PostgreSQL refuses U+0000 in a string, and so do many other programs.
 fn reject_nul(value: &Value) -> ApiResult<()> {
     let clean = |text: &str| match text.contains('\0') {
         true => Err(ApiError::new(
             422,
             "invalid_value",
-            "A text holds the character U+0000.",
+            "A string contains the character U+0000.",
         )),
         false => Ok(()),
     };
@@ -227,8 +229,8 @@ impl From<FieldError> for ApiError {
     }
 }
 
-/// For fields where `null` (take it away) differs from absence (leave it): `Option<Option<T>>`
-/// with `#[serde(default, deserialize_with = "json_body::nullable")]`.
+/// For fields where `null` (remove) differs from absent (leave unchanged): `Option<Option<T>>` with
+/// `#[serde(default, deserialize_with = "json_body::nullable")]`.
 ///
 /// # Errors
 /// As the inner type.
@@ -240,7 +242,7 @@ where
     Option::<T>::deserialize(deserializer).map(Some)
 }
 
-/// For fields that may be left out, but not be null.
+/// For fields that may be omitted, but not be null.
 ///
 /// # Errors
 /// As the inner type.
@@ -261,7 +263,7 @@ mod tests {
     #[derive(Debug, Default, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Note {
-        #[allow(dead_code)] // only whether it fits matters here
+        #[allow(dead_code)] // only its type matters here
         text: String,
     }
 
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_surrogate_pair_is_no_text() {
+    fn half_of_a_surrogate_pair_is_rejected() {
         for lone in [
             "\\ud800",
             "\\uDC00",
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn too_deep_is_broken_and_not_a_crash() {
+    fn too_deep_nesting_is_an_error_and_not_a_crash() {
         let deep = format!("{{\"text\":{}", "[".repeat(100_000));
 
         assert_eq!(error_of(&deep), (400, "invalid_json", None));

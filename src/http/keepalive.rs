@@ -1,4 +1,4 @@
-//! Whether a peer still lives, and how fast a client may talk.
+//! Detects dead socket peers, and limits the frame rate of clients.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::realtime::socket_timeouts::SocketTimeouts;
 
-/// Whether the peer still lives.
+/// Tracks whether the peer is alive.
 #[derive(Debug)]
 pub struct Keepalive {
     timeouts: SocketTimeouts,
@@ -15,17 +15,17 @@ pub struct Keepalive {
     next_ping_at: Instant,
 }
 
-/// What is to be done when the alarm rings.
+/// What to do when the timer fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepaliveAction {
     Ping,
     Silent,
-    /// It rang too early.
+    /// The timer fired too early.
     Nothing,
 }
 
 impl Keepalive {
-    /// The peer has just connected.
+    /// Starts with a peer that has just connected.
     pub fn new(timeouts: SocketTimeouts, now: Instant) -> Self {
         Self {
             timeouts: timeouts,
@@ -34,18 +34,18 @@ impl Keepalive {
         }
     }
 
-    /// The peer said something.
+    /// Records that the peer sent a frame.
     pub fn on_frame(&mut self, now: Instant) {
         self.last_frame_at = now;
     }
 
-    /// When the alarm is to ring next.
+    /// Returns when the timer should fire next.
     pub fn next_timeout(&self) -> Instant {
         self.next_ping_at
             .min(self.last_frame_at + self.timeouts.silence_timeout)
     }
 
-    /// The alarm rings.
+    /// Handles the timer.
     pub fn on_timeout(&mut self, now: Instant) -> KeepaliveAction {
         if now >= self.last_frame_at + self.timeouts.silence_timeout {
             return KeepaliveAction::Silent;
@@ -61,7 +61,7 @@ impl Keepalive {
 /// Frames that a client may send in a window.
 pub const MAX_FRAMES: usize = 60;
 
-/// Counts the frames of the last seconds; those refused do not count.
+/// Counts the accepted frames in a sliding window; refused ones do not count.
 #[derive(Debug)]
 pub struct FrameRateLimit {
     window: Duration,
@@ -69,7 +69,7 @@ pub struct FrameRateLimit {
 }
 
 impl FrameRateLimit {
-    /// Nothing was taken yet.
+    /// Starts with no frames.
     pub fn new(timeouts: SocketTimeouts) -> Self {
         Self {
             window: timeouts.frame_rate_window,
@@ -77,10 +77,10 @@ impl FrameRateLimit {
         }
     }
 
-    /// Whether one more is taken now.
+    /// Counts one more frame if it is allowed now.
     ///
     /// # Errors
-    /// The time until one would be.
+    /// Returns the time until a frame is allowed.
     pub fn acquire(&mut self, now: Instant) -> Result<(), Duration> {
         while self
             .accepted
@@ -112,7 +112,7 @@ mod tests {
         begin + Duration::from_secs(seconds)
     }
 
-    /// What happens until the second, when the peer answers at `answers`.
+    /// Returns what happens until the second `until`, if the peer answers at `answers`.
     fn simulate(answers: &[u64], until: u64) -> Vec<(u64, KeepaliveAction)> {
         let begin = Instant::now();
         let mut keepalive = Keepalive::new(SocketTimeouts::default(), begin);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_answers_is_pinged_for_ever() {
+    fn a_peer_that_answers_is_pinged_forever() {
         let rung = simulate(&[20, 40, 60, 80, 100], 100);
 
         assert_eq!(rung.len(), 5);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn sixty_frames_in_ten_seconds_are_taken_and_no_more() {
+    fn sixty_frames_in_ten_seconds_are_accepted_and_no_more() {
         let begin = Instant::now();
         let mut rate = FrameRateLimit::new(SocketTimeouts::default());
 

@@ -1,7 +1,7 @@
-//! Parts of lists whose rows are large: as many rows are read as one answer may carry.
+//! Pages of lists with large rows: reads only as many rows as one response may contain.
 //!
-//! **Invariant:** an answer has at most [`MAX_BYTES`] of documents, or one; what does not fit stays
-//! in the database, and `has_more` and `cursor` lead to it.
+//! **Invariant:** a response has at most [`MAX_BYTES`] of documents, or one document; the rest
+//! stays in the database, and `has_more` and `cursor` lead to it.
 
 use sea_orm::sea_query::SimpleExpr;
 use sea_orm::{
@@ -13,14 +13,14 @@ use serde_json::Value as Json;
 use crate::db::slices;
 use crate::http::pagination::{PageOf, PageQuery};
 
-/// The most stored bytes of one answer.
+/// The maximum stored bytes of one response.
 pub const MAX_BYTES: i64 = 2 * 1024 * 1024;
 
-/// What an entry has beside its large columns.
+/// Estimated bytes of an entry in addition to its large columns.
 const ENTRY_BYTES: i64 = 1024;
 
-/// Which rows an answer has: their keys, and the bytes of their large columns, the nearest to the
-/// cursor first.
+/// The rows of a page: their keys, and the bytes of their large columns, the nearest to the cursor
+/// first.
 #[derive(Debug)]
 pub struct PageKeys<K> {
     pub rows: Vec<(K, i64)>,
@@ -28,10 +28,10 @@ pub struct PageKeys<K> {
 }
 
 impl<K: Clone + Into<Value> + TryGetable> PageQuery<K> {
-    /// The keys of this part of `select`; `bytes` is the size of a row.
+    /// Returns the keys of this page of `select`; `bytes` is the size of a row.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns `DbErr` when the database fails.
     pub async fn load_keys<E: EntityTrait>(
         &self,
         select: Select<E>,
@@ -51,11 +51,11 @@ impl<K: Clone + Into<Value> + TryGetable> PageQuery<K> {
         Ok(PageKeys { rows, has_more })
     }
 
-    /// Reads this part of `select`, ordered by `key`, up to [`MAX_BYTES`]; `bytes` is the size of a
+    /// Reads this page of `select`, ordered by `key`, up to [`MAX_BYTES`]; `bytes` is the size of a
     /// row.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns `DbErr` when the database fails.
     pub async fn load_large<E: EntityTrait>(
         &self,
         select: Select<E>,

@@ -1,4 +1,5 @@
-//! What all doors share: who calls, from where and under which name, how a body is read, how an error looks, how lists are paged, how a socket is held.
+//! Shared by all endpoints: authentication, host and origin checks, request bodies, error
+//! responses, pagination and socket connections.
 
 pub mod allowed_hosts;
 pub mod authentication;

@@ -1,4 +1,4 @@
-//! Lists: how much of them is wanted, and from where.
+//! Pagination of lists: page size and cursors.
 
 use std::borrow::Cow;
 use std::future::{Ready, ready};
@@ -25,7 +25,7 @@ use crate::http::error::{ApiError, ApiResult};
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 
-/// Which part of a list: `?limit=`, `?after=`, `?before=`. `K` is what the list is ordered by.
+/// The requested page: `?limit=`, `?after=`, `?before=`. `K` is the sort key of the list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageQuery<K = i64> {
     pub limit: u64,
@@ -33,13 +33,13 @@ pub struct PageQuery<K = i64> {
     pub before: Option<K>,
 }
 
-/// A part of a list, in its order.
+/// A page of a list, in its order.
 #[derive(Debug, Serialize)]
 pub struct PageOf<T> {
     pub data: Vec<T>,
-    /// Whether there is more in the direction that was asked for.
+    /// Whether there are more entries in the requested direction.
     pub has_more: bool,
-    /// If there is more: the value for the next `after` or `before`, in the same direction.
+    /// If there are more: the value for the next `after` or `before`, in the same direction.
     pub cursor: Option<Json>,
 }
 
@@ -53,15 +53,15 @@ impl<K: FromStr> FromRequest for PageQuery<K> {
 }
 
 impl<K: FromStr> PageQuery<K> {
-    /// Reads the part out of a query; what else the query holds is not its business.
+    /// Parses the page from a query; other parameters are ignored.
     ///
     /// # Errors
-    /// 400 when a number is none, or out of range.
+    /// Returns 400 when a number is invalid or out of range.
     pub fn parse(query: &str) -> ApiResult<Self> {
         let limit = match parse_value::<u64>(query, "limit")? {
             None => DEFAULT_LIMIT,
             Some(limit @ 1..=MAX_LIMIT) => limit,
-            Some(_) => return Err(out_of_range("limit", "This takes a number from 1 to 200.")),
+            Some(_) => return Err(out_of_range("limit", "Must be between 1 and 200.")),
         };
         Ok(Self {
             limit,
@@ -71,7 +71,7 @@ impl<K: FromStr> PageQuery<K> {
     }
 }
 
-/// What the API document says of the three.
+/// The three parameters in the API document.
 impl<K: PartialSchema> IntoParams for PageQuery<K> {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let limit = ObjectBuilder::new()
@@ -86,13 +86,10 @@ impl<K: PartialSchema> IntoParams for PageQuery<K> {
                 .parameter_in(ParameterIn::Query)
                 .description(Some(about))
         };
-        let after = parameter("after", "Only what comes after this place.");
-        let before = parameter(
-            "before",
-            "Only what comes before this place; the nearest to it.",
-        );
+        let after = parameter("after", "Only entries after this key.");
+        let before = parameter("before", "Only entries before this key; the nearest ones.");
         vec![
-            parameter("limit", "How many at most.")
+            parameter("limit", "The maximum number of entries.")
                 .schema(Some(limit))
                 .build(),
             after.schema(Some(K::schema())).build(),
@@ -101,20 +98,20 @@ impl<K: PartialSchema> IntoParams for PageQuery<K> {
     }
 }
 
-/// What the API document says of a list; of what, it tells by its name.
+/// The schema of a page in the API document, named after its entries.
 impl<T: ToSchema> ComposeSchema for PageOf<T> {
     fn compose(_: Vec<RefOr<Schema>>) -> RefOr<Schema> {
         let item = Ref::from_schema_name(T::name());
         let more = ObjectBuilder::new()
             .schema_type(Type::Boolean)
             .description(Some(
-                "Whether there is more in the direction that was asked for.",
+                "Whether there are more entries in the requested direction.",
             ));
         let types = [Type::Integer, Type::String, Type::Null];
         let cursor = ObjectBuilder::new()
             .schema_type(SchemaType::from_iter(types))
             .description(Some(
-                "The value for the next `after` or `before`, in the same direction; null where there is no more.",
+                "The value for the next `after` or `before`, in the same direction; null if there are no more entries.",
             ));
         ObjectBuilder::new()
             .schema_type(Type::Object)
@@ -140,10 +137,10 @@ impl<T: ToSchema> ToSchema for PageOf<T> {
 }
 
 impl<K: Clone + Into<Value>> PageQuery<K> {
-    /// Reads this part of `select`, ordered by `key`.
+    /// Reads this page of `select`, ordered by `key`.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns `DbErr` when the database fails.
     pub async fn load<E: EntityTrait>(
         &self,
         select: Select<E>,
@@ -158,10 +155,10 @@ impl<K: Clone + Into<Value>> PageQuery<K> {
         Ok(part)
     }
 
-    /// The same for a list that begins with the greatest `key`.
+    /// Reads a page of a list that begins with the greatest `key`.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns `DbErr` when the database fails.
     pub async fn load_newest_first<E: EntityTrait>(
         &self,
         select: Select<E>,
@@ -176,7 +173,7 @@ impl<K: Clone + Into<Value>> PageQuery<K> {
         Ok(part)
     }
 
-    /// What is nearest to the cursor, in the direction in which it was read.
+    /// Reads the rows nearest to the cursor, in reading direction.
     async fn load_nearest<E: EntityTrait>(
         &self,
         select: Select<E>,
@@ -197,7 +194,7 @@ impl<K: Clone + Into<Value>> PageQuery<K> {
         })
     }
 
-    /// What lies on this side of the cursor, the nearest first.
+    /// Restricts `select` to this side of the cursor, the nearest rows first.
     pub(super) fn apply_range<E: EntityTrait>(
         &self,
         mut select: Select<E>,
@@ -218,14 +215,14 @@ impl<K: Clone + Into<Value>> PageQuery<K> {
 }
 
 impl<K> PageQuery<K> {
-    /// Whether an ascending list is read towards its beginning.
+    /// Returns whether an ascending list is read towards its beginning.
     pub fn is_backwards(&self) -> bool {
         self.before.is_some() && self.after.is_none()
     }
 }
 
 impl<T> PageOf<T> {
-    /// A list that is always told whole.
+    /// Creates the page of a list that is always returned completely.
     pub fn complete(data: Vec<T>) -> Self {
         Self {
             data,
@@ -234,7 +231,7 @@ impl<T> PageOf<T> {
         }
     }
 
-    /// The same part, each element shown as `view` says.
+    /// Converts each entry.
     pub fn map<U>(self, view: impl FnMut(T) -> U) -> PageOf<U> {
         PageOf {
             data: self.data.into_iter().map(view).collect(),
@@ -244,10 +241,10 @@ impl<T> PageOf<T> {
     }
 }
 
-/// One value of a query; absent is `None`.
+/// Parses one value of a query; absent is `None`.
 ///
 /// # Errors
-/// 400 when it does not parse.
+/// Returns 400 if it does not parse.
 pub fn parse_value<T: FromStr>(query: &str, name: &'static str) -> ApiResult<Option<T>> {
     let pairs = parse_pairs(query);
     let Some(text) = pairs
@@ -259,27 +256,29 @@ pub fn parse_value<T: FromStr>(query: &str, name: &'static str) -> ApiResult<Opt
     };
     match text.parse() {
         Ok(value) => Ok(Some(value)),
-        Err(_) => Err(out_of_range(name, "This is not what it takes.")),
+        Err(_) => Err(out_of_range(name, "This value is not valid.")),
     }
 }
 
-/// A text out of a query, trimmed; absent or blank is `None`.
+/// Returns a trimmed text from a query; absent or blank is `None`.
 ///
 /// # Errors
-/// 400 when it holds U+0000, which no database takes.
+/// Returns 400 if it contains U+0000, which PostgreSQL does not accept.
 pub fn parse_text(query: &str, name: &'static str) -> ApiResult<Option<String>> {
     let text: Option<String> = parse_value(query, name)?;
     let text = text.map(|it| it.trim().to_owned());
     match text.filter(|it| !it.is_empty()) {
-        Some(text) if text.contains('\0') => {
-            Err(out_of_range(name, "A text holds the character U+0000."))
-        }
+        Some(text) if text.contains('\0') => Err(out_of_range(
+            name,
+            "A string contains the character U+0000.",
+        )),
         text => Ok(text),
     }
 }
 
 fn parse_pairs(query: &str) -> Vec<(String, String)> {
-    // Every text is a list of pairs, so this cannot fail; an empty list would be the right answer.
+    // Parsing pairs accepts every text, so this cannot fail; an empty list would be a correct
+    // fallback.
     actix_web::web::Query::from_query(query)
         .map(actix_web::web::Query::into_inner)
         .unwrap_or_default()
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_trimmed_and_holds_no_nul() {
+    fn a_text_is_trimmed_and_must_not_contain_nul() {
         let text = |query| parse_text(query, "q").map_err(|it| (it.status.as_u16(), it.code));
 
         assert_eq!(text("q=%20an%20n%20"), Ok(Some("an n".to_owned())));

@@ -1,7 +1,8 @@
-//! Deadlines of request bodies: one that stalls or trickles is ended, and its connection closes.
+//! Deadlines of request bodies: a body that stalls or trickles is aborted, and its connection
+//! closes.
 //!
-//! **Invariant:** a connection whose request body has not been read to its end is closed after the
-//! answer, however the body is framed.
+//! **Invariant:** a connection whose request body was not read to its end is closed after the
+//! response, however the body is framed.
 
 use std::cell::RefCell;
 use std::io;
@@ -26,13 +27,13 @@ use crate::accounts::connections::Connections;
 use crate::app::App;
 use crate::http::error::ApiError;
 
-/// How often a reader that waits looks whether connections have become scarce.
+/// How often a waiting reader checks whether connections have become scarce.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The outermost middleware.
 ///
 /// # Errors
-/// What the inner services did not turn into an answer themselves.
+/// Returns errors that the inner services did not turn into a response.
 pub async fn limit(
     app: Data<App>,
     mut request: ServiceRequest,
@@ -59,8 +60,8 @@ pub async fn limit(
     if source.is_read() {
         return Ok(answer);
     }
-    // Kept until the head and the body are sent: the framework closes a connection upon an unread
-    // body, but waits without limit for the rest of a dropped one that comes in chunks.
+    // Kept until head and body are sent: the framework closes a connection with an unread body, but
+    // waits without limit for the rest of a dropped chunked one.
     let kept = source.clone();
     answer.response_mut().extensions_mut().insert(kept);
     Ok(answer.map_body(|_, body| {
@@ -71,8 +72,8 @@ pub async fn limit(
     }))
 }
 
-/// The body of an upgrade is the socket itself, which has limits of its own. One that announces a body
-/// in chunks is none.
+/// Returns whether this is an upgrade, whose body is the socket itself, with its own limits. A
+/// request that announces a chunked body is not an upgrade.
 fn is_upgrade(request: &ServiceRequest) -> bool {
     let headers = request.headers();
     *request.method() == Method::GET
@@ -89,18 +90,18 @@ fn is_form(request: &ServiceRequest) -> bool {
         .eq_ignore_ascii_case(b"multipart/form-data")
 }
 
-/// Whether a body could not be read because it arrived too slowly.
+/// Returns whether a body could not be read because it arrived too slowly.
 pub fn is_timeout(error: &PayloadError) -> bool {
     matches!(error, PayloadError::Io(error) if error.kind() == io::ErrorKind::TimedOut)
 }
 
-/// 408.
+/// Returns 408 `request_timeout`.
 pub fn timeout_error() -> ApiError {
     let message = "The request took too long to arrive. Send it again.";
     ApiError::new(408, "request_timeout", message)
 }
 
-/// The bytes of a request, shared by its reader and its answer.
+/// The bytes of a request, shared by its reader and its response.
 #[derive(Clone)]
 struct PayloadSource(Rc<RefCell<SharedPayload>>);
 
@@ -131,8 +132,8 @@ impl Stream for PayloadSource {
     }
 }
 
-/// A body that ends with an error when it arrives too slowly. Only the time in which its reader
-/// waits for the client counts.
+/// A body that ends with an error if it arrives too slowly. Only the time in which its reader waits
+/// for the client counts.
 struct PacedBody<S> {
     source: S,
     pace: BodyTimeouts,
@@ -159,7 +160,7 @@ impl<S> PacedBody<S> {
         }
     }
 
-    /// How long the reader may have waited for the client, with what has arrived so far.
+    /// Returns how long the reader may have waited for the client, given the bytes received so far.
     fn allowed(&self) -> Duration {
         let grace = match self.connections.is_crowded() {
             true => self.pace.crowded_grace,
@@ -200,7 +201,7 @@ where
     }
 }
 
-/// The body of an answer to a request whose own body was not read to its end.
+/// The body of a response to a request whose own body was not read to its end.
 struct WithUnreadBody {
     body: BoxBody,
     _source: PayloadSource,

@@ -1,4 +1,4 @@
-//! The deadlines of bodies, on a clock that the tests advance.
+//! Tests of the deadlines of bodies, on a clock that the tests advance.
 
 use std::net::IpAddr;
 use std::pin::pin;
@@ -15,13 +15,13 @@ use crate::accounts::body_timeouts::BodyTimeouts;
 use crate::accounts::connections::Connections;
 use crate::config::Config;
 
-/// Pieces of a body, each after a time.
+/// Receives pieces of a body, each after a delay.
 async fn receive_body(rate: u32, pieces: Vec<(Duration, usize)>) -> Result<usize, Duration> {
     let config = Config::read(|_| None).unwrap();
     receive_body_with(Arc::new(Connections::new(&config, None)), rate, pieces).await
 }
 
-/// How many bytes came in all, or when they were given up.
+/// Returns how many bytes arrived, or when the body was aborted.
 async fn receive_body_with(
     connections: Arc<Connections>,
     rate: u32,
@@ -59,7 +59,7 @@ async fn a_body_may_take_ten_seconds_at_any_speed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_trickles_is_given_up_after_ten_seconds() {
+async fn a_body_that_trickles_is_aborted_after_ten_seconds() {
     let ten = Duration::from_secs(10);
 
     assert_eq!(receive_body(1_000, every(1, 1, 400)).await, Err(ten));
@@ -70,13 +70,13 @@ async fn a_body_that_trickles_is_given_up_after_ten_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_keeps_the_rate_may_take_longer() {
     assert_eq!(receive_body(1_000, every(1, 1_100, 100)).await, Ok(110_000));
-    // Four pieces a second, as a connection delivers them: not one lump each second.
+    // Four pieces per second, as a connection delivers them: not one piece per second.
     let even = vec![(Duration::from_millis(250), 4_250); 240];
     assert_eq!(receive_body(16_000, even).await, Ok(1_020_000));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_begins_fast_and_stalls_is_given_up_when_its_bytes_are_used_up() {
+async fn a_body_that_begins_fast_and_stalls_is_aborted_when_its_bytes_are_used_up() {
     let mut pieces = every(0, 30_000, 1);
     pieces.extend(every(60, 1, 1));
 

@@ -1,4 +1,4 @@
-//! Counts what the doors are asked, by the pattern of the door and never by the address.
+//! Counts requests by the path pattern of their endpoint, never by the actual path.
 
 use std::time::Instant;
 
@@ -12,14 +12,14 @@ use actix_web::web::Data;
 use crate::app::App;
 use crate::http::endpoint;
 
-/// What no door stands for: a file of the client, or nothing at all. There are endlessly many such
-/// addresses, and people can write them.
+/// The label of requests without an endpoint: client files and unknown paths. Clients can send any
+/// number of different paths.
 const NO_ROUTE: &str = "none";
 
 /// The middleware around everything.
 ///
 /// # Errors
-/// What the inner services did not turn into an answer themselves.
+/// Returns errors that the inner services did not turn into a response.
 pub async fn count<B: MessageBody + 'static>(
     app: Data<App>,
     request: ServiceRequest,
@@ -38,7 +38,7 @@ pub async fn count<B: MessageBody + 'static>(
     answer
 }
 
-/// Anybody can send any word for a method.
+/// Returns a fixed set of labels: clients can send any word as a method.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,4 +1,4 @@
-//! What every answer wears: a request id, the security headers, and the one shape of errors.
+//! Outermost middleware: request id, security headers, and a uniform error body.
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::http::error::{ApiError, ErrorBody};
 
-/// Scripts, styles and sockets come from here alone; pictures may also be made in the page.
+/// Scripts, styles and sockets only from this server; images may also be created in the page.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; manifest-src 'self'; \
     base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'";
@@ -21,7 +21,7 @@ const SECURITY_HEADERS: [(HeaderName, &str); 7] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::REFERRER_POLICY, "no-referrer"),
-    // Else the name of a link's host is asked for before anybody follows it.
+    // Otherwise browsers resolve the host names of links before the user follows them.
     (HeaderName::from_static("x-dns-prefetch-control"), "off"),
     (
         HeaderName::from_static("cross-origin-opener-policy"),
@@ -38,7 +38,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The outermost middleware.
 ///
 /// # Errors
-/// Only what the inner services did not turn into an answer themselves.
+/// Returns only errors that the inner services did not turn into a response.
 pub async fn apply(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -50,14 +50,14 @@ pub async fn apply(
     let mut answer = normalize_error(answer.map_into_boxed_body(), &id);
     set_headers(answer.headers_mut(), &id);
     let headers = answer.headers_mut();
-    // Pictures say for themselves how long they may be kept.
+    // Images set their own cache lifetime.
     if is_private && !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     Ok(answer)
 }
 
-/// Whether the answer is for its caller alone, so that no cache may keep it.
+/// Returns whether the response is private to its caller, so that no cache may keep it.
 fn is_private(method: &Method, path: &str) -> bool {
     let first = path.split('/').nth(1).unwrap_or_default();
     let is_setup = *method == Method::GET && path == "/api/setup";
@@ -76,7 +76,7 @@ fn set_headers(headers: &mut HeaderMap, id: &str) {
     }
 }
 
-/// Errors that the framework makes by itself get our shape, and those of the server their id.
+/// Gives errors of the framework our error body, and errors of the server their request id.
 fn normalize_error(answer: ServiceResponse, id: &str) -> ServiceResponse {
     let status = answer.status();
     let api_error = answer
@@ -117,19 +117,19 @@ fn default_error(status: u16) -> ApiError {
         405 => ApiError::new(
             405,
             "method_not_allowed",
-            "This address does not take this method.",
+            "This path does not support this method.",
         ),
         413 => ApiError::new(413, "too_large", "The request is too large."),
         415 => ApiError::new(
             415,
             "unsupported_media_type",
-            "This address does not take this content type.",
+            "This path does not accept this content type.",
         ),
         500.. => ApiError::new(
             status,
             "internal",
             "Something went wrong on the server. It has been logged.",
         ),
-        _ => ApiError::new(status, "invalid_value", "The request is not understood."),
+        _ => ApiError::new(status, "invalid_value", "The request is not valid."),
     }
 }

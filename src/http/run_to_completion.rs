@@ -1,7 +1,7 @@
-//! A change that was begun is carried through, also when the one who asked for it has left.
+//! Finishes a change that has started, even if the client disconnects.
 //!
-//! The server drops a request whose client closes the connection. A door that has written, but not
-//! yet told anybody, or not yet taken away what was lost with a seat, must not stop there.
+//! The server drops a request whose client closes the connection. A handler that has written to the
+//! database must still publish events and revoke what was lost with a membership.
 
 use actix_web::Error;
 use actix_web::body::{BoxBody, MessageBody};
@@ -12,10 +12,10 @@ use tracing::Instrument;
 use crate::http::csrf;
 use crate::http::error::ApiError;
 
-/// The middleware around doors that change something.
+/// The middleware around endpoints that change data.
 ///
 /// # Errors
-/// What the door did not turn into an answer itself; 500 when it panicked.
+/// Returns errors that the handler did not turn into a response; 500 if it panicked.
 pub async fn run_to_completion(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -23,7 +23,7 @@ pub async fn run_to_completion(
     if csrf::is_safe_method(request.method()) {
         return Ok(next.call(request).await?.map_into_boxed_body());
     }
-    // A task of the same worker: nobody drops it but the worker's end.
+    // A task of the same worker: it is only dropped when the worker ends.
     let work = actix_web::rt::spawn(next.call(request).in_current_span());
     match work.await {
         Ok(answer) => Ok(answer?.map_into_boxed_body()),
@@ -44,17 +44,17 @@ mod tests {
 
     use super::run_to_completion;
 
-    /// What one request of the test goes through.
+    /// The signals of one test request.
     #[derive(Clone)]
     struct TestSignals {
         begun: Arc<Notify>,
         left: Arc<Notify>,
         go_on: Arc<Notify>,
-        /// Whether the door came to its end.
+        /// Whether the handler finished.
         ended: mpsc::Sender<bool>,
     }
 
-    /// Tells on its way out whether the work was done by then.
+    /// Reports when it is dropped whether the work was finished.
     struct Work {
         is_done: bool,
         ended: mpsc::Sender<bool>,

@@ -1,4 +1,4 @@
-//! The schemas of the API document, and what is true of all of them.
+//! The schemas of the API document, and the rules that apply to all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,36 +12,36 @@ use crate::http::error::ErrorBody;
 
 const PREFIX: &str = "#/components/schemas/";
 
-/// No text that comes in may hold U+0000: PostgreSQL would refuse it.
+/// No string from a client may contain U+0000: PostgreSQL would refuse it.
 const NO_NUL: &str = "^[^\\u0000]*$";
 
-/// A type's own schema with its name, and those that it names.
+/// Returns a type's own schema with its name, and those that it refers to.
 pub fn for_type<T: ToSchema>() -> Vec<NamedSchema> {
     let mut named = vec![(T::name().into_owned(), T::schema())];
     T::schemas(&mut named);
     named
 }
 
-/// An object that takes no field but those it is given.
+/// Returns an object that allows only the given fields.
 pub fn deny_unknown() -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(Type::Object)
         .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
 }
 
-/// Nothing.
+/// Returns the schema of null.
 pub fn null() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::Null)
 }
 
-/// A type by its name, or null.
+/// Returns a reference to a type, or null.
 pub fn nullable<T: ToSchema>() -> OneOfBuilder {
     OneOfBuilder::new()
         .item(Ref::from_schema_name(T::name()))
         .item(null())
 }
 
-/// Puts the schemas into the document, and finishes them.
+/// Adds the schemas to the document and completes them.
 pub fn add_schemas(document: &mut Value, named: Vec<NamedSchema>) {
     let all = named.into_iter().chain(for_type::<ErrorBody<'_>>());
     let mut schemas: BTreeMap<String, Value> =
@@ -62,7 +62,7 @@ pub fn add_schemas(document: &mut Value, named: Vec<NamedSchema>) {
     document["components"]["schemas"] = json!(schemas);
 }
 
-/// One schema of several parts, as `#[serde(flatten)]` makes them, becomes one object.
+/// Merges the parts of each schema, as `#[serde(flatten)]` creates them, into one object.
 fn merge_parts(schemas: &mut BTreeMap<String, Value>) {
     let known = schemas.clone();
     for schema in schemas.values_mut() {
@@ -96,7 +96,7 @@ fn resolve_ref<'a>(schema: &'a Value, known: &'a BTreeMap<String, Value>) -> &'a
     name.and_then(|it| known.get(it)).unwrap_or(schema)
 }
 
-/// What people send: bodies, and frames of a socket.
+/// Returns everything that clients send: bodies, and frames of a socket.
 fn request_values(document: &Value) -> Vec<&Value> {
     let paths = document["paths"].as_object().into_iter().flatten();
     let operations = paths.flat_map(|(_, path)| path.as_object().into_iter().flatten());
@@ -106,7 +106,7 @@ fn request_values(document: &Value) -> Vec<&Value> {
         .collect()
 }
 
-/// The names of all schemas that can be reached from here.
+/// Returns the names of all schemas reachable from here.
 fn collect_references(from: Vec<&Value>, schemas: &BTreeMap<String, Value>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut waiting: Vec<&Value> = from;
@@ -128,7 +128,7 @@ fn collect_references(from: Vec<&Value>, schemas: &BTreeMap<String, Value>) -> B
     names
 }
 
-/// Goes through a schema and all that stand in it.
+/// Visits all objects in a schema.
 fn for_each_object(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
     match schema {
         Value::Object(fields) => {
@@ -142,8 +142,8 @@ fn for_each_object(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, 
     }
 }
 
-/// In what people send: texts hold no NUL, numbers are no longer than ours, and what may be left
-/// out is left out.
+/// For client input: strings contain no NUL, numbers fit into our types, and optional fields are
+/// omitted, not null.
 pub fn with_bounds(schema: &mut Map<String, Value>) {
     if schema.get("default") == Some(&Value::Null) {
         schema.shift_remove("default");
@@ -168,7 +168,7 @@ pub fn with_bounds(schema: &mut Map<String, Value>) {
     }
 }
 
-/// An answer may have more fields than are told, and so fit more than one of its choices.
+/// A response may have undocumented fields, and so match more than one of its choices.
 fn one_of_to_any_of(schema: &mut Value) {
     if let Some(fields) = schema.as_object_mut()
         && let Some(choices) = fields.shift_remove("oneOf")
@@ -177,8 +177,8 @@ fn one_of_to_any_of(schema: &mut Value) {
     }
 }
 
-/// In what is answered: no field is missing, what is absent is `null`; but for those
-/// marked `x-rare`, which are skipped where there is nothing to say.
+/// For responses: no field is missing, absent values are `null`; except those marked `x-rare`,
+/// which are omitted when they have no value.
 fn require_all_fields(schema: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = schema.get_mut("properties") else {
         return;

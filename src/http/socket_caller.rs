@@ -1,7 +1,7 @@
-//! Whoever holds a socket open: who they are, and whether they still may.
+//! The caller of an open socket, and whether they still have access.
 //!
-//! Connections to the database belong to the main runtime, and a socket lives on a web worker: what
-//! it must ask, it has [`on_main`] find out.
+//! Connections to the database belong to the main runtime, and a socket runs on a web worker: its
+//! queries go through [`run_on_main`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,11 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::ids::UserId;
 use crate::realtime::event::SocketControl;
 
-/// A database that takes longer gives no answer.
+/// Longer queries count as failed.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whose socket it is, and what opened it. What they may do is not remembered: it is asked for.
+/// The user of a socket, and the credential that opened it. Rights are not cached: they are
+/// queried.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketCaller {
     pub user: UserId,
@@ -31,7 +32,7 @@ pub struct SocketCaller {
 /// Runs `work` on the main runtime.
 ///
 /// # Errors
-/// Those of the work; 503 when it takes too long.
+/// Returns the error of `work`; 503 if it takes too long.
 pub async fn run_on_main<T, F>(
     app: Data<App>,
     work: impl FnOnce(Arc<App>) -> F + Send + 'static,
@@ -53,10 +54,10 @@ where
     }
 }
 
-/// The caller as the database knows them now: a role may have changed since the socket opened.
+/// Loads the caller again: their role may have changed since the socket opened.
 ///
 /// # Errors
-/// 404 when they may no longer be here.
+/// Returns 404 if they have lost access.
 pub async fn refresh(app: &App, caller: SocketCaller) -> ApiResult<CurrentUser> {
     let found = user::Entity::find_by_id(caller.user)
         .one(app.db.reader())
@@ -68,15 +69,15 @@ pub async fn refresh(app: &App, caller: SocketCaller) -> ApiResult<CurrentUser> 
     })
 }
 
-/// Whether an error says that there is nothing to be seen.
+/// Returns whether an error means that the caller sees nothing.
 pub fn is_not_found(error: &ApiError) -> bool {
     error.status == StatusCode::NOT_FOUND
 }
 
-/// Whether what a caller showed still opens the door.
+/// Returns whether the caller's credential is still valid.
 ///
 /// # Errors
-/// When the database gives no answer.
+/// Returns an error when the database does not answer.
 pub async fn has_access(app: Data<App>, caller: SocketCaller) -> ApiResult<bool> {
     run_on_main(app, move |app| async move {
         let db = app.db.reader();
@@ -95,7 +96,7 @@ pub async fn has_access(app: Data<App>, caller: SocketCaller) -> ApiResult<bool>
     .await
 }
 
-/// Whether an order ends a caller's socket.
+/// Returns the reason to disconnect a caller's socket, if a command does so.
 pub fn disconnect_reason(caller: SocketCaller, control: SocketControl) -> Option<DisconnectReason> {
     let (is_affected, description) = match (control, caller.credential) {
         (SocketControl::SessionEnded(id), Credential::Session(own)) => (id == own, "session ended"),

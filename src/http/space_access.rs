@@ -1,6 +1,6 @@
-//! In which seat a caller sits: proven once for each request, before anything else is told.
+//! The caller's membership in a space: checked once for each request, before anything else.
 //!
-//! **Invariant:** who may not see a space gets the same answer as for one that does not exist.
+//! **Invariant:** callers who may not see a space get the same response as if it did not exist.
 
 use std::ops::Deref;
 
@@ -14,16 +14,16 @@ use crate::ids::{ConversationId, MessageId, SpaceId};
 use crate::spaces::permissions::{Access, Action};
 use crate::spaces::{membership, space};
 
-/// A caller inside a space.
+/// A caller with access to a space.
 #[derive(Clone, Debug)]
 pub struct SpaceAccess {
     pub space: space::Model,
-    /// The caller's own seat; an admin may be inside without one.
+    /// The caller's own membership; an admin may have access without one.
     pub membership: Option<membership::Model>,
     pub access: Access,
 }
 
-/// A caller inside a space, at one of its conversations.
+/// A caller with access to a conversation of a space.
 #[derive(Clone, Debug)]
 pub struct ConversationAccess {
     pub conversation: conversation::Model,
@@ -39,23 +39,23 @@ impl Deref for ConversationAccess {
 }
 
 impl SpaceAccess {
-    /// Whether the caller may do this.
+    /// Checks that the caller may do this.
     ///
     /// # Errors
-    /// 403.
+    /// Returns 403 `forbidden`.
     pub fn require_action(&self, action: Action) -> ApiResult<()> {
         match self.access.can(action) {
             true => Ok(()),
             false => Err(ApiError::forbidden(
-                "Your seat in this space does not allow that.",
+                "Your role in this space does not allow this.",
             )),
         }
     }
 
-    /// Whether the caller may do this, which changes something.
+    /// Checks that the caller may do this, which changes data.
     ///
     /// # Errors
-    /// 403 `forbidden`, 403 `space_archived`.
+    /// Returns 403 `forbidden`, or 403 `space_archived`.
     pub fn require_write(&self, action: Action) -> ApiResult<()> {
         self.require_action(action)?;
         match self.space.status {
@@ -63,31 +63,31 @@ impl SpaceAccess {
             space::SpaceStatus::Archived => Err(ApiError::new(
                 403,
                 "space_archived",
-                "This space is archived. Its owner can open it again.",
+                "This space is archived. Its owner can reactivate it.",
             )),
         }
     }
 
-    /// The seat from which the caller speaks.
+    /// Returns the membership under which the caller writes.
     ///
     /// # Errors
-    /// 403 for an admin who has not joined.
+    /// Returns 403 for an admin who has not joined.
     pub fn own_membership(&self) -> ApiResult<&membership::Model> {
         self.membership
             .as_ref()
             .ok_or_else(|| ApiError::forbidden("Join this space to write in it."))
     }
 
-    /// How people here know the caller.
+    /// Returns the caller's display name in this space.
     pub fn display_name(&self, caller: &CurrentUser) -> String {
         let membership_name = self.membership.as_ref().map(|it| &it.cached_display_name);
         membership_name.unwrap_or(&caller.user.display_name).clone()
     }
 
-    /// Whether the caller may hide a message, dim it, or show it again.
+    /// Checks that the caller may hide a message, exclude it from prompts, or show it again.
     ///
     /// # Errors
-    /// 403.
+    /// Returns 403 `forbidden`, or 403 `space_archived`.
     pub fn require_change_message(&self, row: &message::Model) -> ApiResult<()> {
         self.require_write(if self.is_author(row) {
             Action::ChangeOwnMessage
@@ -96,22 +96,22 @@ impl SpaceAccess {
         })
     }
 
-    /// Whether the caller may change the text of a message: their own, or an AI's.
+    /// Checks that the caller may edit a message: their own, or one of an AI.
     ///
     /// # Errors
-    /// 403.
+    /// Returns 403 `forbidden`, or 403 `space_archived`.
     pub fn require_edit_message(&self, row: &message::Model) -> ApiResult<()> {
         match (self.is_author(row), row.role) {
             (true, _) => self.require_write(Action::ChangeOwnMessage),
             (false, message::MessageRole::Assistant) => self.require_write(Action::EditAiText),
-            (false, _) => Err(ApiError::forbidden("Only its author may change this text.")),
+            (false, _) => Err(ApiError::forbidden("Only the author can change this text.")),
         }
     }
 
-    /// Whether the caller may choose which text of a message is shown.
+    /// Checks that the caller may choose which swipe of a message is shown.
     ///
     /// # Errors
-    /// 403.
+    /// Returns 403 `forbidden`, or 403 `space_archived`.
     pub fn require_select_swipe(&self, row: &message::Model) -> ApiResult<()> {
         self.require_write(if self.is_author(row) {
             Action::ChangeOwnMessage
@@ -127,10 +127,10 @@ impl SpaceAccess {
     }
 }
 
-/// The caller inside a space.
+/// Loads the caller's access to a space.
 ///
 /// # Errors
-/// 404 when it is not there, or not for the caller to see.
+/// Returns 404 if it does not exist, or the caller may not see it.
 pub async fn load_space_access(
     app: &App,
     caller: &CurrentUser,
@@ -143,7 +143,7 @@ pub async fn load_space_access(
     let seat = membership::find_for_user(db, id, caller.id())
         .await?
         .filter(|it| it.status == membership::MembershipStatus::Active);
-    // What is being put together is nobody's to see yet.
+    // An unfinished import is hidden from everyone.
     if seat.is_none() && caller.is_admin() && import_job::is_hidden(db, id).await? {
         return Err(ApiError::not_found());
     }
@@ -155,10 +155,10 @@ pub async fn load_space_access(
     })
 }
 
-/// The caller at a conversation.
+/// Loads the caller's access to a conversation.
 ///
 /// # Errors
-/// 404 when it is not there, or not for the caller to see.
+/// Returns 404 if it does not exist, or the caller may not see it.
 pub async fn load_conversation_access(
     app: &App,
     caller: &CurrentUser,
@@ -176,10 +176,10 @@ pub async fn load_conversation_access(
     })
 }
 
-/// The caller at the conversation of a message.
+/// Loads the caller's access to the conversation of a message.
 ///
 /// # Errors
-/// 404 when it is not there, or not for the caller to see.
+/// Returns 404 if it does not exist, or the caller may not see it.
 pub async fn load_message_access(
     app: &App,
     caller: &CurrentUser,

@@ -1,7 +1,7 @@
-//! One file in a form, read on demand: so that who may not bring one is told so before it is read.
+//! A file upload in a form, read lazily: authorization runs before the file is read.
 //!
-//! **Invariant:** never more than the limit is held, however much is sent, and a file that is
-//! refused is gone: what is on disk has no name there.
+//! **Invariant:** never more than the limit is stored, however much is sent, and a refused file
+//! leaves nothing behind: the temporary file has no name.
 
 use std::fs::File;
 use std::future::{Ready, ready};
@@ -19,11 +19,11 @@ use utoipa::ToSchema;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::request_body;
 
-/// The field that holds the file.
+/// The field with the file.
 const FIELD: &str = "file";
-/// What stands around the file in a body of this kind.
+/// Allowance for the form data around the file, in bytes.
 const FORM_OVERHEAD_BYTES: u64 = 64 * 1024;
-/// A name is shown, and judged by its end.
+/// The name is shown, and its end is checked.
 const MAX_NAME_CHARS: usize = 255;
 
 /// A form with one file.
@@ -43,16 +43,16 @@ pub struct PendingUpload {
     headers: HeaderMap,
 }
 
-/// A file of which all bytes are at hand.
+/// A file in memory.
 pub struct MemoryUpload {
-    /// As its owner calls it; only to be shown, or to guess by. It may be empty.
+    /// The owner's name for it; only for display and for guessing the type. May be empty.
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
-/// A file on disk that nobody else can find. It stands at its beginning.
+/// An anonymous temporary file, positioned at its beginning.
 pub struct TempFileUpload {
-    /// As its owner calls it; only to be shown, or to guess by. It may be empty.
+    /// The owner's name for it; only for display and for guessing the type. May be empty.
     pub name: String,
     pub file: File,
     pub n_bytes: u64,
@@ -74,7 +74,7 @@ impl PendingUpload {
     /// Reads the file into memory.
     ///
     /// # Errors
-    /// 415 for what is no form, 413 past `limit` bytes, 400 without a file.
+    /// Returns 415 if this is not a form, 413 if it exceeds `limit` bytes, 400 without a file.
     pub async fn read(self, limit: u64) -> ApiResult<MemoryUpload> {
         let mut bytes = Vec::new();
         let name = self
@@ -86,10 +86,10 @@ impl PendingUpload {
         Ok(MemoryUpload { name, bytes })
     }
 
-    /// Reads the file onto the disk, for what may be larger than memory should be.
+    /// Saves the file on disk, because it may be too large for memory.
     ///
     /// # Errors
-    /// As [`Upload::read`]; 500 when the disk takes nothing.
+    /// As [`PendingUpload::read`]; 500 when the disk cannot be written.
     pub async fn save(self, limit: u64) -> ApiResult<TempFileUpload> {
         let mut file = tempfile::tempfile().map_err(ApiError::internal)?;
         let mut n_bytes = 0;
@@ -107,7 +107,7 @@ impl PendingUpload {
         })
     }
 
-    /// Hands the file on in pieces, and answers with its name.
+    /// Passes the file on in pieces, and returns its name.
     async fn receive(
         self,
         limit: u64,
@@ -121,11 +121,11 @@ impl PendingUpload {
             let mut field = field.map_err(form_error)?;
             if field.name() != Some(FIELD) {
                 let found: String = field.name().unwrap_or_default().chars().take(100).collect();
-                let message = format!("There is no field `{found}` here.");
+                let message = format!("Unknown field `{found}`.");
                 return Err(ApiError::new(400, "unknown_field", message).with_param(found));
             }
             if name.is_some() {
-                let message = "One file at a time.";
+                let message = "Only one file is allowed.";
                 return Err(ApiError::invalid_value(FIELD, message));
             }
             name = Some(file_name(&field));
@@ -140,7 +140,7 @@ impl PendingUpload {
             }
         }
         name.ok_or_else(|| {
-            let message = "Send the file in a field `file`.";
+            let message = "The file must be in the field `file`.";
             ApiError::new(400, "missing_field", message).with_param(FIELD)
         })
     }
@@ -156,7 +156,7 @@ impl PendingUpload {
             false => Err(ApiError::new(
                 415,
                 "unsupported_media_type",
-                "Send a form with one file, `Content-Type: multipart/form-data`, not compressed.",
+                "The body must be an uncompressed form with one file, `Content-Type: multipart/form-data`.",
             )),
         }
     }
@@ -171,7 +171,7 @@ impl PendingUpload {
     }
 }
 
-/// As its owner calls it, without the folders that some browsers send.
+/// Returns the owner's name for the file, without the folders that some browsers send.
 fn file_name(field: &Field) -> String {
     let given_name = field.content_disposition().and_then(|it| it.get_filename());
     let name = given_name.unwrap_or_default().rsplit(['/', '\\']).next();
@@ -188,8 +188,8 @@ fn form_error(error: MultipartError) -> ApiError {
         return request_body::timeout_error();
     }
     let message = match error {
-        MultipartError::Incomplete | MultipartError::Payload(_) => "The file did not arrive whole.",
-        _ => "The form cannot be read.",
+        MultipartError::Incomplete | MultipartError::Payload(_) => "The file is incomplete.",
+        _ => "The form is malformed.",
     };
     ApiError::new(400, "invalid_form", message)
 }

@@ -153,7 +153,7 @@ mod tests {
             json!({"re": null, "error": {
                 "type": "invalid_request_error",
                 "code": "not_found",
-                "message": "There is nothing here, or it is not yours to see.",
+                "message": "This does not exist, or you cannot see it.",
                 "param": null,
             }})
         );
