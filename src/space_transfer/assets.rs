@@ -1,7 +1,7 @@
-//! The pictures and other assets of a space's characters in its file.
+//! Avatars and other assets of a space's characters in its export file.
 //!
-//! **Invariant:** a picture that comes in is drawn anew like any other of a stranger's. One that we
-//! have drawn comes out of that as it was.
+//! **Invariant:** imported images are re-encoded, like any other untrusted image. An image that
+//! this server has encoded stays unchanged.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Cursor;
@@ -22,13 +22,13 @@ use crate::space_transfer::document;
 use crate::space_transfer::space_rows::invalid_file;
 use crate::spaces::membership;
 
-/// The longest path of an asset, in bytes.
+/// The maximum length of an asset's path, in bytes.
 const MAX_PATH_BYTES: usize = 255;
 
-/// What the characters at these seats have beside their cards.
+/// Returns the assets of the characters of these memberships, except their cards.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns `DbErr` when the database fails.
 pub async fn export(
     db: &impl ConnectionTrait,
     memberships: &[membership::Model],
@@ -58,7 +58,7 @@ pub async fn export(
     Ok(assets.collect())
 }
 
-/// Whether each has a path of its own that leads nowhere.
+/// Returns whether each asset has a unique path without traversal.
 pub fn are_valid(assets: &[document::ExportedAsset]) -> bool {
     let mut seen = HashSet::new();
     assets.iter().all(|it| {
@@ -70,12 +70,12 @@ pub fn are_valid(assets: &[document::ExportedAsset]) -> bool {
     })
 }
 
-/// What came in, on the disk until it is stored.
+/// Imported assets, on disk until they are stored in the database.
 #[derive(Debug)]
 pub struct SpooledAssets {
     spool: Mutex<TempAssets>,
     assets: Vec<document::ExportedAsset>,
-    /// How many bytes more of all assets together may be kept.
+    /// How many more bytes may be kept for all assets together.
     n_bytes_left: u64,
 }
 
@@ -88,7 +88,7 @@ fn small_name(sha256: &str) -> String {
 }
 
 impl SpooledAssets {
-    /// Nothing yet, and never more than so many bytes. `None`: there is no place for it on the disk.
+    /// Creates an empty store for at most `max_bytes`; `None` if no temporary file can be created.
     pub fn new(max_bytes: u64) -> Option<Self> {
         Some(Self {
             spool: Mutex::new(TempAssets::new().ok()?),
@@ -97,7 +97,7 @@ impl SpooledAssets {
         })
     }
 
-    /// Whether these bytes are at hand already.
+    /// Returns whether the bytes of this asset are already stored.
     pub fn contains(&self, asset: &document::ExportedAsset) -> bool {
         let name = match asset.path.as_str() {
             AVATAR_PATH => large_name(&asset.sha256),
@@ -106,7 +106,8 @@ impl SpooledAssets {
         self.spool.lock().names().any(|it| it == name)
     }
 
-    /// Keeps the bytes of an asset. `false`: they are no picture where one is due, or too many.
+    /// Stores the bytes of an asset. Returns `false` if an avatar is not an image, or the limit is
+    /// reached.
     pub fn store(&mut self, asset: &document::ExportedAsset, bytes: Vec<u8>) -> bool {
         let parts = match asset.path.as_str() {
             AVATAR_PATH => match avatar_image::re_encode(Cursor::new(bytes)) {
@@ -125,7 +126,7 @@ impl SpooledAssets {
         })
     }
 
-    /// Says that a character has an asset of which the bytes are at hand.
+    /// Records that a character has an asset whose bytes are stored.
     pub fn add(&mut self, asset: document::ExportedAsset) {
         self.assets.push(asset);
     }
@@ -139,10 +140,10 @@ impl SpooledAssets {
         found.ok_or_else(|| invalid_file(document::ASSETS))
     }
 
-    /// Gives the characters what is theirs. Answers the hashes of their pictures.
+    /// Writes the assets of the characters. Returns the hashes of their avatars.
     ///
     /// # Errors
-    /// When there is no such character, or the database fails.
+    /// Returns an error if a character is missing or the database fails.
     pub async fn attach_to_characters(
         &self,
         tx: &impl ConnectionTrait,
@@ -151,7 +152,8 @@ impl SpooledAssets {
     ) -> Result<HashMap<CharacterId, String>, ChatImportError> {
         let mut pictures = HashMap::new();
         let mut all: Vec<&document::ExportedAsset> = self.assets.iter().collect();
-        // Two spaces with the same pictures at once ask for them in the same order.
+        // A fixed order, so that concurrent imports with the same images lock them in the same
+        // order.
         all.sort_by_key(|it| &it.sha256);
         for it in all {
             let card = character_ids.get(&it.character).copied();

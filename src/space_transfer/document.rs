@@ -1,11 +1,10 @@
-//! What is in the file of a space: a zip with a manifest, documents, and the messages of each
-//! conversation line by line.
+//! The content of a space's export file: a zip with a manifest, documents, and the messages of each
+//! conversation as JSON lines.
 //!
-//! What came later than the first of these files may be missing in one: the space variables, and what
-//! has happened.
+//! Older files may lack the entries that were added later: the space variables, and the history.
 //!
-//! **Invariant:** nothing in it lets anybody in or costs anybody money: no keys, no passwords, no
-//! invites, no addresses of providers. What was deleted is an empty place that keeps its number.
+//! **Invariant:** the file contains nothing that grants access or causes costs: no keys, passwords,
+//! invites or provider addresses. A deleted message is an empty entry that keeps its number.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,10 +18,10 @@ use crate::rounds::{round, slot};
 use crate::runs::run;
 use crate::spaces::{membership, space};
 
-/// The word that tells such a file from any other zip.
+/// Identifies the format in the manifest.
 pub const FORMAT: &str = "troupe-space";
 
-/// Rises when an older server could not read what a newer one writes.
+/// Increased when older servers cannot read the files of newer ones.
 pub const VERSION: u32 = 1;
 
 /// The entries of the zip.
@@ -37,22 +36,22 @@ pub const LOREBOOK_LINKS: &str = "lorebook_links.json";
 pub const ASSETS: &str = "assets.json";
 pub const CONVERSATIONS: &str = "conversations.json";
 
-/// The entry with the messages of a conversation.
+/// Returns the entry with the messages of a conversation.
 pub fn messages_entry(conversation: i64) -> String {
     format!("messages/{conversation}.jsonl")
 }
 
-/// The entry with what has happened in a conversation.
+/// Returns the entry with the history of a conversation.
 pub fn history_entry(conversation: i64) -> String {
     format!("past/{conversation}.jsonl")
 }
 
-/// The entry with the bytes of an asset.
+/// Returns the entry with the bytes of an asset.
 pub fn asset_entry(sha256: &str) -> String {
     format!("assets/{sha256}")
 }
 
-/// What this is.
+/// Identifies the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Manifest {
     pub format: String,
@@ -60,7 +59,7 @@ pub struct Manifest {
     pub exported_at: Timestamp,
 }
 
-/// A room with its rules.
+/// A space with its settings.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportedSpace {
     pub name: String,
@@ -80,12 +79,12 @@ pub struct ExportedSpace {
     pub created_at: Timestamp,
 }
 
-/// A seat. Keys are numbers by which other documents of the file name it.
+/// A membership. Keys are numbers by which other documents of the file refer to it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportedMembership {
     pub key: i64,
     pub kind: membership::MembershipKind,
-    /// The account of a person, to know them again where they have one of that name.
+    /// The account of a user, to match them with an account of the same name.
     pub username: Option<String>,
     pub character: Option<i64>,
     pub role: membership::MembershipRole,
@@ -101,7 +100,7 @@ pub struct ExportedMembership {
     pub created_at: Timestamp,
 }
 
-/// A card.
+/// A character card.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportedCharacter {
     pub key: i64,
@@ -110,31 +109,31 @@ pub struct ExportedCharacter {
     pub created_at: Timestamp,
 }
 
-/// What a turn goes by.
+/// A preset.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportedPreset {
     pub key: i64,
     pub name: String,
     pub document: Value,
-    /// What the file that it came from said beside; older files do not tell.
+    /// Unknown parts of the imported preset file; missing in older exports.
     #[serde(default)]
     pub origin: Option<Value>,
 }
 
-/// A book with its entries, in order.
+/// A lorebook with its entries, in order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportedLorebook {
     pub key: i64,
     pub name: String,
     pub document: Value,
     pub entries: Vec<Value>,
-    /// By which conversations remember the entries, one for each; older files do not tell.
+    /// The keys by which conversations store lore state, one per entry; missing in older files.
     #[serde(default)]
     pub entry_keys: Vec<i64>,
     pub created_at: Timestamp,
 }
 
-/// Where a book takes part.
+/// A link of a lorebook.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportedLorebookLink {
     pub book: i64,
@@ -142,7 +141,7 @@ pub struct ExportedLorebookLink {
     pub place: ExportedLorebookTarget,
 }
 
-/// Where books take part: in the space, or in what has this key.
+/// Where a lorebook is active: in the space, or in the object with this key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportedLorebookTarget {
@@ -152,7 +151,7 @@ pub enum ExportedLorebookTarget {
     Seat(i64),
 }
 
-/// What a character has beside its card. Its picture has the empty path.
+/// An asset of a character, except its card. Its avatar has the empty path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportedAsset {
     pub character: i64,
@@ -160,14 +159,14 @@ pub struct ExportedAsset {
     pub sha256: String,
 }
 
-/// A timeline without its messages.
+/// A conversation without its messages.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportedConversation {
     pub key: i64,
     pub kind: conversation::ConversationKind,
     pub title: String,
     pub parent: Option<i64>,
-    /// The number of the message of the parent that a branch begins at.
+    /// The `seq` of the parent's message at which a branch begins.
     pub fork_seq: Option<i64>,
     pub last_seq: i64,
     pub auto_mode_turns: i64,
@@ -177,7 +176,7 @@ pub struct ExportedConversation {
     pub archived_at: Option<Timestamp>,
 }
 
-/// A line of a timeline.
+/// A message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedMessage {
     pub seq: i64,
@@ -186,37 +185,37 @@ pub struct ExportedMessage {
     pub content: String,
     pub visibility: message::Visibility,
     pub active_swipe: i64,
-    /// Whether it came with the branch from its parent.
+    /// Whether it was copied from the parent when the branch was created.
     pub is_clone: bool,
     pub created_at: Timestamp,
     pub edited_at: Option<Timestamp>,
-    /// The seat that edited it last.
+    /// The membership that edited it last.
     #[serde(default)]
     pub edited_by: Option<i64>,
-    /// How often its shown text changed, and one; 0 in older files.
+    /// The number of changes of its shown text, plus one; 0 in older files.
     #[serde(default)]
     pub version: i64,
     pub token_count: i64,
     pub metadata: Value,
-    /// All texts, where there are several.
+    /// All swipes, if there are several.
     #[serde(default)]
     pub texts: Vec<ExportedSwipe>,
 }
 
-/// One of several texts of a message.
+/// One of several swipes of a message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedSwipe {
     pub content: String,
     pub metadata: Value,
     pub token_count: i64,
     pub edited_at: Option<Timestamp>,
-    /// The seat that edited it last.
+    /// The membership that edited it last.
     #[serde(default)]
     pub edited_by: Option<i64>,
 }
 
-/// What has happened in a timeline, and has ended. A round stands before its runs. Messages are named
-/// by their numbers there.
+/// An ended round or run of a conversation. A round precedes its runs. Messages are referred to by
+/// their `seq`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExportedHistory {
@@ -224,7 +223,7 @@ pub enum ExportedHistory {
     Run(Box<ExportedRun>),
 }
 
-/// A round that has ended.
+/// An ended round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedRound {
     pub key: RoundId,
@@ -239,7 +238,7 @@ pub struct ExportedRound {
     pub slots: Vec<ExportedSlot>,
 }
 
-/// A position of a round.
+/// A slot of a round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedSlot {
     pub position: i64,
@@ -251,7 +250,7 @@ pub struct ExportedSlot {
     pub forced: bool,
 }
 
-/// A run that has ended. Which node it was on stays in the house.
+/// An ended run. The node that executed it is not exported.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedRun {
     pub round: Option<RoundId>,
@@ -282,13 +281,13 @@ pub struct ExportedRun {
     #[serde(default)]
     pub superseded_by_seq: Option<i64>,
     pub figures: Option<run::PromptStats>,
-    /// What it sent, while the house kept it.
+    /// The stored prompt, if it still exists.
     pub prompt: Option<ExportedPrompt>,
-    /// The texts it wrote, with their clones in branches.
+    /// The texts it wrote, with their copies in branches.
     pub wrote: Vec<ExportedAuthorship>,
 }
 
-/// What a run sent. Where a piece names a message, it names its number.
+/// The prompt of a run. References to messages are their `seq`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedPrompt {
     pub record: SentPrompt,
@@ -300,6 +299,6 @@ pub struct ExportedPrompt {
 pub struct ExportedAuthorship {
     pub conversation: i64,
     pub seq: i64,
-    /// Which of several texts; `None`: the one that is shown.
+    /// The swipe; `None`: the shown text.
     pub position: Option<i64>,
 }

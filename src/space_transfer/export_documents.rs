@@ -1,4 +1,4 @@
-//! The documents of a space, as they go out.
+//! Builds the documents of an exported space.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::prompt::card_use::HiddenCards;
 use crate::space_transfer::document;
 use crate::spaces::{membership, space};
 
-/// The rules of a space.
+/// Returns the document of the space's settings.
 pub fn space_document(space: &space::Model) -> document::ExportedSpace {
     document::ExportedSpace {
         name: space.name.clone(),
@@ -38,10 +38,10 @@ pub fn space_document(space: &space::Model) -> document::ExportedSpace {
     }
 }
 
-/// Its seats.
+/// Returns the memberships of the space.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns `DbErr` when the database fails.
 pub async fn membership_documents(
     db: &impl ConnectionTrait,
     memberships: &[membership::Model],
@@ -71,10 +71,10 @@ pub async fn membership_documents(
     Ok(seats.collect())
 }
 
-/// Whose cards speak or spoke with these memberships.
+/// Returns the characters whose cards these memberships use or used.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns `DbErr` when the database fails.
 pub async fn character_ids(
     db: &impl ConnectionTrait,
     memberships: &[membership::Model],
@@ -89,10 +89,10 @@ pub async fn character_ids(
         .await
 }
 
-/// A card; of a hidden one its public part.
+/// Returns a card; only the public part of a hidden card.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns `DbErr` when the database fails.
 pub async fn character_document(
     db: &impl ConnectionTrait,
     id: CharacterId,
@@ -118,10 +118,10 @@ fn public_document(character: &character::Model) -> Value {
     )
 }
 
-/// The presets that the space and its seats go by.
+/// Returns the presets that the space and its memberships use.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns `DbErr` when the database fails.
 pub async fn preset_documents(
     db: &impl ConnectionTrait,
     space: &space::Model,
@@ -146,10 +146,10 @@ pub async fn preset_documents(
     Ok(rows.collect())
 }
 
-/// Its conversations, without their messages.
+/// Returns the conversations of the space, without their messages.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns `DbErr` when the database fails.
 pub async fn conversation_documents(
     db: &impl ConnectionTrait,
     all: &[conversation::Model],
@@ -182,7 +182,8 @@ pub async fn conversation_documents(
     Ok(documents.collect())
 }
 
-/// The variables of a conversation. A hidden card may have written its text into those of macros.
+/// Returns the variables of a conversation. Macros of a hidden card may have stored its text in
+/// them.
 fn variables_of(conversation: &conversation::Model, hidden: &HiddenCards) -> Value {
     let mut variables = conversation.variables.clone();
     if let Some(all) = variables.as_object_mut().filter(|_| !hidden.is_empty()) {
@@ -191,7 +192,7 @@ fn variables_of(conversation: &conversation::Model, hidden: &HiddenCards) -> Val
     variables
 }
 
-/// The document of a message with all its texts; of a hidden one only its place remains.
+/// Returns a message with all its swipes; of a hidden message only its number remains.
 pub fn message_document(
     row: &message::Model,
     texts: Vec<swipe::Model>,
@@ -223,7 +224,7 @@ pub fn message_document(
             .collect(),
     };
     if is_gone {
-        // Deleted for everyone: its number stays, its text does not leave the server.
+        // Deleted for everyone: the number stays, the text is not exported.
         line.content.clear();
         line.metadata = serde_json::json!({});
         line.active_swipe = 0;

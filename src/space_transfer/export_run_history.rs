@@ -1,7 +1,7 @@
-//! What has happened in a space goes out: the rounds and runs that have ended, a page at a time.
+//! Exports the history of a space: the ended rounds and runs, a page at a time.
 //!
-//! **Invariant:** what is queued or runs stays behind, and so does a round that goes on: a copied
-//! room does not begin to speak by itself.
+//! **Invariant:** queued and running runs are not exported, nor are unfinished rounds: a copied
+//! space must not start to generate.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,9 +21,9 @@ use crate::runs::run;
 use crate::space_transfer::document;
 use crate::space_transfer::document::{ExportedAuthorship, ExportedHistory};
 
-/// How many rounds or runs are held at once; of runs, as many as fit with what they sent.
+/// Rounds or runs held in memory; of runs, as many as fit together with their prompts.
 const PAGE_SIZE: u64 = 50;
-/// How many messages are asked for at a time.
+/// Messages per query.
 const IDS_PER_QUERY: usize = 1_000;
 
 const ENDED_RUNS: [run::RunStatus; 4] = [
@@ -33,12 +33,12 @@ const ENDED_RUNS: [run::RunStatus; 4] = [
     run::RunStatus::Skipped,
 ];
 
-/// Which texts each run wrote: found while the messages go out.
+/// The texts that each run wrote; collected while the messages are exported.
 #[derive(Debug, Default)]
 pub struct WrittenTexts(HashMap<RunId, Vec<ExportedAuthorship>>);
 
 impl WrittenTexts {
-    /// Notes who wrote a message, and each of its texts.
+    /// Records which run wrote a message, and each of its swipes.
     pub fn record_text(&mut self, row: &message::Model, texts: &[swipe::Model]) {
         let shown = (None, row.conversation_run_id);
         let texts = texts.iter();
@@ -55,22 +55,22 @@ impl WrittenTexts {
     }
 }
 
-/// How far what has happened in a conversation has gone out.
+/// The progress of exporting the history of a conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryCursor<'a> {
     conversation_id: ConversationId,
-    /// The cards whose text stays out of stored prompts.
+    /// Hidden cards, whose text must be removed from stored prompts.
     hidden: &'a HiddenCards,
-    /// What ended later is not in the file.
+    /// Runs and rounds that ended later are not exported.
     ended_before: Timestamp,
     last_round_id: Option<RoundId>,
     has_sent_rounds: bool,
-    /// The number of the last run that left.
+    /// The number of the last exported run.
     last_run_seq: i64,
 }
 
 impl<'a> HistoryCursor<'a> {
-    /// From the beginning.
+    /// Starts at the beginning.
     pub fn new(
         conversation_id: ConversationId,
         ended_before: Timestamp,
@@ -86,15 +86,15 @@ impl<'a> HistoryCursor<'a> {
         }
     }
 
-    /// Whose past it is.
+    /// Returns the conversation of this history.
     pub fn conversation_id(&self) -> ConversationId {
         self.conversation_id
     }
 
-    /// The next of it, rounds before runs; `None` at the end.
+    /// Returns the next page, rounds before runs; `None` at the end.
     ///
     /// # Errors
-    /// When the database fails.
+    /// Returns `DbErr` when the database fails.
     pub async fn next_page(
         &mut self,
         db: &impl ConnectionTrait,
@@ -203,7 +203,7 @@ impl<'a> HistoryCursor<'a> {
     }
 }
 
-/// How many of the first of these runs may be held with what they sent.
+/// Returns how many of these runs may be held in memory with their prompts.
 async fn n_fitting(db: &impl ConnectionTrait, page: &[run::Model]) -> Result<usize, DbErr> {
     let bytes: Vec<(RunId, i64)> = run_prompt::Entity::find()
         .filter(run_prompt::Column::RunId.is_in(page.iter().map(|it| it.id)))
@@ -219,7 +219,7 @@ async fn n_fitting(db: &impl ConnectionTrait, page: &[run::Model]) -> Result<usi
     Ok(slices::n_fitting(&all, slices::SLICE_BYTES))
 }
 
-/// The numbers of these messages, of those that are in the conversation.
+/// Returns the `seq` of those of these messages that are in the conversation.
 async fn load_seqs(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -287,10 +287,10 @@ fn run_document(
     }
 }
 
-/// The line of what has happened. What a run sent is left out where it is longer than a line may be.
+/// Encodes an entry as a line. A prompt is omitted if the line would become too long.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Returns an error if the entry cannot be serialized.
 pub fn encode_line(entry: ExportedHistory) -> Result<Vec<u8>, serde_json::Error> {
     let mut line = serde_json::to_vec(&entry)?;
     if let (true, ExportedHistory::Run(mut run)) = (line.len() >= MAX_LINE, entry) {

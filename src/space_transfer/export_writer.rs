@@ -1,6 +1,6 @@
-//! A space goes out: its documents and its messages into a zip on the disk, a slice at a time.
+//! Exports a space: writes its documents and messages into a zip on disk, a page at a time.
 //!
-//! **Invariant:** what is held is one card, a slice of messages or a piece of an asset.
+//! **Invariant:** memory holds only one card, a page of messages or a piece of an asset.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -33,13 +33,13 @@ use crate::space_transfer::{
 };
 use crate::spaces::{card_rights, membership, space};
 
-/// What is held at once.
+/// Rows held in memory.
 const PAGE_SIZE: u64 = 100;
 
-/// The writer is behind by so many pieces at most.
+/// Events that may wait for the writer; when it is full, the reader waits.
 const MAX_BUFFERED_EVENTS: usize = 4;
 
-/// Why a space did not go out.
+/// Why an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error(transparent)]
@@ -50,27 +50,28 @@ pub enum ExportError {
     Zip(#[from] zip::result::ZipError),
     #[error("a document could not be written")]
     Json(#[from] serde_json::Error),
-    #[error("the space makes a larger file than may be")]
+    #[error("the space is too large for an export file")]
     TooLarge,
 }
 
-/// What the writer is told.
+/// An event for the writer.
 enum ExportEvent {
     Entry(String),
     Bytes(Vec<u8>),
 }
 
-/// A packed space. It stands at its beginning.
+/// An exported file, positioned at its beginning.
 #[derive(Debug)]
 pub struct ExportedFile {
     pub file: File,
     pub n_bytes: u64,
 }
 
-/// Packs what a reader may see of a space into a file without a name.
+/// Exports what a caller may see of a space into an anonymous temporary file.
 ///
 /// # Errors
-/// When the file would be past the limits of one that comes in; when the database or the disk fails.
+/// Returns `TooLarge` if an import would refuse the file; another variant if the database or the
+/// disk fails.
 pub async fn export_space(
     db: &impl ConnectionTrait,
     shutdown: &Shutdown,
@@ -80,7 +81,7 @@ pub async fn export_space(
     now: Timestamp,
 ) -> Result<ExportedFile, ExportError> {
     let (send, events) = mpsc::channel(MAX_BUFFERED_EVENTS);
-    // Packing is CPU work; it ends when nobody sends any more.
+    // Compression is CPU work; it ends when all senders are dropped.
     let writing = shutdown
         .main()
         .spawn_blocking(move || write_file(events, limits));
@@ -90,7 +91,7 @@ pub async fn export_space(
     let written = writing
         .await
         .map_err(|_| std::io::Error::other("the writer ended"))?;
-    // The writer's trouble comes first: without it there is nobody to send to.
+    // The writer's error comes first: it causes the errors of the senders.
     let written = written?;
     sent.map(|()| written)
 }
@@ -112,7 +113,7 @@ fn write_file(
                 zip.write_all(&bytes)?;
             }
         }
-        // Not at the end only: what would be refused then need not fill the disk before.
+        // Checked for each piece, so that a file that is too large does not fill the disk first.
         if n_entries > limits::MAX_ENTRIES || n_unpacked > limits.max_unpacked_bytes {
             return Err(ExportError::TooLarge);
         }
@@ -145,7 +146,7 @@ impl ExportWriter {
         self.send_event(ExportEvent::Bytes(bytes)).await
     }
 
-    /// A document with a list, which may have so many items.
+    /// Writes a document with a list of at most `max_items` items.
     async fn write_list<T: Serialize>(
         &self,
         name: &str,
@@ -183,7 +184,7 @@ async fn write_contents(
             HiddenCards::new(card_rights::list_hidden_cards(db, id, ids).await?)
         }
     };
-    // A hidden card may have written its text into variables.
+    // Macros of a hidden card may have stored its text in variables.
     let variables = match hidden.is_empty() {
         true => space_variable::load_for_space(db, space.id).await?,
         false => VariableMap::default(),
@@ -228,7 +229,7 @@ async fn write_contents(
         write_history(db, writer, leaving, &mut written).await?;
     }
     let mut listed = assets::export(db, &memberships).await?;
-    // Of a hidden card only the picture is public.
+    // Only the avatar of a hidden card is public.
     listed.retain(|it| it.path == AVATAR_PATH || !hidden.contains(CharacterId(it.character)));
     writer
         .write_list(document::ASSETS, &listed, limits::MAX_ASSETS)
@@ -236,7 +237,7 @@ async fn write_contents(
     write_assets(db, writer, &listed).await
 }
 
-/// The cards, one at a time: each may be large.
+/// Writes the cards one at a time, because each may be large.
 async fn write_characters(
     db: &impl ConnectionTrait,
     writer: &ExportWriter,
@@ -268,7 +269,7 @@ async fn write_characters(
     writer.send_event(ExportEvent::Bytes(end.to_vec())).await
 }
 
-/// What has happened in a conversation.
+/// Writes the history of a conversation.
 async fn write_history(
     db: &impl ConnectionTrait,
     writer: &ExportWriter,
@@ -287,7 +288,7 @@ async fn write_history(
     Ok(())
 }
 
-/// The bytes of assets, each once and one after the other: they are large.
+/// Writes the bytes of each asset once, one after the other, because they are large.
 async fn write_assets(
     db: &impl ConnectionTrait,
     writer: &ExportWriter,
@@ -334,7 +335,7 @@ async fn write_messages(
         .await?;
     let mut at = 0;
     loop {
-        // What comes after was not there when this began.
+        // Later messages did not exist when the export began.
         let stubs: Vec<Stub> = message::Entity::find()
             .filter(Column::ConversationId.eq(conversation.id))
             .filter(Column::Seq.gt(at))

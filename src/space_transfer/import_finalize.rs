@@ -1,4 +1,4 @@
-//! The last transaction of a space that comes in: it gets its owner, and everybody sees it.
+//! The last transaction of a space import: sets the owner and makes the space visible.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use crate::spaces::membership::{MembershipKind, MembershipRole, MembershipStatus
 use crate::spaces::{membership, membership_changes, space};
 use crate::tools::tool_settings;
 
-/// What the last transaction writes.
+/// The input of the last transaction.
 #[derive(Clone, Debug)]
 pub struct SpaceImportResult {
     pub import: import_job::Model,
     pub space_id: SpaceId,
     pub owner: user::Model,
-    /// How many bytes their cards may take; 0 is no limit.
+    /// The maximum bytes of the owner's cards; 0 is no limit.
     pub quota_bytes: u64,
     pub head: Arc<FileHead>,
     pub ids: Arc<IdMap>,
@@ -43,7 +43,8 @@ pub struct SpaceImportResult {
     pub now: Timestamp,
 }
 
-/// Puts cards, books and presets on the owner's shelf, seats everybody who is known here, and shows it all.
+/// Creates cards, lorebooks and presets in the owner's library, updates the memberships, and makes
+/// the space visible.
 pub async fn finish(db: &Db, result: SpaceImportResult) -> Result<SpaceId, ChatImportError> {
     db.write(move |tx| {
         Box::pin(async move {
@@ -146,7 +147,7 @@ async fn create_presets(
     Ok(ids)
 }
 
-/// Settings that name a preset of the file name the one that stands for it.
+/// Replaces the preset id of the file in the settings by the new one.
 fn with_preset_id(settings: &Value, presets: &HashMap<i64, PresetId>) -> Value {
     let mut settings = object_or_empty(settings);
     if let Some(named) = settings.pointer_mut("/preset/preset_id") {
@@ -156,8 +157,8 @@ fn with_preset_id(settings: &Value, presets: &HashMap<i64, PresetId>) -> Value {
     settings
 }
 
-/// Characters sit where they sat. Of the people only the new owner is here: on their old seat, if
-/// they had one under the same username, else on a new one.
+/// Assigns the characters to their memberships. Of the users only the new owner is added: to their
+/// old membership, if there is one with the same username, otherwise to a new one.
 async fn update_memberships(
     tx: &impl ConnectionTrait,
     result: &SpaceImportResult,
@@ -212,7 +213,7 @@ async fn update_memberships(
     Ok(())
 }
 
-/// Where each branch begins, now that every message is there.
+/// Sets where each branch begins; requires that every message exists.
 async fn set_branch_points(
     tx: &impl ConnectionTrait,
     head: &FileHead,

@@ -1,4 +1,4 @@
-//! What conversations remember of their lore, under the keys that its entries have in this house.
+//! Maps the lore state of imported conversations to the new keys of the lorebook entries.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use crate::ids::CharacterId;
 use crate::space_transfer::import_reader::FileHead;
 use crate::space_transfer::space_rows::IdMap;
 
-/// The key of an entry is that of its book, a dot, and its own.
+/// The key of an entry consists of the key of its lorebook, a dot, and its own key.
 const CARD_PREFIX: &str = "card:";
 
 /// The new keys of entries.
 #[derive(Debug, Default)]
 pub struct EntryKeys {
-    /// Of books on the shelf, as `book.entry`.
+    /// Of lorebooks in the library, as `book.entry`.
     pub by_old_key: HashMap<String, String>,
 }
 
@@ -31,11 +31,11 @@ impl EntryKeys {
     }
 }
 
-/// Renames the entries in what every conversation remembers. One that did not come along is
-/// forgotten.
+/// Renames the entries in the lore state of every conversation. Entries that were not imported are
+/// removed.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns `DbErr` when the database fails.
 pub async fn remap(
     tx: &impl ConnectionTrait,
     head: &FileHead,

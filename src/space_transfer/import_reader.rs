@@ -1,8 +1,8 @@
-//! The file of a space, read: its documents, then its messages batch by batch.
+//! Reads the export file of a space: its documents, then its messages in batches.
 //!
-//! **Invariant:** a stranger's file costs no more than these limits say. What is unpacked is counted
-//! while it is unpacked, whatever the zip says of itself; nothing is written to the disk, and no name
-//! in it leads anywhere.
+//! **Invariant:** an untrusted file uses no more resources than the limits allow. Bytes are counted
+//! while they are unpacked, whatever the zip declares; no entry is extracted to a path, and names
+//! in the file are never used as paths.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -17,56 +17,56 @@ use crate::space_transfer::document::Manifest;
 use crate::space_transfer::limits::TransferLimits;
 use crate::space_transfer::{assets, document, limits, lorebooks};
 
-/// The texts of a batch, which is one transaction.
+/// The text bytes of a batch, which is one transaction.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
 const MAX_BATCH: usize = 100;
 
-/// Why a file is no space.
+/// Why a file is not a valid space file.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    #[error("This is no file of a space: {0}.")]
+    #[error("This is not a space file: {0}.")]
     NotASpace(&'static str),
     #[error("This file was written by a newer version.")]
     NewerVersion,
-    #[error("The file unpacks to more than may be.")]
+    #[error("The unpacked file is too large.")]
     TooLarge,
-    #[error("In {0} something is not as it should be.")]
+    #[error("Invalid content in {0}.")]
     Invalid(String),
 }
 
-/// Everything but the messages.
+/// Everything except the messages.
 #[derive(Debug)]
 pub struct FileHead {
     pub space: document::ExportedSpace,
-    /// What macros remember for the whole space.
+    /// The space-wide macro variables.
     pub variables: VariableMap,
     pub memberships: Vec<document::ExportedMembership>,
     pub characters: Vec<document::ExportedCharacter>,
     pub presets: Vec<document::ExportedPreset>,
     pub lorebooks: Vec<lorebooks::ArchivedLorebook>,
     pub lorebook_links: Vec<document::ExportedLorebookLink>,
-    /// A parent stands before what hangs on it.
+    /// A parent precedes its branches.
     pub conversations: Vec<document::ExportedConversation>,
 }
 
-/// What comes out of a file, in order.
+/// The parts of a file, in order.
 #[derive(Debug)]
 pub enum ImportEvent {
     Head(Box<FileHead>),
     /// Messages of the conversation with this key.
     Messages(i64, Vec<document::ExportedMessage>),
-    /// What has happened in the conversation with this key. All messages are there before.
+    /// History of the conversation with this key. Follows all messages.
     History(i64, Vec<document::ExportedHistory>),
-    /// One asset more has been looked at.
+    /// One more asset was checked.
     AssetChecked,
-    /// All of them.
+    /// All assets.
     Assets(assets::SpooledAssets),
 }
 
-/// Reads a file to its end, or until `take` wants no more.
+/// Reads a file to its end, or until `on_event` returns `false`.
 ///
 /// # Errors
-/// When it is no file of a space, or too large.
+/// Returns an error if the file is not a space file, or too large.
 pub fn read(
     file: File,
     n_bytes: u64,
@@ -74,14 +74,14 @@ pub fn read(
     on_event: &mut dyn FnMut(ImportEvent) -> bool,
 ) -> Result<(), ReadError> {
     let zip = ZipArchive::new(BufReader::new(file));
-    let zip = zip.map_err(|_| ReadError::NotASpace("it is no zip"))?;
+    let zip = zip.map_err(|_| ReadError::NotASpace("it is not a zip file"))?;
     if zip.len() > limits::MAX_ENTRIES {
         return Err(ReadError::TooLarge);
     }
     let mut archive = OpenArchive {
         zip,
         n_bytes_left: limits.unpacked_limit(n_bytes),
-        // A picture that is drawn anew may take more room than it took.
+        // A re-encoded image may be larger than the original.
         max_asset_bytes: limits.max_unpacked_bytes,
     };
     let head = archive.read_head()?;
@@ -105,9 +105,9 @@ pub fn read(
 
 struct OpenArchive {
     zip: ZipArchive<BufReader<File>>,
-    /// How much may still come out.
+    /// How many more bytes may be unpacked.
     n_bytes_left: u64,
-    /// How much of it may stay on the disk.
+    /// How many of them may be kept on disk.
     max_asset_bytes: u64,
 }
 
@@ -117,9 +117,7 @@ impl OpenArchive {
             .read_document(document::MANIFEST)
             .map_err(|_| ReadError::NotASpace("it has no manifest"))?;
         if manifest.format != document::FORMAT {
-            return Err(ReadError::NotASpace(
-                "its manifest speaks of something else",
-            ));
+            return Err(ReadError::NotASpace("its manifest has another format"));
         }
         if manifest.version > document::VERSION {
             return Err(ReadError::NewerVersion);
@@ -162,7 +160,7 @@ impl OpenArchive {
         }
     }
 
-    /// Looks at every asset, and hands them on together.
+    /// Checks every asset, and passes them on together.
     fn read_assets(
         &mut self,
         listed: Vec<document::ExportedAsset>,
@@ -193,7 +191,7 @@ impl OpenArchive {
         serde_json::from_slice(&bytes).map_err(|_| invalid(name))
     }
 
-    /// A document that older files do not have.
+    /// Reads a document that older files do not have.
     fn read_optional_document<T: DeserializeOwned + Default>(
         &mut self,
         name: &str,
@@ -217,7 +215,7 @@ impl OpenArchive {
         Ok(bytes)
     }
 
-    /// Hands the messages of a conversation on. `false`: nobody wants more.
+    /// Passes on the messages of a conversation. Returns `false` if the receiver is gone.
     fn read_messages(
         &mut self,
         key: i64,
@@ -229,7 +227,7 @@ impl OpenArchive {
         })
     }
 
-    /// Hands on what has happened in a conversation; older files do not tell.
+    /// Passes on the history of a conversation; missing in older files.
     fn read_history(
         &mut self,
         key: i64,
@@ -244,7 +242,7 @@ impl OpenArchive {
         }
     }
 
-    /// Hands the lines of an entry on, batch by batch. `false`: nobody wants more.
+    /// Passes on the lines of an entry in batches. Returns `false` if the receiver is gone.
     fn read_lines<T: DeserializeOwned>(
         &mut self,
         name: &str,
@@ -284,7 +282,7 @@ fn invalid(name: &str) -> ReadError {
     ReadError::Invalid(name.to_owned())
 }
 
-/// No text of ours holds U+0000, and PostgreSQL takes none.
+/// Refuses U+0000, which PostgreSQL does not accept in a string.
 fn require_no_nul(json: &[u8], name: &str) -> Result<(), ReadError> {
     match json.windows(6).any(|it| it == b"\\u0000") {
         true => Err(ReadError::Invalid(name.to_owned())),

@@ -1,5 +1,5 @@
-//! What has happened in a space comes in: rounds and runs that have ended, what they sent, and who
-//! wrote what. All messages are there before.
+//! Imports the history of a space: ended rounds and runs, their prompts, and which run wrote which
+//! text. Requires that all messages exist.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -25,31 +25,31 @@ use crate::space_transfer::document;
 use crate::space_transfer::document::{ExportedAuthorship, ExportedHistory};
 use crate::space_transfer::space_rows::{IdMap, invalid_file};
 
-/// More rounds than a conversation of a lifetime has; their ids are held.
+/// More rounds than any real conversation has; their ids are held in memory.
 const MAX_ROUNDS: usize = 500_000;
-/// The columns of short words.
+/// The length of columns for short words.
 const MAX_WORD_CHARS: usize = 64;
-/// How much goes into one statement.
+/// Rows per statement.
 const ROWS_PER_STATEMENT: usize = 500;
 
 /// The new ids of the rounds of a conversation.
 #[derive(Debug, Default)]
 pub struct RoundIds(HashMap<RoundId, RoundId>);
 
-/// Where a batch goes.
+/// The target of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryTarget {
     pub space: SpaceId,
-    /// Its key in the file.
+    /// The conversation's key in the file.
     pub conversation: i64,
-    /// How many messages of all conversations are there.
+    /// The number of imported messages of all conversations.
     pub n_messages: i64,
     pub now: Timestamp,
 }
 
 impl RoundIds {
-    /// Gives the rounds of a batch ids of this house, and has its runs name those. A run of a round
-    /// that is not in the file is of none.
+    /// Gives the rounds of a batch new ids, and updates its runs. A run whose round is not in the
+    /// file gets no round.
     fn assign(&mut self, batch: &mut [ExportedHistory]) -> Result<(), ChatImportError> {
         for it in batch {
             match it {
@@ -73,7 +73,7 @@ impl RoundIds {
 /// Writes a batch.
 ///
 /// # Errors
-/// When it says what cannot be, when the import was canceled, or the database fails.
+/// Returns an error if the batch is invalid, the import was canceled, or the database fails.
 pub async fn write_batch(
     db: &Db,
     import: ImportId,
@@ -111,7 +111,7 @@ pub async fn write_batch(
     .await
 }
 
-/// The numbers of the messages that a line names.
+/// Returns the `seq` of the messages that an entry refers to.
 fn referenced_seqs(entry: &ExportedHistory) -> Vec<i64> {
     match entry {
         ExportedHistory::Round(it) => it.trigger_seq.into_iter().collect(),
@@ -129,7 +129,7 @@ fn referenced_seqs(entry: &ExportedHistory) -> Vec<i64> {
     }
 }
 
-/// What stands for what a file names.
+/// Maps the references of a file to new ids.
 struct HistoryIdMap<'a> {
     space: SpaceId,
     conversation: ConversationId,
@@ -176,7 +176,7 @@ impl HistoryRows {
         }
         for slot in round.slots {
             self.slots.push(slot::Model {
-                id: SlotId(0), // given by the database
+                id: SlotId(0), // assigned by the database
                 round_id: round.key,
                 position: slot.position,
                 space_membership_id: ids.membership(slot.seat)?,
@@ -216,9 +216,9 @@ impl HistoryRows {
         if let Some(prompt) = run.prompt {
             let named = |seq: MessageId| ids.message(Some(seq.0));
             let mut record = prompt.record.remap_messages(named);
-            // The characters have other ids here.
+            // Characters have other ids on this server.
             record.cards = None;
-            // The entries of the books have other numbers here.
+            // Lorebook entries have other ids on this server.
             for entry in record.lore.fired.iter_mut().chain(&mut record.lore.dropped) {
                 entry.entry_id = None;
             }
@@ -240,7 +240,7 @@ impl HistoryRows {
         self.runs.push(run::Model {
             id,
             conversation_id: ids.conversation,
-            run_seq: 0, // given when it is written
+            run_seq: 0, // assigned on insert
             space_id: ids.space,
             round_id: run.round,
             slot_position: run.slot_position,
@@ -289,7 +289,7 @@ impl HistoryRows {
     }
 }
 
-/// Notes at each text which run wrote it.
+/// Sets at each text which run wrote it.
 async fn set_run_ids(
     tx: &impl ConnectionTrait,
     id_map: &IdMap,
@@ -367,7 +367,7 @@ async fn set_swipe_run_ids(
         .map(|_| ())
 }
 
-/// The messages of a conversation with these numbers.
+/// Returns the ids of the messages of a conversation with these `seq`s.
 async fn load_message_ids(
     tx: &impl ConnectionTrait,
     conversation: ConversationId,

@@ -1,38 +1,39 @@
-//! How large the file of a space may be: the same for what goes out and for what comes in, so that
-//! nothing leaves a house that it would not take back.
+//! Size limits of space files: the same for exports and imports, so that every exported file can be
+//! imported again.
 
 use crate::characters::temp_assets;
 
-/// How many times its size a file may unpack to, and yet no more than [`Limits::unpacked`].
+/// The unpacked size of a file, as a multiple of its size; at most
+/// [`TransferLimits::max_unpacked_bytes`].
 const MAX_RATIO: u64 = 100;
-/// So much may come out of however small a file.
+/// Even the smallest file may unpack to this size.
 const MIN_UNPACKED_BYTES: u64 = 16 * 1024 * 1024;
-/// A text packs well: how much may come out of a file of the greatest size.
+/// Text compresses well: the unpacked size of the largest allowed file, as a multiple of its size.
 const TEXT_RATIO: u64 = 10;
 
-/// The most entries of a zip.
+/// The maximum number of entries of a zip.
 pub const MAX_ENTRIES: usize = 20_000;
-/// The largest document, in bytes.
+/// The maximum size of a document, in bytes.
 pub const MAX_DOCUMENT_BYTES: u64 = 32 * 1024 * 1024;
-/// The largest asset, in bytes.
+/// The maximum size of an asset, in bytes.
 pub const MAX_ASSET_BYTES: u64 = temp_assets::MAX_ASSET;
 pub const MAX_MEMBERSHIPS: usize = 2_000;
-/// The same for books and presets.
+/// The same limit applies to lorebooks and presets.
 pub const MAX_CARDS: usize = 500;
 pub const MAX_CONVERSATIONS: usize = 5_000;
 pub const MAX_ASSETS: usize = 2_000;
 
-/// What a house takes.
+/// The configured size limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferLimits {
-    /// The largest file, in bytes.
+    /// The maximum file size, in bytes.
     pub max_file_bytes: u64,
-    /// How much comes out of it at most, in bytes.
+    /// The maximum unpacked size, in bytes.
     pub max_unpacked_bytes: u64,
 }
 
 impl TransferLimits {
-    /// Of a house that takes files of so many MiB.
+    /// Returns the limits for files of at most `mib` MiB.
     pub fn from_mib(mib: u64) -> Self {
         let max_file_bytes = mib * 1024 * 1024;
         Self {
@@ -41,7 +42,8 @@ impl TransferLimits {
         }
     }
 
-    /// How much may come out of a file of this size, in bytes. What packs better is a bomb.
+    /// Returns the maximum unpacked size of a file of this size. A higher ratio indicates a zip
+    /// bomb.
     pub fn unpacked_limit(self, n_bytes: u64) -> u64 {
         let allowed = n_bytes.saturating_mul(MAX_RATIO).max(MIN_UNPACKED_BYTES);
         allowed.min(self.max_unpacked_bytes)

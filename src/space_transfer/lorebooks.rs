@@ -1,4 +1,4 @@
-//! The lorebooks of a space in its file, with the places where they take part.
+//! Lorebooks of a space in its export file, with their links.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -24,20 +24,20 @@ use crate::space_transfer::import_reader::FileHead;
 use crate::space_transfer::space_rows::{IdMap, invalid_file, object_or_empty};
 use crate::spaces::membership;
 
-/// How many links go into one statement.
+/// Links per statement.
 const LINKS_PER_STATEMENT: usize = 500;
 
-/// Whose books leave with a space. Who may not read a book here does not read it in a file.
+/// Whose lorebooks are exported. Users only get the lorebooks that they may read here.
 #[derive(Clone, Copy, Debug)]
 pub enum VisibleLorebooks {
     Admin,
     User(UserId),
 }
 
-/// The books that take part in a space, in its conversations, with its characters and its seats.
+/// Returns the lorebooks linked to a space, its conversations, characters and memberships.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns `DbErr` when the database fails.
 pub async fn export(
     db: &impl ConnectionTrait,
     visible: VisibleLorebooks,
@@ -128,7 +128,7 @@ fn link_target(link: &lorebook_link::Model) -> Option<ExportedLorebookTarget> {
     space.or(conversation).or(character).or(membership)
 }
 
-/// A book of a file, in order.
+/// A parsed lorebook of a file, in order.
 #[derive(Debug)]
 pub struct ArchivedLorebook {
     pub key: i64,
@@ -137,7 +137,7 @@ pub struct ArchivedLorebook {
     pub created_at: Timestamp,
 }
 
-/// Reads a book of a file as if it came alone. `None`: it is none, or past a limit.
+/// Parses a lorebook like a separate import. Returns `None` if it is invalid or exceeds a limit.
 pub fn parse(book: document::ExportedLorebook) -> Option<ArchivedLorebook> {
     let mut document = object_or_empty(&book.document);
     document["name"] = json!(names::truncate_to_display_name(
@@ -154,7 +154,8 @@ pub fn parse(book: document::ExportedLorebook) -> Option<ArchivedLorebook> {
     })
 }
 
-/// Whether every book takes part in a place once, and no place has more than it may.
+/// Returns whether every lorebook is linked at most once to each target, within the limit per
+/// target.
 pub fn are_links_valid(links: &[document::ExportedLorebookLink]) -> bool {
     let mut seen = HashSet::new();
     let mut n_books: HashMap<ExportedLorebookTarget, usize> = HashMap::new();
@@ -165,11 +166,11 @@ pub fn are_links_valid(links: &[document::ExportedLorebookLink]) -> bool {
     })
 }
 
-/// Puts the books of a file on the new owner's shelf, and lets them take part where they did. Answers
-/// the new keys of their entries.
+/// Creates the lorebooks in the new owner's library, and their links. Returns the new keys of their
+/// entries.
 ///
 /// # Errors
-/// When a link leads nowhere, or the database fails.
+/// Returns an error if the target of a link is missing, or the database fails.
 pub async fn create_all(
     tx: &impl ConnectionTrait,
     owner: UserId,

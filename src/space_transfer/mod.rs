@@ -1,4 +1,4 @@
-//! Transfers: a whole space as one file, out of a house and into another.
+//! Export of a whole space into one file, and its import on any installation.
 
 pub mod assets;
 pub mod document;

@@ -1,5 +1,5 @@
-//! A space comes in: read from its file in a thread, written batch by batch where nobody looks, and
-//! seen when it is whole.
+//! Runs the import of a space: a thread reads the file, batches are written into a hidden space,
+//! and the space becomes visible when it is complete.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,25 +21,25 @@ use crate::space_transfer::{
     assets, document, import_finalize, import_reader, import_run_history, space_rows,
 };
 
-/// The reader waits when so many batches are not written yet.
+/// Batches that may wait to be written; when it is full, the reader waits.
 const MAX_BUFFERED_BATCHES: usize = 2;
 
-/// A space that is to be brought in, and whose it will be.
+/// The import of a space, and its future owner.
 #[derive(Debug)]
 pub struct SpaceImport {
     pub job: import_job::Model,
     pub owner: user::Model,
-    /// How many bytes their cards may take; 0 is no limit.
+    /// The maximum bytes of the owner's cards; 0 is no limit.
     pub quota_bytes: u64,
     pub file: File,
     pub n_bytes: u64,
     pub limits: TransferLimits,
 }
 
-/// Brings a space in, and tells in the row of the import how that ended.
+/// Imports a space, and records the result in the import's row.
 ///
 /// # Errors
-/// When nothing was brought in; nothing of it is left then.
+/// Returns an error if nothing was imported; everything already written is removed.
 pub async fn run(tools: &ImportServices, import: SpaceImport) -> Result<SpaceId, ChatImportError> {
     let id = import.job.id;
     let result = import_file(tools, import).await;
@@ -49,14 +49,14 @@ pub async fn run(tools: &ImportServices, import: SpaceImport) -> Result<SpaceId,
     result
 }
 
-/// What is there so far.
+/// The part of the space created so far.
 struct CreatedSpace {
     head: Arc<FileHead>,
     ids: Arc<IdMap>,
-    /// The last message of each conversation, by its key.
+    /// The `seq` of the last message of each conversation, by its key.
     last_seqs: HashMap<i64, i64>,
     n_messages: i64,
-    /// Of the conversation with this key, of which the past comes in.
+    /// For the conversation with this key, whose history is being imported.
     round_ids: (i64, RoundIds),
     assets: Option<assets::SpooledAssets>,
 }
@@ -71,7 +71,7 @@ async fn import_file(
         .ok_or(ChatImportError::Canceled)?;
     let (send, mut events) = mpsc::channel(MAX_BUFFERED_BATCHES);
     let (file, n_bytes, limits) = (import.file, import.n_bytes, import.limits);
-    // It ends by itself when nobody takes what it reads.
+    // Ends when the receiver of its events is dropped.
     let reading = tools.shutdown.main().spawn_blocking(move || {
         import_reader::read(file, n_bytes, limits, &mut |event| {
             send.blocking_send(event).is_ok()
@@ -128,7 +128,7 @@ async fn import_file(
     import_finalize::finish(&tools.db, result).await
 }
 
-/// Tells that it still goes on, and hears whether it was canceled.
+/// Records that the import is still running, and checks whether it was canceled.
 async fn heartbeat(
     tools: &ImportServices,
     import: ImportId,

@@ -1,5 +1,5 @@
-//! The transactions in which a space comes in: it is furnished out of sight, and filled batch by
-//! batch. The last one is `handover.rs`.
+//! The transactions of a space import: the hidden space is created and then filled in batches. The
+//! last one is in `import_finalize.rs`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,19 +24,20 @@ use crate::space_transfer::document;
 use crate::space_transfer::import_reader::FileHead;
 use crate::spaces::{membership, membership_changes, space};
 
-/// What stands for the keys of a file by now.
+/// Maps the keys of a file to the new ids, as far as they exist.
 #[derive(Clone, Debug, Default)]
 pub struct IdMap {
     pub memberships: HashMap<i64, MembershipId>,
     pub conversations: HashMap<i64, ConversationId>,
 }
 
-/// What a file says that cannot be.
+/// Returns the error for invalid content of a file.
 pub fn invalid_file(what: &str) -> ChatImportError {
-    ChatImportError::NotASpace(format!("In {what} something is not as it should be."))
+    ChatImportError::NotASpace(format!("Invalid content in {what}."))
 }
 
-/// Gives the hidden space its rules, its seats, all of them empty, and its conversations.
+/// Sets the settings of the hidden space, and creates its memberships, all unassigned, and its
+/// conversations.
 pub async fn create_contents(
     db: &Db,
     hidden: SpaceId,
@@ -55,7 +56,7 @@ pub async fn create_contents(
             for it in &head.conversations {
                 let parent = it.parent.map(|key| ids.conversations.get(&key).copied());
                 let parent = match parent {
-                    // Whoever hangs on nothing that came before hangs on nothing.
+                    // A parent must precede its branches; an unknown or later parent is an error.
                     Some(None) => return Err(invalid_file(document::CONVERSATIONS)),
                     parent => parent.flatten(),
                 };
@@ -95,7 +96,7 @@ fn space_row(
         replies_per_turn: Set(space.replies_per_turn),
         card_handling_mode: Set(space.card_handling_mode),
         allow_self_responses: Set(space.allow_self_responses),
-        // The author of a file does not start model calls at the importer's cost.
+        // The author of a file must not start model calls at the importer's cost.
         auto_mode_enabled: Set(false),
         auto_mode_delay_ms: Set(space.auto_mode_delay_ms.clamp(0, 600_000)),
         auto_mode_max_turns: Set(space.auto_mode_max_turns.clamp(1, 100)),
@@ -130,7 +131,7 @@ fn empty_membership(
     row
 }
 
-/// A document that is none is an empty one.
+/// Returns an empty object if the value is not an object.
 pub fn object_or_empty(value: &Value) -> Value {
     match value.is_object() {
         true => value.clone(),
@@ -138,19 +139,19 @@ pub fn object_or_empty(value: &Value) -> Value {
     }
 }
 
-/// Where a batch goes.
+/// The target of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceTarget {
     pub conversation: ConversationId,
     pub parent: Option<ConversationId>,
-    /// The last message that is there.
+    /// The `seq` of the last message written so far.
     pub last_seq: i64,
-    /// How many messages of all conversations are there with these.
+    /// The number of messages of all conversations, including this batch.
     pub n_messages: i64,
     pub now: Timestamp,
 }
 
-/// Writes a batch; answers the number of its last message.
+/// Writes a batch; returns the `seq` of its last message.
 pub async fn write_messages(
     db: &Db,
     import: crate::ids::ImportId,
@@ -182,7 +183,7 @@ pub async fn write_messages(
     .await
 }
 
-/// The messages of the parent that these were cloned from: a clone keeps its number.
+/// Returns the parent's messages that these were copied from: a copy keeps its `seq`.
 async fn load_origins(
     tx: &impl ConnectionTrait,
     target: SpaceTarget,
@@ -220,7 +221,7 @@ fn message_row(
         None => return Err(invalid_file("the texts of a message")),
     };
     let message = message::Model {
-        id: MessageId(0), // given by the database
+        id: MessageId(0), // assigned by the database
         conversation_id: conversation,
         seq: line.seq,
         space_membership_id: author,
