@@ -1,8 +1,8 @@
-//! Whether a socket may still hear what it hears.
+//! Re-checks a socket's subscriptions when permissions change.
 //!
-//! Rights are asked for when a subscription begins, and asked for again whenever somebody says
-//! that they changed. A review that gets no answer ends the socket: its client comes back and asks
-//! anew, and until then it hears nothing.
+//! Rights are checked when a subscription begins, and again whenever a control event reports a
+//! change. A failed check ends the socket: its client reconnects and subscribes again, and receives
+//! nothing until then.
 
 use actix_web::web::Data;
 use futures::FutureExt;
@@ -18,23 +18,23 @@ use crate::socket::queries::RevokedAccess;
 use crate::socket::session::take_result;
 use crate::socket::subscriptions::Subscriptions;
 
-/// The reviews of one socket.
+/// The access checks of one socket.
 pub struct AccessGuard {
     review: Option<LocalBoxFuture<'static, ReviewResult>>,
-    /// Everything is to be looked at once more.
+    /// Everything must be checked again.
     needs_recheck: bool,
 }
 
-/// What a review found.
+/// The result of a check.
 pub enum ReviewResult {
-    /// Whether the caller is still let in at all.
+    /// Whether the caller's credential is still valid.
     Caller(ApiResult<bool>),
     Rights(ApiResult<RevokedAccess>),
 }
 
 impl AccessGuard {
-    /// Between the check at the door and the first order that reaches the socket there is a gap:
-    /// so the credential is looked at once more, now that orders are heard.
+    /// Between the authentication and the subscription to control events a change can be missed: so
+    /// the credential is checked once more when control events are received.
     pub fn start(app: Data<App>, caller: SocketCaller) -> Self {
         let check = socket_caller::has_access(app, caller);
         Self {
@@ -43,13 +43,13 @@ impl AccessGuard {
         }
     }
 
-    /// The result of the review under way, once there is one.
+    /// Waits for the result of the running check, if there is one.
     pub async fn next_result(&mut self) -> ReviewResult {
         take_result(&mut self.review).await
     }
 
-    /// Looks again at what is heard of a space, or of all of them. A review or a command that is under way may go by
-    /// the rights of a moment ago: then everything is looked at once more afterwards.
+    /// Checks the subscriptions of a space, or of all spaces, again. A running check or command may
+    /// still use the old rights: then everything is checked once more afterwards.
     pub fn recheck(
         &mut self,
         (app, caller, subscriptions): (&Data<App>, SocketCaller, &Subscriptions),
@@ -62,7 +62,7 @@ impl AccessGuard {
         }
     }
 
-    /// No command is under way: looks again, if that is due.
+    /// Runs a pending check. Must be called when no command is running.
     pub fn recheck_pending(
         &mut self,
         app: &Data<App>,

@@ -1,4 +1,4 @@
-//! What a client may say, as types: one JSON object a frame, with an `id` that its answer names.
+//! Client frames as types: one JSON object per frame, with an `id` that the answer repeats.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -9,15 +9,15 @@ use crate::http::deserialize;
 use crate::http::error::ApiError;
 use crate::ids::{ConversationId, SpaceId};
 
-/// A frame that could be read.
+/// A valid frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientFrame {
-    /// Any number; the client's own affair.
+    /// Any number, chosen by the client.
     pub id: Number,
     pub command: ClientCommand,
 }
 
-/// What the client wants.
+/// The requested operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCommand {
     Subscribe(Subscribe),
@@ -28,7 +28,7 @@ pub enum ClientCommand {
     Ping,
 }
 
-/// To hear a conversation, and what it missed since `after_rev`.
+/// Subscribes to a conversation, and requests the events missed since `after_rev`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Subscribe {
@@ -37,21 +37,21 @@ pub struct Subscribe {
     pub after_rev: Option<i64>,
 }
 
-/// To hear it no more.
+/// Ends the subscription to a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unsubscribe {
     pub conversation_id: ConversationId,
 }
 
-/// To hear what happens in a space at large.
+/// Subscribes to the space-wide events of a space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubscribeSpace {
     pub space_id: SpaceId,
 }
 
-/// Whether somebody looks at this socket.
+/// Reports whether the user is away from this socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Away)]
@@ -59,7 +59,7 @@ pub struct AwayCommand {
     pub away: bool,
 }
 
-/// Whether somebody types.
+/// Reports whether the user types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Typing)]
@@ -68,30 +68,30 @@ pub struct TypingCommand {
     pub active: bool,
 }
 
-/// Nothing beside the operation.
+/// No further fields.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Nothing)]
 pub struct EmptyPayload {}
 
-/// A frame that could not be read, and its `id` if that could.
+/// An invalid frame, and its `id` if that is valid.
 #[derive(Debug)]
 pub struct InvalidFrame {
     pub id: Option<Number>,
     pub error: ApiError,
 }
 
-/// Reads a frame.
+/// Parses a frame.
 ///
 /// # Errors
-/// What is wrong with it, as in the body of a request.
+/// Returns the error and its field, as for the body of a request.
 pub fn parse(text: &str) -> Result<ClientFrame, InvalidFrame> {
     let fields = object(text).map_err(|error| InvalidFrame { id: None, error })?;
     let id = match fields.get("id") {
         Some(Value::Number(id)) => Ok(id.clone()),
         Some(_) => Err(bad_request(
             "invalid_type",
-            "The id of a frame is a number.",
+            "The `id` of a frame must be a number.",
         )),
         None => Err(bad_request("missing_field", "The field `id` is missing.")),
     };
@@ -111,8 +111,11 @@ pub fn parse(text: &str) -> Result<ClientFrame, InvalidFrame> {
 fn object(text: &str) -> Result<Map<String, Value>, ApiError> {
     match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(bad_request("invalid_type", "A frame is one JSON object.")),
-        Err(_) => Err(bad_request("invalid_json", "The frame is no valid JSON.")),
+        Ok(_) => Err(bad_request(
+            "invalid_type",
+            "A frame must be a JSON object.",
+        )),
+        Err(_) => Err(bad_request("invalid_json", "The frame is not valid JSON.")),
     }
 }
 
@@ -120,7 +123,9 @@ fn command(mut fields: Map<String, Value>) -> Result<ClientCommand, ApiError> {
     fields.shift_remove("id");
     let op = match fields.shift_remove("op") {
         Some(Value::String(op)) => op,
-        Some(_) => return Err(bad_request("invalid_type", "`op` is a text.").with_param("op")),
+        Some(_) => {
+            return Err(bad_request("invalid_type", "`op` must be a string.").with_param("op"));
+        }
         None => {
             return Err(bad_request("missing_field", "The field `op` is missing.").with_param("op"));
         }
@@ -134,7 +139,7 @@ fn command(mut fields: Map<String, Value>) -> Result<ClientCommand, ApiError> {
         "ping" => read(fields).map(|EmptyPayload {}| ClientCommand::Ping)?,
         _ => {
             let takes =
-                "This takes one of subscribe, unsubscribe, subscribe_space, away, typing, ping.";
+                "Must be one of subscribe, unsubscribe, subscribe_space, away, typing, ping.";
             return Err(ApiError::invalid_value("op", takes));
         }
     })
@@ -143,10 +148,7 @@ fn command(mut fields: Map<String, Value>) -> Result<ClientCommand, ApiError> {
 fn subscribe(fields: Map<String, Value>) -> Result<Subscribe, ApiError> {
     let subscribe: Subscribe = read(fields)?;
     match subscribe.after_rev {
-        Some(..0) => Err(ApiError::invalid_value(
-            "after_rev",
-            "This takes 0 or more.",
-        )),
+        Some(..0) => Err(ApiError::invalid_value("after_rev", "Must be 0 or more.")),
         _ => Ok(subscribe),
     }
 }
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_frame_is_broken_and_no_crash() {
+    fn a_deep_frame_is_an_error_and_no_crash() {
         let deep = format!(r#"{{"id":1,"op":{}"#, "[".repeat(60_000));
 
         assert_eq!(error_of(&deep).1, "invalid_json");

@@ -1,4 +1,4 @@
-//! What the API document says of frames, in both directions.
+//! The schemas of the API document for frames in both directions.
 
 use utoipa::openapi::schema::{AdditionalProperties, Object, SchemaType, Type};
 use utoipa::openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Ref, RefOr, Schema};
@@ -17,13 +17,13 @@ use crate::runs::views::ConversationView;
 use crate::socket::{command, server_frames};
 use crate::spaces::events as spaces;
 
-/// The schemas of all frames.
+/// Returns the schemas of all frames.
 pub fn schemas() -> Vec<NamedSchema> {
     let mut named = Vec::new();
     let commands = commands(&mut named);
-    named.push(one_of("SocketCommand", "What a client may say.", commands));
+    named.push(one_of("SocketCommand", "A frame of a client.", commands));
     let events = events(&mut named);
-    named.push(one_of("SocketEvent", "What happens.", events));
+    named.push(one_of("SocketEvent", "An event.", events));
     named.extend(answers());
     named
 }
@@ -40,7 +40,7 @@ fn commands(named: &mut Vec<NamedSchema>) -> Vec<String> {
     names(named)
 }
 
-/// The frame that carries these fields: with an id, and its operation.
+/// Returns the frame with these fields, an id and its operation.
 fn command<C: ToSchema>(op: &str) -> NamedSchema {
     let fields = object(C::schema());
     let mut frame = tagged_object("op", &[op])
@@ -122,7 +122,7 @@ fn events(named: &mut Vec<NamedSchema>) -> Vec<String> {
     names
 }
 
-/// The frame that tells of this event, `type` first; and the schemas that it names.
+/// Returns the frame of this event, `type` first, and the schemas that it refers to.
 fn event_schema<E: ToSchema>(types: &[&str]) -> (NamedSchema, Vec<NamedSchema>) {
     let fields = object(E::schema());
     let mut frame = tagged_object("type", types);
@@ -149,7 +149,9 @@ fn answers() -> Vec<NamedSchema> {
         .property("stream", schemas::nullable::<server_frames::StreamState>());
     let refused = ObjectBuilder::new()
         .schema_type(Type::Object)
-        .description(Some("Not done. Without `re` the frame could not be read."))
+        .description(Some(
+            "The operation failed. `re` is null if the frame could not be parsed.",
+        ))
         .property(
             "re",
             ObjectBuilder::from(number()).schema_type(number_or_null()),
@@ -165,12 +167,15 @@ fn answers() -> Vec<NamedSchema> {
     named.extend(schemas::for_type::<server_frames::StreamState>());
     named.push(("Snapshot".to_owned(), snapshot.into()));
     let answers: Vec<NamedSchema> = vec![
-        ("SocketDone".to_owned(), done("Done.").into()),
+        (
+            "SocketDone".to_owned(),
+            done("The operation succeeded.").into(),
+        ),
         ("SocketTime".to_owned(), time.into()),
         ("SocketSubscribed".to_owned(), begun.into()),
         ("SocketRefused".to_owned(), refused.into()),
     ];
-    let about = "The one answer to a frame.";
+    let about = "The only answer to a frame.";
     let choices = names(&answers).into_iter().map(reference);
     let any = choices.fold(utoipa::openapi::schema::AnyOfBuilder::new(), |any, it| {
         any.item(it)
@@ -183,7 +188,7 @@ fn answers() -> Vec<NamedSchema> {
     named
 }
 
-/// An object whose field `name` is one of these words.
+/// Returns an object whose field `name` is one of these words.
 fn tagged_object(name: &str, words: &[&str]) -> ObjectBuilder {
     let words = ObjectBuilder::new()
         .schema_type(Type::String)
@@ -197,7 +202,7 @@ fn tagged_object(name: &str, words: &[&str]) -> ObjectBuilder {
 fn number() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::Number)
-        .description(Some("Any number; the client's own affair."))
+        .description(Some("Any number, chosen by the client."))
         .build()
 }
 
@@ -219,7 +224,7 @@ fn names(named: &[NamedSchema]) -> Vec<String> {
     named.iter().map(|(name, _)| name.clone()).collect()
 }
 
-/// Our frames are plain objects.
+/// Returns the object schema; all our frames are plain objects.
 fn object(schema: RefOr<Schema>) -> Object {
     match schema {
         RefOr::T(Schema::Object(object)) => object,
@@ -227,7 +232,7 @@ fn object(schema: RefOr<Schema>) -> Object {
     }
 }
 
-/// `subscribe_space` as `SubscribeSpace`.
+/// Converts `subscribe_space` into `SubscribeSpace`.
 fn to_camel_case(words: &str) -> String {
     let capital = |word: &str| {
         let (first, rest) = word.split_at(word.len().min(1));

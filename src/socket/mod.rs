@@ -1,8 +1,8 @@
-//! The WebSocket door, `/ws`: one socket hears any number of conversations.
+//! The WebSocket endpoint `/ws`: one socket subscribes to any number of conversations.
 //!
-//! A socket is one task on the web worker that took the connection ([`session`]). What it must ask
-//! the database runs on the main runtime ([`errand`]); what it hears comes through its outbox; what
-//! of a conversation passes on to the client is decided by a pure filter ([`subscription`]).
+//! A socket is one task on the web worker that accepted the connection ([`session`]). Its database
+//! queries run on the main runtime ([`queries`]); its events come through its outbox; a pure filter
+//! ([`subscription_filter`]) decides which events of a conversation the client receives.
 
 pub mod authorization;
 pub mod command;

@@ -1,4 +1,4 @@
-//! What waits in the outbox, handed out: orders obeyed, envelopes judged and sent.
+//! Sends queued items of the outbox: executes control events, filters and sends envelopes.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::socket::server_frames::{Resync, StreamRepaired, Unsubscribed, Unsubsc
 use crate::socket::session::LiveSession;
 use crate::socket::subscription_filter::FilterDecision;
 
-/// What is handed out in a row before the client is heard again.
+/// The maximum number of items sent before client frames are read again.
 const MAX_BATCH: usize = 32;
 
 impl LiveSession {
-    /// Hands out what is next, and some of what waits behind it.
+    /// Processes the next item and some of those queued after it.
     pub(super) async fn deliver_batch(&mut self, first: NextItem) -> Result<(), DisconnectReason> {
         self.deliver(first).await?;
         for _ in 1..MAX_BATCH {
@@ -66,7 +66,7 @@ impl LiveSession {
         }
     }
 
-    /// Has what is heard of a space, or of all of them, looked at again.
+    /// Checks the subscriptions of a space, or of all spaces, again.
     fn recheck_access(&mut self, space: Option<SpaceId>) {
         let is_free = self.is_idle();
         let context = (&self.app, self.caller, &self.subscriptions);
@@ -119,7 +119,7 @@ impl LiveSession {
         }
     }
 
-    /// Sends an envelope as it is.
+    /// Sends an envelope unchanged.
     async fn forward(&mut self, envelope: &Envelope) -> Result<(), DisconnectReason> {
         let frame: &ByteString = match &envelope.payload {
             Payload::Frame { json, .. } | Payload::Stream { json, .. } => json,
@@ -165,13 +165,14 @@ impl LiveSession {
         self.send(&Resync { conversation_id }).await
     }
 
-    /// Everything from before the mark is held back: the answer may go out, and they behind it.
+    /// The barrier was reached, so all earlier events are buffered: sends the answer, then the
+    /// buffered events.
     async fn finish_subscribe(&mut self) -> Result<(), DisconnectReason> {
         let Some(mut pending) = self.pending.take() else {
             return Ok(());
         };
         let Some(result) = pending.result.take() else {
-            // The mark is set when the answer is known.
+            // The barrier is set when the answer is known.
             return Ok(());
         };
         let (id, is_lost) = (pending.conversation, pending.has_gap);
@@ -196,7 +197,7 @@ impl LiveSession {
         self.filter_all(id, buffered).await
     }
 
-    /// Judges what was held back, in its order.
+    /// Filters and sends buffered envelopes in order.
     pub(super) async fn filter_all(
         &mut self,
         id: ConversationId,
@@ -226,11 +227,11 @@ impl LiveSession {
 
     async fn revoke(&mut self, revoked: RevokedAccess) -> Result<(), DisconnectReason> {
         let reason = "removed";
-        // What was asked for under the rights of a moment ago is not answered by them.
+        // A request made under the old rights is refused.
         let is_revoked =
             |it: &mut Box<PendingSubscription>| revoked.conversations.contains(&it.conversation);
         let rejected = self.pending.take_if(is_revoked);
-        // First nothing more is heard; then it is told.
+        // Unsubscribe first, then notify the client.
         for id in &revoked.conversations {
             self.subscriptions.remove(*id);
         }

@@ -1,4 +1,4 @@
-//! A subscription that is under way: what is held back until its answer is out.
+//! A pending subscription: buffers events until its answer is sent.
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use crate::socket::queries::OpenedSubscription;
 use crate::socket::server_frames::StreamState;
 use crate::socket::subscription_filter::{SnapshotPosition, SubscriptionFilter};
 
-/// One at most at a time for each socket.
+/// A pending subscription; each socket has at most one.
 pub struct PendingSubscription {
     pub frame_id: Number,
     pub conversation: ConversationId,
-    /// What the answer will say, once it is known; then only the mark is waited for.
+    /// The content of the answer, once it is known; then only the barrier is missing.
     pub result: Option<SubscribeResult>,
     buffered: Vec<Arc<Envelope>>,
     buffered_bytes: usize,
-    /// Something was lost meanwhile: the client must begin again.
+    /// Events were lost meanwhile: the client must subscribe again.
     pub has_gap: bool,
 }
 
-/// What the answer says.
+/// The content of the answer.
 pub struct SubscribeResult {
     pub opened: OpenedSubscription,
     pub stream: Option<StreamState>,
 }
 
 impl PendingSubscription {
-    /// Nothing is known yet.
+    /// Creates a pending subscription without a result.
     pub fn new(frame_id: Number, conversation: ConversationId) -> Self {
         Self {
             frame_id: frame_id,
@@ -43,7 +43,7 @@ impl PendingSubscription {
         }
     }
 
-    /// Holds an envelope back; past the bound of an outbox everything is lost.
+    /// Buffers an envelope; above the limit of an outbox all are dropped.
     pub fn buffer(&mut self, envelope: Arc<Envelope>) {
         self.buffered_bytes += envelope.size();
         if self.buffered_bytes > MAX_QUEUED_BYTES {
@@ -55,7 +55,8 @@ impl PendingSubscription {
         }
     }
 
-    /// The snapshot is there, and the text of whoever writes now, read just behind the mark.
+    /// Stores the snapshot, and the text of the active run, read directly after the barrier was
+    /// set.
     pub fn set_result(&mut self, opened: OpenedSubscription, live: Option<LiveStream>) {
         let stream = opened.running.map(|(run_id, membership_id)| StreamState {
             run_id,
@@ -68,7 +69,8 @@ impl PendingSubscription {
         self.result = Some(SubscribeResult { opened, stream });
     }
 
-    /// The filter that begins behind the answer, and what is to be judged by it first.
+    /// Returns the filter that starts after the answer, and the envelopes that it must decide
+    /// first.
     pub fn release(mut self, result: &SubscribeResult) -> (SubscriptionFilter, Vec<Arc<Envelope>>) {
         let running = result.stream.as_ref();
         let start = SnapshotPosition {
@@ -79,7 +81,8 @@ impl PendingSubscription {
         (filter, self.buffered)
     }
 
-    /// What was held back, where there is no answer: the filter from before goes on with it.
+    /// Returns the buffered envelopes if there is no answer: the previous filter continues with
+    /// them.
     pub fn into_buffered(self) -> Vec<Arc<Envelope>> {
         self.buffered
     }

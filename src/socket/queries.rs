@@ -1,5 +1,5 @@
-//! What a socket has the main runtime find out: connections to the database belong there, and a
-//! socket lives on a web worker.
+//! Database queries of a socket: they run on the main runtime, which owns the connections; a socket
+//! runs on a web worker.
 
 use actix_web::web::Data;
 
@@ -10,23 +10,23 @@ use crate::http::space_access;
 use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use crate::spaces::permissions::Action;
 
-/// What a subscription begins with.
+/// The start of a subscription.
 #[derive(Debug)]
 pub struct OpenedSubscription {
     pub space: SpaceId,
-    /// As whom the person is there; an admin needs no seat to listen.
+    /// The user's membership; an admin needs none to subscribe.
     pub membership: Option<MembershipId>,
     pub rev: i64,
-    /// The run that was running, and who speaks in it.
+    /// The running run and its speaker.
     pub running: Option<(RunId, MembershipId)>,
     /// The snapshot, encoded.
     pub snapshot: String,
 }
 
-/// Reads what a subscription begins with.
+/// Loads the start of a subscription.
 ///
 /// # Errors
-/// 404 when there is no such conversation for this person.
+/// Returns 404 if the conversation does not exist for this user.
 pub async fn open(
     app: Data<App>,
     caller: SocketCaller,
@@ -53,10 +53,10 @@ pub async fn open(
     .await
 }
 
-/// Asks whether a person may hear a space.
+/// Checks that a user may subscribe to a space.
 ///
 /// # Errors
-/// 404 when there is no such space for this person.
+/// Returns 404 if the space does not exist for this user.
 pub async fn check_space_access(
     app: Data<App>,
     caller: SocketCaller,
@@ -71,10 +71,10 @@ pub async fn check_space_access(
     .await
 }
 
-/// Asks whether a person may type in a conversation, and in which seat.
+/// Checks that a user may type in a conversation, and returns their membership.
 ///
 /// # Errors
-/// 404 when there is no such conversation for this person; 403 when they may only read.
+/// Returns 404 if the conversation does not exist for this user; 403 if they may only read.
 pub async fn require_typing(
     app: Data<App>,
     caller: SocketCaller,
@@ -89,17 +89,17 @@ pub async fn require_typing(
     .await
 }
 
-/// What a person may hear no more.
+/// Subscriptions to which a user has lost the right.
 #[derive(Debug, Default)]
 pub struct RevokedAccess {
     pub conversations: Vec<ConversationId>,
     pub spaces: Vec<SpaceId>,
 }
 
-/// Looks again at what is subscribed.
+/// Checks all subscriptions again.
 ///
 /// # Errors
-/// When the database gives no answer: then nothing may be taken for granted.
+/// Returns an error when the database does not answer: then no right may be assumed.
 pub async fn review_access(
     app: Data<App>,
     caller: SocketCaller,

@@ -1,5 +1,5 @@
-//! What the socket itself says: answers to a client's frames, and the events that no room but
-//! this one has.
+//! Frames that the socket itself creates: answers to client frames, and events that only the socket
+//! module sends.
 
 use bytestring::ByteString;
 use serde::Serialize;
@@ -13,33 +13,33 @@ use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use crate::realtime::event::Event;
 use crate::realtime::presence::PresentMember;
 
-/// The client subscribes again, with its last `rev`.
+/// The client must subscribe again, with its last `rev`.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Resync {
     pub conversation_id: ConversationId,
 }
 
-/// The right to hear a conversation is lost.
+/// The right to subscribe to a conversation was lost.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Unsubscribed {
     pub conversation_id: ConversationId,
     pub reason: &'static str,
 }
 
-/// The right to hear a space is lost.
+/// The right to subscribe to a space was lost.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UnsubscribedSpace {
     pub space_id: SpaceId,
     pub reason: &'static str,
 }
 
-/// A gap in a stream is mended: begin again with this text.
+/// A gap in a stream is repaired: replace the text with this one.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StreamReset)]
 pub struct StreamRepaired<'a> {
     pub conversation_id: ConversationId,
     pub run_id: Uuid,
-    /// Only here; a stream that begins anew with a retry has no text yet.
+    /// Only in this frame; a stream that restarts after a retry has no text yet.
     #[schema(extensions(("x-rare" = json!(true))))]
     pub text: &'a str,
 }
@@ -61,7 +61,7 @@ event_names! {
     StreamRepaired<'_> => "stream_reset";
 }
 
-/// The text so far of the run that is running in a snapshot.
+/// The text so far of the run that is running in the snapshot.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = StreamSoFar)]
 pub struct StreamState {
@@ -70,27 +70,27 @@ pub struct StreamState {
     pub text: String,
 }
 
-/// Done.
+/// Creates the answer to a successful operation.
 pub fn ok(re: &Number) -> ByteString {
     json!({ "re": re, "ok": true }).to_string().into()
 }
 
-/// Done, and it is so late.
+/// Creates the answer to `ping`, with the current time.
 pub fn time(re: &Number, time: Timestamp) -> ByteString {
     json!({ "re": re, "ok": true, "time": time })
         .to_string()
         .into()
 }
 
-/// Not done; without `re` the frame could not be read.
+/// Creates the answer to a failed operation; `re` is null if the frame could not be parsed.
 pub fn error(re: Option<&Number>, error: &ApiError) -> ByteString {
     json!({ "re": re, "error": error.body(None) })
         .to_string()
         .into()
 }
 
-/// The beginning of a subscription. `snapshot` is an object, encoded already; what the socket
-/// knows is put into it.
+/// Creates the answer to `subscribe`. `snapshot` is an encoded object; presence and stream are
+/// added to it.
 pub fn snapshot(
     re: &Number,
     rev: i64,

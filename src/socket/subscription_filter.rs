@@ -1,15 +1,15 @@
-//! What of a conversation one socket gets to see, from its snapshot on without a gap.
+//! Decides which events of a conversation one socket receives, without a gap from its snapshot on.
 //!
-//! The order of a subscription is: listen, and hold back what is heard; read the snapshot; mark
-//! the place in the outbox and read the text so far of the run that is running in the snapshot;
-//! when the mark comes out, answer; let through what was held back and whatever follows. What is
-//! let through is decided here, from the snapshot and the envelopes alone.
+//! The order of a subscription is: subscribe to the hub and buffer events; read the snapshot; set
+//! the barrier in the outbox and read the text so far of the run that is running in the snapshot;
+//! when the barrier is reached, answer; then filter the buffered events and all later ones. The
+//! filter decides from the snapshot and the envelopes alone.
 //!
-//! The text of another run than the snapshot's is of no use: that run began after the snapshot,
-//! so all of it is heard. The snapshot is read in one transaction: all of it is as of its `rev`.
+//! Only the text of the snapshot's run is read: any other run began after the snapshot, so all of
+//! its events are received. The snapshot is read in one transaction: all of it is as of its `rev`.
 //!
-//! **Invariant:** whatever the snapshot met half-way, the client ends with the timeline and the
-//! text of the stream that it would have if it had been there from the beginning.
+//! **Invariant:** whatever was in progress during the snapshot, the client ends with the timeline
+//! and the stream text that it would have if it had been subscribed from the beginning.
 
 use std::sync::Arc;
 
@@ -19,37 +19,37 @@ use uuid::Uuid;
 use crate::ids::ConversationId;
 use crate::realtime::event::{Envelope, Payload, StreamBoundary, StreamDelta, utf16_len};
 
-/// Where a subscription begins: what its answer told the client.
+/// The start of a subscription: what its answer contained.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SnapshotPosition {
-    /// Of the newest durable event that is in the snapshot.
+    /// The `rev` of the newest durable event in the snapshot.
     pub rev: i64,
-    /// The run that was running in the snapshot, and the UTF-16 units of its text at the mark; 0 if
-    /// there was no text of this run.
+    /// The run that was running in the snapshot, and the UTF-16 units of its text at the barrier; 0
+    /// if there was no text of this run.
     pub running: Option<(Uuid, usize)>,
 }
 
-/// What becomes of an envelope.
+/// What to do with an envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterDecision {
-    /// The client knows it already, or nothing of it.
+    /// The client already has it, or must not get it.
     Drop,
-    /// The client gets it as it is.
+    /// The client gets it unchanged.
     Forward,
-    /// The client has the first part of this piece; it gets this in its place.
+    /// The client has the first part of this piece; it gets the rest.
     ForwardRest(ByteString),
-    /// Text is missing before this piece, which reaches up to `end`: see [`Filter::mend`].
+    /// Text is missing before this piece, which ends at `end`: see [`SubscriptionFilter::repair`].
     Repair { run: Uuid, end: usize },
     /// A durable event is missing. Nothing more passes: the client subscribes again.
     Resync,
 }
 
-/// Decides for one subscription.
+/// The filter of one subscription.
 #[derive(Debug)]
 pub struct SubscriptionFilter {
-    /// Of the newest durable event that the client has.
+    /// The `rev` of the newest durable event that the client has.
     rev: i64,
-    /// Runs that the client sees writing; each ends with its `typing_stop`.
+    /// Runs whose stream the client receives; each ends with its `typing_stop`.
     streams: Vec<StreamPosition>,
     /// A durable event was missing.
     has_gap: bool,
@@ -58,14 +58,15 @@ pub struct SubscriptionFilter {
 #[derive(Debug)]
 struct StreamPosition {
     run: Uuid,
-    /// UTF-16 units of the text that the client has; `None`: that text is not known here, and no
-    /// piece passes before it begins anew.
+    /// UTF-16 units of the text that the client has; `None`: unknown, so no piece passes before the
+    /// text restarts.
     length: Option<usize>,
 }
 
 impl SubscriptionFilter {
-    /// Begins behind a snapshot, and takes out of `held`, which was heard before the mark, what the
-    /// client knows of streams by its answer. What is left is to be judged like all that follows.
+    /// Starts after a snapshot, and removes from `buffered`, which was received before the barrier,
+    /// the stream events that the answer already contains. The rest must be decided like all later
+    /// ones.
     pub fn new(start: SnapshotPosition, buffered: &mut Vec<Arc<Envelope>>) -> Self {
         match start.running {
             Some((run, _)) => drop_included_text(run, buffered),
@@ -82,7 +83,7 @@ impl SubscriptionFilter {
         }
     }
 
-    /// Judges the next envelope of the conversation.
+    /// Decides the next envelope of the conversation.
     pub fn decide(&mut self, payload: &Payload) -> FilterDecision {
         if self.has_gap {
             return FilterDecision::Drop;
@@ -98,11 +99,11 @@ impl SubscriptionFilter {
         }
     }
 
-    /// Text was missing before a piece of `run` that reaches up to `end`; `text` is what the run
-    /// has written by now. Returns whether the client must be told to begin again with it.
+    /// Handles missing text before a piece of `run` that ends at `end`; `text` is the current text
+    /// of the run. Returns whether the client must replace its text with it.
     ///
-    /// Shorter than the piece reaches, or unknown, the text is of no use: the run began anew and
-    /// the client will hear so, or it has ended, or another node writes it.
+    /// If the text is unknown or shorter than `end`, it is useless: the run restarted and the
+    /// client will be notified, or it has ended, or another node executes it.
     pub fn repair(&mut self, run: Uuid, end: usize, text: Option<&str>) -> bool {
         let length = text.map(utf16_len).filter(|it| *it >= end);
         if let Some(stream) = self.stream_mut(run) {
@@ -154,7 +155,7 @@ impl SubscriptionFilter {
         let decision = match delta.offset {
             offset if offset > length => None,
             offset if offset == length => Some(FilterDecision::Forward),
-            // Pieces that wait are merged: what the client has may end inside of one.
+            // Queued pieces are merged: the client's text may end inside of one.
             _ => remaining_delta(delta, length).map(FilterDecision::ForwardRest),
         };
         match decision {
@@ -174,8 +175,8 @@ impl SubscriptionFilter {
     }
 }
 
-/// The client knows what this run had written at the mark, and that it was the one that wrote: what
-/// is heard of other runs before its end comes from before its beginning.
+/// The client has the text of this run up to the barrier and knows that it was active: events of
+/// other runs before its end are from before its start.
 fn drop_included_text(run: Uuid, buffered: &mut Vec<Arc<Envelope>>) {
     let mut is_over = false;
     buffered.retain(|it| match (run_of(&it.payload), is_over) {
@@ -187,8 +188,8 @@ fn drop_included_text(run: Uuid, buffered: &mut Vec<Arc<Envelope>>) {
     });
 }
 
-/// Nobody wrote in the snapshot. Runs that were announced before a durable event which is in it
-/// had ended by then, and the client has what came of them.
+/// No run was active in the snapshot. Runs announced before a durable event that is in the snapshot
+/// had ended by then, and the client has their result.
 fn drop_streams_before(rev: i64, buffered: &mut Vec<Arc<Envelope>>) {
     let is_in_snapshot = |it: &Arc<Envelope>| match it.payload {
         Payload::Frame { rev: Some(of), .. } => of <= rev,
@@ -206,7 +207,7 @@ fn drop_streams_before(rev: i64, buffered: &mut Vec<Arc<Envelope>>) {
     buffered.retain(|it| run_of(&it.payload).is_none_or(|(run, _)| !started.contains(&run)));
 }
 
-/// The run whose stream an envelope belongs to; a piece of text has no mark.
+/// Returns the run whose stream an envelope belongs to; a piece of text has no boundary.
 fn run_of(payload: &Payload) -> Option<(Uuid, Option<StreamBoundary>)> {
     match payload {
         Payload::Stream { run, mark, .. } => Some((*run, Some(*mark))),
@@ -215,8 +216,8 @@ fn run_of(payload: &Payload) -> Option<(Uuid, Option<StreamBoundary>)> {
     }
 }
 
-/// The frame of what follows in this piece after the first `length` units of the run's text;
-/// `None` if that many units do not end between two characters.
+/// Returns the frame with the part of this piece after the first `length` units of the run's text;
+/// `None` if that position is inside a character.
 fn remaining_delta(delta: &StreamDelta, length: usize) -> Option<ByteString> {
     let mut units = delta.offset;
     let mut known = 0;

@@ -1,4 +1,4 @@
-//! Tests of the filter: each rule alone, then any life of a conversation met at any moment.
+//! Tests of the filter: each rule alone.
 
 use std::sync::Arc;
 
@@ -148,7 +148,7 @@ fn a_text_that_does_not_reach_the_gap_waits_for_a_reset() {
 }
 
 #[test]
-fn of_a_run_that_was_not_seen_to_begin_nothing_passes() {
+fn nothing_passes_of_a_run_whose_start_was_missed() {
     let mut filter = new_filter(SnapshotPosition {
         rev: 5,
         ..SnapshotPosition::default()
@@ -222,7 +222,7 @@ fn a_run_that_began_and_ended_before_the_snapshot_is_not_sent_again() {
 }
 
 #[test]
-fn what_was_held_of_the_running_run_is_in_its_text() {
+fn buffered_pieces_of_the_running_run_are_in_its_text() {
     let mut held = buffered([
         mark(OTHER, StreamBoundary::Start),
         delta(OTHER, 0, "long ago"),

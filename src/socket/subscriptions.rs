@@ -1,7 +1,7 @@
-//! What one socket hears, and as whom it is there.
+//! The subscriptions of one socket, and the memberships under which its user is present.
 //!
-//! **Invariant:** what was begun for a socket ends with it, however it ends: its topics, its
-//! presence, its typing. That is why this has a `Drop`.
+//! **Invariant:** what was started for a socket ends with it, however it ends: its topics, its
+//! presence, its typing. This is why the type implements `Drop`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,25 +21,25 @@ pub struct Subscriptions {
     user: UserId,
     outbox: Arc<Outbox>,
     conversations: HashMap<ConversationId, Subscription>,
-    /// A conversation whose subscription is under way.
+    /// The conversation of the pending subscription.
     pending: Option<ConversationId>,
     spaces: HashSet<SpaceId>,
-    /// Where this socket said that its person types.
+    /// Where the user types, according to this socket.
     typing_keys: HashSet<TypingKey>,
     is_away: bool,
 }
 
-/// One conversation that is heard.
+/// The subscription to one conversation.
 struct Subscription {
     space: SpaceId,
-    /// As whom the person is present; an admin without a seat is not.
+    /// The membership under which the user is present; an admin without one is not.
     membership: Option<MembershipId>,
-    /// `None`: the client was told to subscribe again, and hears nothing before.
+    /// `None`: the client was told to subscribe again, and receives nothing until then.
     filter: Option<SubscriptionFilter>,
 }
 
 impl Subscriptions {
-    /// Hears what is for the person alone.
+    /// Subscribes to the user's own events.
     pub fn new(app: Data<App>, user: UserId, outbox: Arc<Outbox>) -> Self {
         app.hub.subscribe(Topic::User(user), &outbox);
         Self {
@@ -54,18 +54,18 @@ impl Subscriptions {
         }
     }
 
-    /// How many subscriptions there are.
+    /// Returns the number of subscriptions.
     pub fn count(&self) -> usize {
         self.conversations.len() + self.spaces.len()
     }
 
-    /// Whether a conversation is heard, or was until something was lost.
+    /// Returns whether a conversation is subscribed, also after a gap.
     pub fn contains(&self, id: ConversationId) -> bool {
         self.conversations.contains_key(&id)
     }
 
-    /// A subscription is under way: its envelopes come from now on, and what waited is void. Where
-    /// one is heard already, what waits is kept: it may have to stay as it is.
+    /// Subscribes to the hub and discards queued events of this conversation; the snapshot replaces
+    /// them. Queued events of an existing subscription are kept, because the new one may fail.
     pub fn start(&mut self, id: ConversationId) {
         self.pending = Some(id);
         if self.filter(id).is_none() {
@@ -76,7 +76,7 @@ impl Subscriptions {
         }
     }
 
-    /// The subscription is refused for now: all is as it was before it was asked for.
+    /// Cancels the pending subscription: the state from before is restored.
     pub fn abort(&mut self, id: ConversationId) {
         self.pending.take_if(|it| *it == id);
         if self.filter(id).is_none() {
@@ -84,7 +84,7 @@ impl Subscriptions {
         }
     }
 
-    /// The subscription is granted: the person is there, and visibly so.
+    /// Activates the pending subscription: the user is now present.
     pub fn activate(
         &mut self,
         id: ConversationId,
@@ -112,14 +112,14 @@ impl Subscriptions {
         }
     }
 
-    /// From now on the filter decides.
+    /// Installs the filter that decides from now on.
     pub fn install_filter(&mut self, id: ConversationId, filter: SubscriptionFilter) {
         if let Some(subscription) = self.conversations.get_mut(&id) {
             subscription.filter = Some(filter);
         }
     }
 
-    /// Something was lost: nothing is heard before the client subscribes again.
+    /// Stops events after a gap until the client subscribes again.
     pub fn suspend(&mut self, id: ConversationId) {
         self.app
             .hub
@@ -129,7 +129,7 @@ impl Subscriptions {
         }
     }
 
-    /// Hears a conversation no more.
+    /// Ends the subscription to a conversation.
     pub fn remove(&mut self, id: ConversationId) {
         self.pending.take_if(|it| *it == id);
         self.app
@@ -143,29 +143,29 @@ impl Subscriptions {
         self.stop_typing(|it| it.conversation == id);
     }
 
-    /// Decides about the envelopes of a conversation.
+    /// Returns the filter of a conversation.
     pub fn filter(&mut self, id: ConversationId) -> Option<&mut SubscriptionFilter> {
         self.conversations.get_mut(&id)?.filter.as_mut()
     }
 
-    /// Hears a space.
+    /// Subscribes to a space.
     pub fn add_space(&mut self, id: SpaceId) {
         self.app.hub.subscribe(Topic::Space(id), &self.outbox);
         self.spaces.insert(id);
     }
 
-    /// Hears it no more.
+    /// Ends the subscription to a space.
     pub fn remove_space(&mut self, id: SpaceId) {
         self.app.hub.unsubscribe(Topic::Space(id), &self.outbox);
         self.spaces.remove(&id);
     }
 
-    /// Whether a space is heard.
+    /// Returns whether a space is subscribed.
     pub fn contains_space(&self, id: SpaceId) -> bool {
         self.spaces.contains(&id)
     }
 
-    /// What is heard of a space, or of all: conversations, and the spaces themselves.
+    /// Returns the subscriptions of a space, or all: conversations, and the spaces themselves.
     pub fn list_for_space(&self, space: Option<SpaceId>) -> (Vec<ConversationId>, Vec<SpaceId>) {
         let is_selected = |it: SpaceId| space.is_none_or(|space| space == it);
         let conversations = self.conversations.iter();
@@ -174,7 +174,7 @@ impl Subscriptions {
         (conversations.map(|(id, _)| *id).collect(), spaces.collect())
     }
 
-    /// The person looks away, or looks again.
+    /// Records that the user is away, or back.
     pub fn set_away(&mut self, is_away: bool) {
         if self.is_away == is_away {
             return;
@@ -187,7 +187,7 @@ impl Subscriptions {
         }
     }
 
-    /// The person types, or stops.
+    /// Records that the user types, or stops.
     pub fn set_typing(
         &mut self,
         conversation: ConversationId,

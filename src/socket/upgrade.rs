@@ -1,4 +1,4 @@
-//! The upgrade: who calls, from where, and whether there is room for one more.
+//! The WebSocket upgrade: authentication, origin check, and the limit of open sockets.
 
 use actix_web::web::{Data, Payload};
 use actix_web::{Error, HttpRequest, HttpResponse};
@@ -11,20 +11,20 @@ use crate::http::socket_caller::SocketCaller;
 use crate::http::{authentication, client_ip, connection};
 use crate::socket::session;
 
-/// The longest frame, and the longest message in pieces, in bytes.
+/// The maximum size of a frame, and of a fragmented message, in bytes.
 const MAX_FRAME_BYTES: usize = 64 * 1024;
 
-/// Opens a socket. One socket hears any number of conversations.
+/// Opens a socket. One socket can subscribe to any number of conversations.
 ///
-/// A WebSocket upgrade. Every frame is one JSON object in a text frame, of at most 64 KiB. The client
-/// sends `SocketCommand`, each with an `id`, and gets exactly one `SocketAnswer` to each; between them
-/// come `SocketEvent`s of what it has subscribed to. More than 60 frames in 10 seconds are refused with
-/// `rate_limited`. The server pings every 20 seconds and closes a peer that is silent for 60. An upgrade
-/// that rides on the cookie must name this server's own `Origin`.
+/// A WebSocket upgrade. Every frame is one JSON object in a text frame, of at most 64 KiB. The
+/// client sends `SocketCommand`, each with an `id`, and gets exactly one `SocketAnswer` to each;
+/// between them it receives `SocketEvent`s of its subscriptions. More than 60 frames in 10 seconds
+/// are refused with `rate_limited`. The server pings every 20 seconds and closes a connection that
+/// is silent for 60. An upgrade authenticated by the cookie must send this server's own `Origin`.
 ///
-/// `rev` of the durable events of one conversation grows by exactly 1: whoever sees a gap, or `resync`,
-/// subscribes again with the last `rev` and has everything. `offset` of a `stream_chunk` counts UTF-16
-/// units, as a browser does.
+/// `rev` of the durable events of one conversation grows by exactly 1: after a gap, or `resync`,
+/// the client subscribes again with the last `rev` and gets everything it missed. `offset` of a
+/// `stream_chunk` counts UTF-16 units, as a browser does.
 #[utoipa::path(
     get,
     path = "/ws",
@@ -34,13 +34,13 @@ const MAX_FRAME_BYTES: usize = 64 * 1024;
         ("Upgrade" = String, Header, pattern = "^websocket$"),
         ("Sec-WebSocket-Version" = String, Header, pattern = "^13$"),
         ("Sec-WebSocket-Key" = String, Header, pattern = "^[A-Za-z0-9+/]{21}[AQgw]==$"),
-        ("Origin" = Option<String>, Header, description = "Needed beside a cookie.")
+        ("Origin" = Option<String>, Header, description = "Required with a cookie.")
     ),
     responses(
         (status = 101, description = "The socket is open."),
-        (status = 400, description = "`invalid_value`: this is no WebSocket upgrade."),
-        (status = 403, description = "`cross_origin`: the cookie came from another site's page."),
-        (status = 429, description = "`rate_limited`: as many sockets are open as one person may have.")
+        (status = 400, description = "`invalid_value`: this is not a WebSocket upgrade."),
+        (status = 403, description = "`cross_origin`: another site's page sent the cookie."),
+        (status = 429, description = "`rate_limited`: too many open sockets of this user or address.")
     ),
     extensions(
         ("x-client-frame" = json!({"$ref": "#/components/schemas/SocketCommand"})),
@@ -62,14 +62,14 @@ pub async fn connect(
         credential,
     };
     if app.shutdown.draining.is_cancelled() {
-        let mut closing = ApiError::new(503, "internal", "The server is closing.");
+        let mut closing = ApiError::new(503, "internal", "The server is shutting down.");
         closing.retry_after = Some(1);
         return Err(closing.into());
     }
     let write_timeout = app.socket_timeouts.write_timeout;
     let (answer, receiver, sender) =
         connection::open(&request, payload, MAX_FRAME_BYTES, write_timeout).await?;
-    // Only now: what is no upgrade at all takes no place.
+    // After the upgrade: a request that is not a valid upgrade uses no permit.
     let address = client_ip::client_ip(&request);
     let credential = match caller.credential {
         Credential::Session(id) => CredentialId::Session(id),
@@ -81,7 +81,7 @@ pub async fn connect(
         .acquire(caller.user, credential, address)
         .await;
     let Some(place) = permit else {
-        let most = "There are as many sockets open, yours or from where you are, as may be.";
+        let most = "Too many open sockets of your account or address.";
         return Err(ApiError::rate_limited(10, most).into());
     };
     actix_web::rt::spawn(async move {
