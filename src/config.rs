@@ -84,7 +84,7 @@ pub struct LimitSettings {
     pub sockets_per_address: u32,
     /// Open HTTP connections; those from this machine and from trusted proxies do not count.
     pub connections_per_address: u32,
-    /// Bytes that one user's files may use.
+    /// Stored bytes of one user's cards and their files.
     pub stored_bytes: u64,
 }
 

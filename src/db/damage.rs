@@ -89,7 +89,7 @@ fn damage_message(file: &Path) -> String {
 }
 
 impl Db {
-    /// Removes the clean-stop mark from an SQLite file.
+    /// Removes the clean-stop mark from an SQLite file, until [`Db::close_cleanly`].
     ///
     /// # Errors
     /// Returns `DbErr` if this cannot be stored.

@@ -19,8 +19,8 @@ pub fn restrict_database(file: &Path) {
 pub fn restrict_folder(folder: &Path) {
     if is_shared(folder) {
         tracing::warn!(
-            "TROUPE_DATA_DIR {} is a folder for everyone: other accounts of this machine may see \
-             what lies in it",
+            "TROUPE_DATA_DIR {} is a shared folder: other accounts of this machine may see its \
+             content",
             folder.display()
         );
         return;

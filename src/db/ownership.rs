@@ -27,7 +27,7 @@ pub async fn acquire(file: &Path, secret: &Path, now: Timestamp) -> anyhow::Resu
     anyhow::ensure!(
         !(is_empty && lock.existed && secret.exists()),
         "the database file {} is empty, but {} shows that this is not a new installation. Restore \
-         a backup; to begin anew, remove both files",
+         a backup; to start over, remove both files",
         file.display(),
         secret.display()
     );

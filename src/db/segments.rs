@@ -14,8 +14,8 @@ use crate::db::connect::{Backend, Db};
 
 /// The intended duration of a transaction.
 const TARGET_DURATION: Duration = Duration::from_micros(1_500);
-/// The index entries of trigrams that are in most messages are merged in one piece, however long it
-/// takes. After a transaction of this length, merging pauses for 100 times as long.
+/// The index entries of trigrams that are in most messages are merged in one piece, whatever the
+/// duration. After a transaction of this length, merging pauses for 100 times as long.
 const SLOW_DURATION: Duration = Duration::from_millis(3);
 const PAUSE_FACTOR: u32 = 100;
 const MAX_PAUSE: Duration = Duration::from_secs(5);

@@ -134,7 +134,7 @@ fn check_origin(app: &App, request: &HttpRequest) -> ApiResult<()> {
 /// Authenticates the caller, if any; also for WebSocket upgrades, which no middleware guards.
 ///
 /// # Errors
-/// Returns 503 when the database fails.
+/// Returns an error when the database fails.
 pub async fn authenticate(app: &App, request: &HttpRequest) -> ApiResult<Option<CurrentUser>> {
     let now = app.clock.now();
     match bearer(request) {
@@ -162,7 +162,7 @@ pub async fn authenticate_socket(app: &App, request: &HttpRequest) -> ApiResult<
 /// Authenticates a caller by API key; cookies are ignored.
 ///
 /// # Errors
-/// Returns 503 when the database fails.
+/// Returns an error when the database fails.
 pub async fn from_api_key(app: &App, request: &HttpRequest) -> ApiResult<Option<CurrentUser>> {
     match bearer(request) {
         Some(key) => load_by_api_key(app, key, app.clock.now()).await,

@@ -150,7 +150,7 @@ impl RedisLink {
         }
     }
 
-    /// Tells the other nodes not to wait until our presence expires.
+    /// Announces the shutdown, so that other nodes need not wait until our presence expires.
     async fn send_departure(&self) {
         self.send(ClusterSignal::Gone);
         let mut backoff = Backoff::new();
