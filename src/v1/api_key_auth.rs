@@ -1,4 +1,4 @@
-//! Who calls: a program, by its key and by nothing else.
+//! Authentication under `/v1`: only an API key identifies the caller.
 
 use std::future::{Ready, ready};
 
@@ -13,7 +13,7 @@ use crate::http::authentication;
 use crate::http::authentication::CurrentUser;
 use crate::v1::error::V1Error;
 
-/// A caller with a key.
+/// The caller, authenticated by an API key.
 #[derive(Clone, Debug)]
 pub struct ApiKeyCaller(pub CurrentUser);
 
@@ -27,10 +27,10 @@ impl FromRequest for ApiKeyCaller {
     }
 }
 
-/// The middleware around everything under `/v1`.
+/// Middleware of everything under `/v1`: authenticates the API key of a request.
 ///
 /// # Errors
-/// Only what the inner services did not turn into an answer themselves.
+/// Only errors that the inner services did not turn into a response.
 pub async fn authenticate(
     app: Data<App>,
     request: ServiceRequest,

@@ -1,5 +1,4 @@
-//! `input_image` and `input_file`: pictures and documents that come with a message, as data URLs, or
-//! by their address on the web.
+//! `input_image` and `input_file`: pictures and documents of a message, as data URLs or web URLs.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,21 +7,23 @@ use serde_json::{Map, Value};
 use crate::v1::error::{V1Error, V1Result};
 use crate::v1::fields::{Fields, nested_in, unsupported, wrong_type, wrong_value};
 
-/// The longest picture or document, in bytes.
+/// The maximum size of a picture or document, in bytes.
 pub const MAX_BYTES: usize = 20 * 1024 * 1024;
 
 const MAX_NAME_CHARS: usize = 255;
 
-/// How closely a model may be asked to look.
+/// The permitted values of `detail`.
 const DETAILS: [&str; 4] = ["low", "high", "auto", "original"];
 
-/// The one kind of document that models take.
+/// The only type of document that models accept.
 pub const PDF: &str = "application/pdf";
 
-/// Judges a part with a picture: whoever cannot read it must say so before anything is written.
+/// Validates a part with a picture, so that a request that cannot be processed is rejected before
+/// anything is written.
 ///
 /// # Errors
-/// 400 `invalid_image`; `unsupported_parameter` for a file that was uploaded elsewhere.
+/// Returns 400 `invalid_image`, or `unsupported_parameter` when the part names an uploaded file
+/// (`file_id`).
 pub fn check_picture(at: &str, part: &Map<String, Value>) -> V1Result<()> {
     require_no_file_id(at, part)?;
     let detail = Fields(part).one_of("detail", &DETAILS);
@@ -40,10 +41,11 @@ pub fn check_picture(at: &str, part: &Map<String, Value>) -> V1Result<()> {
     }
 }
 
-/// Judges a part with a document.
+/// Validates a part with a document.
 ///
 /// # Errors
-/// 400 for anything but a PDF; `unsupported_parameter` for a file that was uploaded elsewhere.
+/// Returns 400 for anything but a PDF, and `unsupported_parameter` when the part names an uploaded
+/// file (`file_id`).
 pub fn check_document(at: &str, part: &Map<String, Value>) -> V1Result<()> {
     require_no_file_id(at, part)?;
     let fields = Fields(part);
@@ -62,7 +64,7 @@ pub fn check_document(at: &str, part: &Map<String, Value>) -> V1Result<()> {
     judged.map_err(|it| nested_in(at, it))
 }
 
-/// What a document must be.
+/// The requirement for documents, as error messages state it.
 const ONLY_PDF: &str = "a PDF of at most 20 MiB in a data URL";
 
 fn require_no_file_id(at: &str, part: &Map<String, Value>) -> V1Result<()> {
@@ -72,12 +74,12 @@ fn require_no_file_id(at: &str, part: &Map<String, Value>) -> V1Result<()> {
     }
 }
 
-/// Whether it must be fetched.
+/// Returns whether the file must be fetched from the web.
 pub fn is_remote(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }
 
-/// What these bytes are, as a media type: a picture, or a PDF.
+/// Detects the media type of a supported picture or of a PDF from its first bytes.
 pub fn detect_media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         _ if bytes.starts_with(b"\x89PNG\r\n\x1a\n") => Some("image/png"),
@@ -89,7 +91,7 @@ pub fn detect_media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What a data URL holds, if its bytes are what it says they are.
+/// Returns the media type of a data URL if its bytes match the declared type.
 fn data_url_media_type(url: &str) -> Option<&'static str> {
     let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     if data.len() > MAX_BYTES.div_ceil(3) * 4 {

@@ -1,4 +1,4 @@
-//! Bodies: JSON, up to 32 MiB, read on demand.
+//! Reads JSON request bodies of up to 32 MiB, on demand.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -11,16 +11,17 @@ use crate::http::authentication::CurrentUser;
 use crate::http::request_body;
 use crate::v1::error::{V1Error, V1Result};
 
-/// The longest body.
+/// The maximum size of a body, in bytes.
 pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 
-/// What is longer needs a place before it is received.
+/// A longer body needs a permit before it is received. In bytes.
 const MAX_BYTES_WITHOUT_PERMIT: usize = 1024 * 1024;
 
-/// Reads a body that must be an object.
+/// Reads a body that must be a JSON object.
 ///
 /// # Errors
-/// 415, 413, 400 `invalid_json`; 503 or 429 where too many long ones are on their way.
+/// Returns 415, 413 or 400 `invalid_json`, and 503 or 429 when too many long bodies are being
+/// received.
 pub async fn object(
     app: &App,
     caller: &CurrentUser,
@@ -31,7 +32,7 @@ pub async fn object(
     parse_object(&read_bytes(app, caller, request, payload).await?)
 }
 
-/// The same; no body at all is the empty object.
+/// Like [`object`], but a missing body is the empty object.
 ///
 /// # Errors
 /// As [`object`].
@@ -91,10 +92,11 @@ async fn read_bytes(
     Ok(bytes)
 }
 
-/// Reads an object out of the text of a body.
+/// Parses the text of a body as a JSON object.
 ///
 /// # Errors
-/// 400 `invalid_json`; `invalid_value` for a character that no database takes.
+/// Returns 400 `invalid_json`, or `invalid_value` when a text contains U+0000, which the database
+/// cannot store.
 pub fn parse_object(bytes: &[u8]) -> V1Result<Map<String, Value>> {
     let value = serde_json::from_slice(bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());

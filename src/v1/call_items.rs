@@ -1,4 +1,4 @@
-//! Items of an input that tell of calls: what was called, and what came of it.
+//! Input items of tool calls: the call, its output, and approvals.
 
 use serde_json::{Map, Value, json};
 
@@ -6,14 +6,14 @@ use crate::v1::error::{V1Error, V1Result};
 use crate::v1::fields::{Fields, nested_in, unsupported, wrong_type, wrong_value};
 use crate::v1::tools::is_name;
 
-/// The longest text of a call or an output.
+/// The maximum length of a text in a call or an output, in bytes.
 const MAX_TEXT_BYTES: usize = 10 * 1024 * 1024;
 
-/// Reads an item of one of these types; `None`: it is of another. Ids and states are the caller's
-/// work.
+/// Parses an item of one of these types; returns `None` for other types. The caller checks ids and
+/// sets the status.
 ///
 /// # Errors
-/// 400, with the path to what is wrong.
+/// Returns 400 with the path of the invalid field.
 pub fn parse(at: &str, kind: &str, fields: &Map<String, Value>) -> V1Result<Option<Value>> {
     let item = ItemFields { at, fields };
     match kind {
@@ -70,7 +70,7 @@ pub fn parse(at: &str, kind: &str, fields: &Map<String, Value>) -> V1Result<Opti
     Ok(Some(Value::Object(fields.clone())))
 }
 
-/// The fields of an item, and the path to it.
+/// The fields of an item, and the item's path.
 struct ItemFields<'a> {
     at: &'a str,
     fields: &'a Map<String, Value>,
@@ -123,7 +123,7 @@ impl<'a> ItemFields<'a> {
         }
     }
 
-    /// A call of a tool elsewhere.
+    /// Validates a call of a tool of an MCP server.
     fn mcp_call(&self) -> V1Result<()> {
         self.text("server_label")?;
         self.text("name")?;
@@ -170,7 +170,7 @@ impl<'a> ItemFields<'a> {
         read().map_err(|it| nested_in(&param, it))
     }
 
-    /// A text, or parts that are texts.
+    /// Accepts a text, or a list of text parts.
     fn output(&self) -> V1Result<()> {
         let param = self.param("output");
         match self.get("output")? {
@@ -183,7 +183,7 @@ impl<'a> ItemFields<'a> {
         }
     }
 
-    /// Some clients name the call in `id`, as this item's own documentation once did.
+    /// Some clients send the call's id in `id`, as older documentation of this item showed it.
     fn shell_output(&self) -> V1Result<Value> {
         self.text("output")?;
         let mut item = self.fields.clone();

@@ -1,4 +1,4 @@
-//! `POST /v1/responses/compact`: a long exchange, made short.
+//! `POST /v1/responses/compact`: summarizes a long exchange.
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -20,10 +20,10 @@ const KNOWN: [&str; 5] = [
     "prompt_cache_key",
 ];
 
-/// Compacts an exchange; nothing of it is stored.
+/// Compacts an exchange. Nothing is stored.
 ///
 /// # Errors
-/// What is wrong with the request; 502 when the model fails.
+/// Returns 400 for an invalid request and 502 when the model fails.
 pub async fn compact(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

@@ -1,4 +1,4 @@
-//! The calls of `/v1/conversations`: logs of items that responses go on in.
+//! Handlers of `/v1/conversations`: stored lists of items that responses continue.
 
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -13,13 +13,13 @@ use crate::v1::fields::Fields;
 use crate::v1::pagination::{ListPage, ListQuery};
 use crate::v1::{body, items, pagination, remote_files};
 
-/// So many items at once.
+/// The maximum number of items in one request.
 const MAX_ITEMS: usize = 20;
 
-/// Begins a conversation, with items if there are some.
+/// Creates a conversation, with initial items if the request has any.
 ///
 /// # Errors
-/// 400.
+/// Returns 400 for an invalid body.
 pub async fn create(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -58,10 +58,10 @@ pub async fn create(
     Ok(HttpResponse::Ok().json(view))
 }
 
-/// A conversation.
+/// Returns a conversation.
 ///
 /// # Errors
-/// 404.
+/// Returns 404 if the caller has no such conversation.
 pub async fn show(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -71,10 +71,10 @@ pub async fn show(
     Ok(HttpResponse::Ok().json(row.view()))
 }
 
-/// Replaces what its owner noted on it.
+/// Replaces the metadata of a conversation.
 ///
 /// # Errors
-/// 404, 400.
+/// Returns 404 for an unknown conversation and 400 for an invalid body.
 pub async fn update(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -98,10 +98,10 @@ pub async fn update(
     Ok(HttpResponse::Ok().json(row.view()))
 }
 
-/// Deletes a conversation; its responses stay.
+/// Deletes a conversation; its responses are kept.
 ///
 /// # Errors
-/// 404.
+/// Returns 404 if the caller has no such conversation.
 pub async fn delete(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -118,10 +118,10 @@ pub async fn delete(
     Ok(HttpResponse::Ok().json(body))
 }
 
-/// Adds items to the end.
+/// Appends items to a conversation.
 ///
 /// # Errors
-/// 404, 400.
+/// Returns 404 for an unknown conversation and 400 for an invalid body.
 pub async fn append(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -151,10 +151,10 @@ pub async fn append(
     Ok(HttpResponse::Ok().json(pagination::list_object(added, false)))
 }
 
-/// The items of a conversation, a page of them.
+/// Returns a page of the items of a conversation.
 ///
 /// # Errors
-/// 404, 400.
+/// Returns 404 for an unknown conversation and 400 for an invalid query.
 pub async fn list_items(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -178,10 +178,10 @@ pub async fn list_items(
     Ok(HttpResponse::Ok().json(page.to_list(items)))
 }
 
-/// One item.
+/// Returns one item.
 ///
 /// # Errors
-/// 404.
+/// Returns 404 for an unknown conversation or item.
 pub async fn show_item(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -194,10 +194,10 @@ pub async fn show_item(
     Ok(HttpResponse::Ok().json(found.payload))
 }
 
-/// Takes one item away, and answers the conversation.
+/// Deletes one item and returns the conversation.
 ///
 /// # Errors
-/// 404.
+/// Returns 404 for an unknown conversation or item.
 pub async fn delete_item(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,

@@ -1,4 +1,4 @@
-//! Errors in the words of this API: always `{"error": {type, code, message, param}}`.
+//! Errors of the Responses API: always `{"error": {type, code, message, param}}`.
 
 use std::fmt;
 
@@ -12,29 +12,29 @@ use crate::responses::error::ResponseEngineError;
 use crate::responses::mcp_approvals::ApprovalError;
 use crate::responses::pending_tool_calls::ToolOutputError;
 
-/// No name of ours is longer; those of strangers are not given back whole.
+/// Longer than every parameter name of the API; client-supplied names are truncated to it.
 const MAX_PARAM_CHARS: usize = 200;
 
-/// So many calls without outputs are named.
+/// The maximum number of calls that an error message lists.
 const MAX_LISTED_CALLS: usize = 20;
 
-/// An answer that is an error.
+/// An error response.
 #[derive(Clone, Debug)]
 pub struct V1Error {
     pub status: u16,
     pub code: &'static str,
     pub message: String,
-    /// Which field is to blame.
+    /// The path of the invalid field.
     pub param: Option<String>,
-    /// Seconds, on 429 and 503.
+    /// Seconds until a retry makes sense; set with 429 and 503.
     pub retry_after: Option<u64>,
 }
 
-/// What every door under `/v1` answers with.
+/// The result of every handler under `/v1`.
 pub type V1Result<T> = Result<T, V1Error>;
 
 impl V1Error {
-    /// An error with any status.
+    /// Creates an error with any status.
     pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -45,18 +45,18 @@ impl V1Error {
         }
     }
 
-    /// 400.
+    /// Creates an error with status 400.
     pub fn invalid(code: &'static str, param: &str, message: impl Into<String>) -> Self {
         Self::new(400, code, message).for_param(param)
     }
 
-    /// The same error, with the field that is to blame.
+    /// Returns the error with the path of the invalid field.
     pub fn for_param(mut self, param: impl AsRef<str>) -> Self {
         self.param = Some(param.as_ref().chars().take(MAX_PARAM_CHARS).collect());
         self
     }
 
-    /// 404: not there, or not for the caller to see.
+    /// 404: does not exist, or is not visible to the caller.
     pub fn not_found() -> Self {
         Self::new(
             404,
@@ -65,12 +65,12 @@ impl V1Error {
         )
     }
 
-    /// 501: known, and not there yet.
+    /// 501: known to the API but not implemented.
     pub fn not_implemented() -> Self {
         Self::new(501, "not_implemented", "This call is not there yet.")
     }
 
-    /// What is told of it.
+    /// Returns the `error` object of the response body.
     pub fn body(&self) -> Value {
         json!({
             "type": self.error_type(), "code": self.code, "message": self.message, "param": self.param,
@@ -227,7 +227,7 @@ impl V1Error {
         }
     }
 
-    /// What lies in the state of things, not in the request.
+    /// Translates errors that depend on stored data, not on the request alone.
     fn from_state_error(error: &ResponseEngineError) -> Self {
         match error {
             ResponseEngineError::ConversationLocked => Self::new(

@@ -1,5 +1,4 @@
-//! Reads the fields of a request one by one: `null` is absent, and whatever does not fit is refused
-//! with its name.
+//! Reads the fields of a request one by one: `null` counts as absent, and errors name the field.
 
 use std::ops::RangeInclusive;
 
@@ -11,12 +10,12 @@ use crate::v1::error::{V1Error, V1Result};
 pub struct Fields<'a>(pub &'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
-    /// A field that is there.
+    /// Returns a field that is present and not `null`.
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|it| !it.is_null())
     }
 
-    /// A truth, or else this one.
+    /// Returns a boolean, or `default` if the field is absent.
     pub fn flag(&self, name: &str, default: bool) -> V1Result<bool> {
         match self.get(name) {
             None => Ok(default),
@@ -26,13 +25,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A text.
+    /// Returns a string.
     pub fn text(&self, name: &str) -> V1Result<Option<&'a str>> {
         let read = |value: &'a Value| value.as_str().ok_or_else(|| wrong_type(name, "a string"));
         self.get(name).map(read).transpose()
     }
 
-    /// A text that is one of these.
+    /// Returns a string that must be one of `words`.
     pub fn one_of(&self, name: &str, words: &[&str]) -> V1Result<Option<&'a str>> {
         let text = self.text(name)?;
         match text.is_none_or(|it| words.contains(&it)) {
@@ -41,7 +40,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A number within a range.
+    /// Returns a number within a range.
     pub fn number(&self, name: &str, range: RangeInclusive<f64>) -> V1Result<Option<f64>> {
         let Some(value) = self.get(name) else {
             return Ok(None);
@@ -53,12 +52,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number within a range.
+    /// Returns an integer within a range.
     pub fn integer(&self, name: &str, range: RangeInclusive<i64>) -> V1Result<Option<i64>> {
         let Some(value) = self.get(name) else {
             return Ok(None);
         };
-        // SDKs of some languages write 16.0 for 16.
+        // SDKs of some languages send 16.0 for 16.
         let is_whole = |it: &f64| it.fract() == 0.0 && it.abs() < 9e15;
         let whole = value.as_f64().filter(is_whole).map(|it| it as i64);
         let whole = value.as_i64().or(whole);
@@ -73,7 +72,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An object.
+    /// Returns an object.
     pub fn object(&self, name: &str) -> V1Result<Option<&'a Map<String, Value>>> {
         let read = |value: &'a Value| {
             value
@@ -83,13 +82,13 @@ impl<'a> Fields<'a> {
         self.get(name).map(read).transpose()
     }
 
-    /// A list.
+    /// Returns a list.
     pub fn list(&self, name: &str) -> V1Result<Option<&'a Vec<Value>>> {
         let read = |value: &'a Value| value.as_array().ok_or_else(|| wrong_type(name, "a list"));
         self.get(name).map(read).transpose()
     }
 
-    /// A list of objects; empty where there is none.
+    /// Returns a list of objects, empty if the field is absent.
     pub fn objects(&self, name: &str) -> V1Result<Vec<&'a Map<String, Value>>> {
         let given = self.list(name)?.into_iter().flatten().enumerate();
         let read = |(at, value): (usize, &'a Value)| {
@@ -99,7 +98,7 @@ impl<'a> Fields<'a> {
         given.map(read).collect()
     }
 
-    /// Refuses a field that is not among these.
+    /// Rejects a field that is not in `known`.
     pub fn require_known(&self, known: &[&str]) -> V1Result<()> {
         match self.0.keys().find(|it| !known.contains(&it.as_str())) {
             None => Ok(()),
@@ -110,7 +109,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What its owner notes on a thing: up to 16 short texts.
+    /// Returns the caller's metadata: up to 16 short texts.
     pub fn metadata(&self) -> V1Result<Value> {
         let Some(metadata) = self.object("metadata")? else {
             return Ok(json!({}));
@@ -156,7 +155,7 @@ pub fn unsupported(param: &str) -> V1Error {
     V1Error::invalid("unsupported_parameter", param, message)
 }
 
-/// The same problem, of a field inside this one.
+/// Prefixes the error's field path with the name of the enclosing field.
 pub fn nested_in(name: &str, problem: V1Error) -> V1Error {
     let inner = problem.param.clone().unwrap_or_default();
     problem.for_param(format!("{name}.{inner}"))

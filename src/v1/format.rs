@@ -1,4 +1,4 @@
-//! `text`: the form that an answer must have, and how many words it should make.
+//! `text`: the output format and the verbosity.
 
 use serde_json::{Map, Value, json};
 
@@ -8,10 +8,10 @@ use crate::v1::fields::{Fields, nested_in, wrong_type, wrong_value};
 
 const MAX_NAME_CHARS: usize = 64;
 
-/// What of `text` guides the model, and what is echoed of it.
+/// Parses `text` into the output format for the model and the echo in the response.
 ///
 /// # Errors
-/// 400.
+/// Returns 400 with the path of the invalid field.
 pub fn text(fields: &Fields) -> V1Result<(OutputFormat, Value)> {
     let mut text = json!({ "format": { "type": "text" } });
     let Some(given) = fields.object("text")? else {
@@ -57,7 +57,7 @@ pub fn text(fields: &Fields) -> V1Result<(OutputFormat, Value)> {
     Ok((format, text))
 }
 
-/// Those without a schema have nothing beside their type.
+/// Formats without a schema have only a `type`.
 fn require_no_schema(given: &Map<String, Value>) -> V1Result<()> {
     let plain = Fields(given).require_known(&["type"]);
     plain.map_err(|it| nested_in("text.format", it))
@@ -86,7 +86,7 @@ fn schema(given: &Map<String, Value>) -> V1Result<OutputSchema> {
     })
 }
 
-/// Whether every API takes this as a name of a schema or a tool.
+/// Returns whether every provider accepts this as the name of a schema.
 pub fn is_name(name: &str) -> bool {
     let is_well = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
     !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.chars().all(is_well)

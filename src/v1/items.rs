@@ -1,6 +1,6 @@
-//! Items of an input: each judged, and put into the form in which it is stored and shown.
+//! Input items: validates each one and converts it to the form that is stored and returned.
 //!
-//! Fields that we do not know are kept as they are.
+//! Unknown fields are kept unchanged.
 
 use serde_json::{Map, Value, json};
 
@@ -9,20 +9,20 @@ use crate::v1::error::{V1Error, V1Result};
 use crate::v1::fields::{Fields, nested_in, unsupported, wrong_type, wrong_value};
 use crate::v1::{attachments, call_items};
 
-/// The most items of one request.
+/// The maximum number of items in one request.
 pub const MAX_ITEMS: usize = 2_000;
 
 const MAX_TEXT_BYTES: usize = 10 * 1024 * 1024;
 const MAX_ID_CHARS: usize = 64;
 const MAX_CALL_ID_CHARS: usize = 128;
 
-/// Items of tools, which are not there yet.
+/// Items of tools that are not supported.
 const UNSUPPORTED_TOOL_ITEMS: [&str; 2] = ["computer_call", "computer_call_output"];
 
-/// What a request has to say: a text, or a list of items.
+/// Parses the `input` of a request: a text, or a list of items.
 ///
 /// # Errors
-/// 400, with the path to what is wrong.
+/// Returns 400 with the path of the invalid field.
 pub fn input(value: &Value) -> V1Result<Vec<Value>> {
     match value {
         Value::String(text) => {
@@ -37,10 +37,10 @@ pub fn input(value: &Value) -> V1Result<Vec<Value>> {
     }
 }
 
-/// A list of items under this name, at most so many.
+/// Parses a list of at most `max_items` items in the field `name`.
 ///
 /// # Errors
-/// 400, with the path to what is wrong.
+/// Returns 400 with the path of the invalid field.
 pub fn list(name: &str, items: &[Value], max_items: usize) -> V1Result<Vec<Value>> {
     if items.len() > max_items {
         return Err(wrong_value(name, &format!("at most {max_items} items")));
@@ -83,7 +83,7 @@ fn item(at: &str, value: &Value) -> V1Result<Value> {
     }
 }
 
-/// What goes into columns must fit there.
+/// Ids are stored in columns of limited length.
 fn require_short_ids(at: &str, fields: &Map<String, Value>) -> V1Result<()> {
     if let Some(id) = fields.get("id").filter(|it| !it.is_null()) {
         let param = format!("{at}.id");
@@ -201,7 +201,7 @@ fn reasoning_part(at: &str, part: &Map<String, Value>, kind: &str) -> V1Result<(
     require_text_limit(&param, text.ok_or_else(|| wrong_type(&param, "a string"))?)
 }
 
-/// Whether it opens is seen when it is known whose it is.
+/// Whether it can be decrypted is checked later, when the caller is known.
 fn compaction(at: &str, fields: &Map<String, Value>) -> V1Result<Value> {
     let param = format!("{at}.encrypted_content");
     let sealed = fields.get("encrypted_content").and_then(Value::as_str);
@@ -223,7 +223,7 @@ fn require_text_limit(param: &str, text: &str) -> V1Result<()> {
     }
 }
 
-/// With an id and a state, its own where it has them.
+/// Adds an id and a status where the item has none.
 fn with_id_and_status(mut item: Value, prefix: &str) -> Value {
     if item["id"].is_null() {
         item["id"] = json!(object_ids::generate(prefix));

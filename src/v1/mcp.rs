@@ -1,4 +1,4 @@
-//! Servers of tools in a request: `{"type": "mcp", …}`, every form of it known or refused.
+//! MCP servers of a request: `{"type": "mcp", …}`, parsed strictly.
 
 use reqwest::Url;
 use reqwest::header::HeaderValue;
@@ -13,7 +13,7 @@ use crate::v1::error::{V1Error, V1Result};
 use crate::v1::fields::{Fields, nested_in, wrong_type, wrong_value};
 use crate::v1::tools::is_name;
 
-/// The most servers of one request.
+/// The maximum number of servers in one request.
 const MAX_SERVERS: usize = 16;
 
 const KNOWN: [&str; 8] = [
@@ -27,10 +27,10 @@ const KNOWN: [&str; 8] = [
     "type",
 ];
 
-/// Reads a server into the toolbox, and answers its echo: without what opens it.
+/// Adds a server to `tools` and returns its echo, without credentials.
 ///
 /// # Errors
-/// 400, with the path to what is wrong.
+/// Returns 400 with the path of the invalid field.
 pub fn parse_server(
     at: &str,
     object: &Map<String, Value>,
@@ -97,8 +97,8 @@ fn required<'a>(fields: &Fields<'a>, name: &str) -> V1Result<&'a str> {
     })
 }
 
-/// The address, and what stands behind its `?`. Where it leads is looked at when it is known who may
-/// call what.
+/// Splits a URL into the address and its query. Whether the address may be called is checked later,
+/// when the caller is known.
 fn address(text: &str) -> V1Result<(String, Option<String>)> {
     let url = Url::parse(text).ok();
     let mut url = url.ok_or_else(|| wrong_value("server_url", "an address with https"))?;
@@ -111,7 +111,7 @@ fn authorization(fields: &Fields) -> V1Result<Option<String>> {
     let Some(token) = fields.text("authorization")? else {
         return Ok(None);
     };
-    // Some write the word that stands before it.
+    // Some clients include the scheme `Bearer`.
     let token = token.strip_prefix("Bearer ").unwrap_or(token).trim();
     let is_sent =
         token.len() <= server::MAX_HEADER_VALUE_BYTES && HeaderValue::from_str(token).is_ok();

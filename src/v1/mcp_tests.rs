@@ -1,5 +1,5 @@
-//! Tests of [`parse_server`](super::parse_server): what is not known is refused, and nothing that opens a server
-//! is echoed.
+//! Tests of [`parse_server`](super::parse_server): unknown fields are rejected, and credentials are
+//! never echoed.
 
 use serde_json::{Value, json};
 

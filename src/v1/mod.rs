@@ -1,9 +1,9 @@
-//! The door under `/v1`: for programs that speak the Responses API, in its words.
+//! The Responses API under `/v1`: HTTP, SSE and WebSocket endpoints for programs.
 //!
-//! Read `request` and `items` (what may be asked), `error` (how it is refused), `responses` and
-//! `conversations` (the calls), `sse` (a stream on the wire),
-//! `socket` (turn after turn on one connection). What is done is in the room
-//! `responses/`; its document is the one of the Open Responses specification, not ours.
+//! Read `request` and `items` (what a request may contain), `error` (how it is rejected),
+//! `responses` and `conversations` (the handlers), `sse` (streaming), and `ws_session` (several
+//! responses over one WebSocket). The module `responses/` implements the operations. The API is
+//! documented by the Open Responses specification, not by our API document.
 
 pub mod api_key_auth;
 pub mod attachments;

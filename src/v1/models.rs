@@ -1,4 +1,4 @@
-//! `GET /v1/models`: by which names models can be asked for, and characters and spaces like them.
+//! `GET /v1/models`: the names of models, and of characters and spaces that act as models.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
@@ -11,19 +11,19 @@ use crate::v1::api_key_auth::ApiKeyCaller;
 use crate::v1::error::{V1Error, V1Result};
 use crate::v1::pagination;
 
-/// All models, then the caller's characters and spaces.
+/// Returns all models, then the caller's characters and spaces.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns 500 when the database fails.
 pub async fn list(app: Data<App>, ApiKeyCaller(caller): ApiKeyCaller) -> V1Result<HttpResponse> {
     let all = list_all(&app, &caller).await?;
     Ok(HttpResponse::Ok().json(pagination::list_object(all, false)))
 }
 
-/// One model.
+/// Returns one model.
 ///
 /// # Errors
-/// 404.
+/// Returns 404 for an unknown name.
 pub async fn show(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -43,7 +43,7 @@ async fn list_all(app: &App, caller: &CurrentUser) -> V1Result<Vec<Value>> {
     let voices: Vec<Value> = personas.iter().map(persona_view).collect();
     let models = model_list::list(app.db.reader()).await?;
     let models = models.iter().map(model_view);
-    // Who asks by such a name asks the character.
+    // A persona model takes precedence over a provider's model of the same name.
     let is_free = |model: &Value| voices.iter().all(|it| it["id"] != model["id"]);
     let mut all: Vec<Value> = models.filter(is_free).collect();
     all.extend(voices);

@@ -1,4 +1,4 @@
-//! Lists: pages by the place of an item, never by time.
+//! Pagination of lists by the position of an item, never by time.
 
 use sea_orm::Order;
 use serde_json::{Value, json};
@@ -9,32 +9,32 @@ use crate::v1::fields::wrong_value;
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 100;
 
-/// What may be asked for beside the usual.
+/// The permitted values of `include`.
 pub const INCLUDABLE: [&str; 2] = [
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
 ];
 
-/// The parameters behind the question mark.
+/// The query parameters of a request.
 pub struct ListQuery(Vec<(String, String)>);
 
 impl ListQuery {
-    /// Reads the query of an address; what is broken there is left out.
+    /// Parses a query string; an invalid one counts as empty.
     pub fn parse(query: &str) -> Self {
         let pairs = actix_web::web::Query::<Vec<(String, String)>>::from_query(query);
         Self(pairs.map(|it| it.into_inner()).unwrap_or_default())
     }
 
-    /// The last value under this name.
+    /// Returns the last value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().rev().find(|it| it.0 == name);
         found.map(|it| it.1.as_str())
     }
 
-    /// A truth; absent is `false`.
+    /// Returns a boolean; an absent parameter is `false`.
     ///
     /// # Errors
-    /// 400.
+    /// Returns 400 for anything but `true` and `false`.
     pub fn flag(&self, name: &str) -> V1Result<bool> {
         match self.get(name) {
             None | Some("false") => Ok(false),
@@ -43,11 +43,11 @@ impl ListQuery {
         }
     }
 
-    /// What is to be told beside the usual. Nothing that may be asked for is ever left out here, so
-    /// there is nothing to do for it.
+    /// Rejects unknown values of `include`. The known ones need no handling, because their data is
+    /// always returned.
     ///
     /// # Errors
-    /// 400 for what cannot be told.
+    /// Returns 400 for an unknown value.
     pub fn require_known_includes(&self) -> V1Result<()> {
         let is_include = |it: &&(String, String)| ["include", "include[]"].contains(&it.0.as_str());
         let mut asked = self.0.iter().filter(is_include);
@@ -57,10 +57,10 @@ impl ListQuery {
         }
     }
 
-    /// A whole number from 0 on.
+    /// Returns an integer of at least 0.
     ///
     /// # Errors
-    /// 400.
+    /// Returns 400 for anything else.
     pub fn number(&self, name: &str) -> V1Result<Option<i64>> {
         let read = |it: &str| it.parse().ok().filter(|it| *it >= 0);
         let Some(text) = self.get(name) else {
@@ -71,19 +71,19 @@ impl ListQuery {
     }
 }
 
-/// The page that is asked for.
+/// The requested page.
 pub struct ListPage {
     pub limit: usize,
     pub order: Order,
-    /// The id of the item before it.
+    /// The id of the item before the page.
     pub after: Option<String>,
 }
 
 impl ListPage {
-    /// Reads what is asked for.
+    /// Parses the page parameters.
     ///
     /// # Errors
-    /// 400 for a limit or an order that makes no sense.
+    /// Returns 400 for an invalid limit or order.
     pub fn from_query(query: &ListQuery) -> V1Result<Self> {
         let limit = match query.get("limit") {
             None => DEFAULT_LIMIT,
@@ -105,7 +105,8 @@ impl ListPage {
         })
     }
 
-    /// The page, from the items in its order after its place: all, or one more than its limit.
+    /// Builds the page from the items that follow the cursor, in the requested order: all of them,
+    /// or one more than the limit, which sets `has_more`.
     pub fn to_list(&self, mut items: Vec<Value>) -> Value {
         let has_more = items.len() > self.limit;
         items.truncate(self.limit);
@@ -113,15 +114,15 @@ impl ListPage {
     }
 }
 
-/// 400: nothing in this list has that id.
+/// 400: the cursor is not the id of an item of this list.
 pub fn unknown_cursor() -> V1Error {
     wrong_value("after", "the id of an item of this list")
 }
 
-/// A page of items, which come oldest first.
+/// Returns the requested page of `items`, which are ordered oldest first.
 ///
 /// # Errors
-/// 400 for a limit, an order or a place that makes no sense.
+/// Returns 400 for an invalid limit, order or cursor.
 pub fn to_page(mut items: Vec<Value>, query: &ListQuery) -> V1Result<Value> {
     let asked = ListPage::from_query(query)?;
     if asked.order == Order::Desc {
@@ -134,7 +135,7 @@ pub fn to_page(mut items: Vec<Value>, query: &ListQuery) -> V1Result<Value> {
     Ok(asked.to_list(items))
 }
 
-/// These items as a list.
+/// Wraps items in a list object.
 pub fn list_object(items: Vec<Value>, has_more: bool) -> Value {
     let id = |item: Option<&Value>| item.map_or(Value::Null, |it| it["id"].clone());
     json!({

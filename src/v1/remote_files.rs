@@ -1,5 +1,5 @@
-//! Pictures and documents that come by their address: fetched before anything is begun, and from then
-//! on the bytes themselves, so that whoever goes on from a response goes on from what its model saw.
+//! Fetches pictures and documents that a request names by URL, before the response begins. The
+//! bytes replace the URL, so that a later response that continues this one uses what its model saw.
 
 use std::time::Duration;
 
@@ -17,28 +17,28 @@ use crate::v1::attachments;
 use crate::v1::attachments::MAX_BYTES;
 use crate::v1::error::{V1Error, V1Result};
 
-/// So many of one request are fetched at the same time.
+/// The number of files of one request that are fetched concurrently.
 const MAX_CONCURRENT_FETCHES: usize = 2;
-/// The most of one request.
+/// The maximum number of remote files in one request.
 const MAX_FILES: usize = 32;
-/// Of all of one request together, in bytes.
+/// The maximum size of all remote files of one request, in bytes.
 const MAX_TOTAL_BYTES: usize = 32 * 1024 * 1024;
-/// For one of them.
+/// The time limit for one file.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A file that is elsewhere.
+/// A file that must be fetched.
 struct RemoteFile {
     is_picture: bool,
-    /// The path to its address.
+    /// The path of the field with the URL.
     param: String,
     url: String,
 }
 
-/// Puts the bytes of files in the place of their addresses. `name`: what the list is called.
+/// Replaces the URLs of files with their bytes. `name` is the field that contains the items.
 ///
 /// # Errors
-/// 400, `invalid_image` for a picture: nothing of these formats is there, it is too large, or it may
-/// not be fetched. 503: too many receive something long already.
+/// Returns 400 (`invalid_image` for a picture) when the format is not supported, the file is too
+/// large, or it may not be fetched; 503 or 429 when too many long transfers are in progress.
 pub async fn fetch(app: &App, user: UserId, name: &str, items: &mut [Value]) -> V1Result<()> {
     if !items
         .iter()
@@ -81,7 +81,7 @@ async fn inline_all(web: &WebFetcher, name: &str, items: &mut [Value]) -> V1Resu
     Ok(())
 }
 
-/// From here on the part is as if its bytes had come with it.
+/// Makes the part look as if its bytes had been in the request.
 fn inline_bytes(part: &mut Value, url: String) {
     match part["type"] == "input_image" {
         true => part["image_url"] = Value::String(url),
@@ -94,7 +94,7 @@ fn inline_bytes(part: &mut Value, url: String) {
     }
 }
 
-/// The files of an item that are elsewhere.
+/// Returns the files of an item that must be fetched.
 fn find_remote_files(at: &str, item: &Value) -> Vec<RemoteFile> {
     let found = parts(item).enumerate().filter_map(|(n, part)| {
         let (field, url) = address(part)?;
@@ -116,7 +116,7 @@ fn parts_mut(item: &mut Value) -> impl Iterator<Item = &mut Value> {
     parts.into_iter().flatten()
 }
 
-/// The address of what must be fetched, and the field in which it stands.
+/// Returns the field with the URL and the URL, if the file must be fetched.
 fn address(part: &Value) -> Option<(&'static str, &str)> {
     let field = match part["type"].as_str()? {
         "input_image" => "image_url",
@@ -129,7 +129,7 @@ fn address(part: &Value) -> Option<(&'static str, &str)> {
     Some((field, url))
 }
 
-/// The data URL of what is at an address.
+/// Fetches a file and returns it as a data URL.
 async fn fetch_one(web: &WebFetcher, file: &RemoteFile) -> V1Result<String> {
     let accept = match file.is_picture {
         true => "image/*",

@@ -1,4 +1,4 @@
-//! Pictures and documents, from a server of this machine where the test allows it.
+//! Tests of fetching pictures and documents from a local server.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -22,7 +22,7 @@ fn web(allow_private: bool) -> WebFetcher {
     }
 }
 
-/// A server that gives this to everybody; its address.
+/// Starts a server that returns this response to every request; returns its URL.
 fn server(status: &'static str, body: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

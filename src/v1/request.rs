@@ -1,5 +1,5 @@
-//! `POST /v1/responses`: everything that the text of a request alone can be judged by, before
-//! anything is written.
+//! `POST /v1/responses`: all validation that needs only the text of the request, before anything is
+//! written.
 
 use serde_json::{Map, Value, json};
 
@@ -42,7 +42,7 @@ const KNOWN: [&str; 29] = [
     "truncation",
 ];
 
-/// Known to the API, and nothing that this house does.
+/// Known to the API, but not supported here.
 const UNSUPPORTED: [&str; 3] = ["prompt", "context_management", "moderation"];
 
 const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
@@ -51,10 +51,10 @@ const SUMMARIES: [&str; 3] = ["auto", "concise", "detailed"];
 /// The field of `stream_options`.
 pub const INCLUDE_OBFUSCATION: &str = "include_obfuscation";
 
-/// Reads a request.
+/// Parses a request.
 ///
 /// # Errors
-/// 400, with the name of what is wrong.
+/// Returns 400 with the path of the invalid field.
 pub fn parse(body: &Map<String, Value>) -> V1Result<CreateResponse> {
     let fields = Fields(body);
     if let Some(name) = UNSUPPORTED.iter().find(|it| fields.get(it).is_some()) {
@@ -213,13 +213,13 @@ fn sampling(fields: &Fields) -> V1Result<Sampling> {
     })
 }
 
-/// Whether how likely each token was is to be told.
+/// Returns whether the logprobs of the output are requested.
 fn parse_include(fields: &Fields) -> V1Result<bool> {
     let mut is_asked = false;
     for (at, value) in fields.list("include")?.into_iter().flatten().enumerate() {
         let param = format!("include[{at}]");
         match value.as_str() {
-            // Reasoning that has a sealed form would be shown with it; none here has.
+            // Accepted without effect: no reasoning item has encrypted content.
             Some("reasoning.encrypted_content") => {}
             Some("message.output_text.logprobs") => is_asked = true,
             Some(_) => return Err(wrong_value(&param, &INCLUDABLE.join(" or "))),
@@ -237,7 +237,7 @@ fn reasoning(fields: &Fields) -> V1Result<Value> {
     let read = || {
         inner.require_known(&["effort", "summary", "generate_summary"])?;
         let effort = inner.one_of("effort", &EFFORTS)?;
-        // As `summary` was called before.
+        // The former name of `summary`.
         let before = inner.one_of("generate_summary", &SUMMARIES)?;
         let summary = inner.one_of("summary", &SUMMARIES)?.or(before);
         Ok(json!({ "effort": effort, "summary": summary }))
@@ -245,7 +245,7 @@ fn reasoning(fields: &Fields) -> V1Result<Value> {
     read().map_err(|it| nested_in("reasoning", it))
 }
 
-/// What may guide, and may as well do nothing.
+/// Validates the fields that are echoed but may have no effect.
 fn parse_hints(fields: &Fields, insert: &mut impl FnMut(&str, Value)) -> V1Result<()> {
     fields.text("service_tier")?;
     insert("service_tier", json!("default"));
@@ -266,7 +266,7 @@ fn parse_hints(fields: &Fields, insert: &mut impl FnMut(&str, Value)) -> V1Resul
     read.map(drop).map_err(|it| nested_in("stream_options", it))
 }
 
-/// Whether the pieces of a stream are to be padded, by a request that can be granted.
+/// Returns whether stream events are to be padded. The request must have been parsed successfully.
 pub fn is_obfuscated(body: &Map<String, Value>) -> bool {
     let options = body.get("stream_options");
     options.is_some_and(|it| it[INCLUDE_OBFUSCATION] == true)

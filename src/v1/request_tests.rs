@@ -1,10 +1,10 @@
-//! What a request may say, and how it is told what it may not.
+//! Tests of request parsing: accepted fields, and the error for each invalid one.
 
 use serde_json::{Value, json};
 
 use super::parse;
 
-/// The code and the param with which a request is refused that has these fields beside the needed.
+/// Returns the code and the param of the error for a minimal request plus these fields.
 fn rejection(extra: Value) -> (String, String) {
     let mut body = json!({ "model": "m", "input": "Hi." });
     for (name, value) in extra.as_object().unwrap() {

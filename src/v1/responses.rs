@@ -1,4 +1,4 @@
-//! The calls of `/v1/responses`.
+//! Handlers of `/v1/responses`.
 
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -14,10 +14,11 @@ use crate::v1::pagination::ListQuery;
 use crate::v1::sse::Obfuscation;
 use crate::v1::{body, pagination, remote_files, request, sse};
 
-/// Begins a response, and tells it: whole, as a stream, or that it waits.
+/// Creates a response and returns it: complete, as a stream, or queued.
 ///
 /// # Errors
-/// Nothing was begun; what has begun answers 200, whatever becomes of it.
+/// Returns an error only if no response was created. A response that begins and then fails is
+/// returned with status 200.
 pub async fn create(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -44,7 +45,7 @@ pub async fn create(
     }
 }
 
-/// Each key may ask so often.
+/// Enforces the request rate limit of an API key.
 async fn require_rate_limit(app: &App, caller: &CurrentUser) -> V1Result<()> {
     if let Credential::ApiKey(key) = caller.credential {
         app.limits.responses.acquire(key).await?;
@@ -52,10 +53,10 @@ async fn require_rate_limit(app: &App, caller: &CurrentUser) -> V1Result<()> {
     Ok(())
 }
 
-/// A response as it stands, or the stream of a background one from the beginning.
+/// Returns a response, or the recorded stream of a background response.
 ///
 /// # Errors
-/// 404, or 400 for a stream that is not to be had.
+/// Returns 404 for an unknown response, and 400 when its stream is not available.
 pub async fn show(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -84,7 +85,7 @@ pub async fn show(
 /// Deletes a response.
 ///
 /// # Errors
-/// 404.
+/// Returns 404 for an unknown response.
 pub async fn delete(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -98,7 +99,7 @@ pub async fn delete(
 /// Cancels a background response.
 ///
 /// # Errors
-/// 404, or 400 for one that is none.
+/// Returns 404 for an unknown response, and 400 for one that is not a background response.
 pub async fn cancel(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -108,10 +109,10 @@ pub async fn cancel(
     Ok(HttpResponse::Ok().json(document))
 }
 
-/// What a response was given.
+/// Returns a page of the input items of a response.
 ///
 /// # Errors
-/// 404, or 400 for a page that makes no sense.
+/// Returns 404 for an unknown response, and 400 for invalid page parameters.
 pub async fn input_items(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
@@ -123,7 +124,7 @@ pub async fn input_items(
     Ok(HttpResponse::Ok().json(page))
 }
 
-/// Counts what a request would cost to read.
+/// Counts the input tokens of a request.
 ///
 /// # Errors
 /// As [`create`].
@@ -146,7 +147,7 @@ pub async fn input_tokens(
     Ok(HttpResponse::Ok().json(count))
 }
 
-/// 405.
+/// 405: the path does not support the method.
 pub fn method_not_allowed() -> V1Error {
     let message = "This address does not take this method.";
     V1Error::new(405, "method_not_allowed", message)

@@ -1,7 +1,7 @@
-//! What is mounted under `/v1`.
+//! The routes of `/v1`.
 //!
-//! Not by `http/endpoint.rs`: these calls are described by the specification that they follow, and a
-//! wrong method or address is told in its words.
+//! They are not mounted by `http/endpoint.rs`, because the Open Responses specification describes
+//! them and an unknown method or path must return its error format.
 
 use actix_web::web::{ServiceConfig, delete, get, post};
 use actix_web::{HttpResponse, Resource, web};
@@ -9,7 +9,7 @@ use actix_web::{HttpResponse, Resource, web};
 use crate::v1::error::{V1Error, V1Result};
 use crate::v1::{compact, conversations, models, responses, ws_upgrade};
 
-/// Mounts every call.
+/// Mounts all routes.
 pub fn mount(config: &mut ServiceConfig) {
     config
         .service(
@@ -54,7 +54,7 @@ fn mount_conversations(config: &mut ServiceConfig) {
         );
 }
 
-/// An address whose other methods are refused in the words of this API.
+/// Creates a resource that answers other methods with this API's error format.
 fn at(path: &str) -> Resource {
     web::resource(path).default_service(web::to(method_not_allowed))
 }

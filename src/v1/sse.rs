@@ -1,4 +1,4 @@
-//! A stream on the wire: server-sent events, each in one write.
+//! Sends a response's events as server-sent events, one write for each event.
 
 use std::io;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use tokio::time::timeout;
 use crate::responses::event_stream::EventReceiver;
 use crate::responses::fold::StreamEvent;
 
-/// A line that means nothing keeps proxies from closing a silent connection, so often.
+/// How often a comment line is sent on an idle stream, so that proxies do not close it.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Padded pieces are of a length that this divides: how long a word is, is then not to be seen by
-/// who can only watch the wire.
+/// Padded events have a length that is a multiple of this (in bytes), so that an observer of the
+/// encrypted traffic cannot infer word lengths.
 const PADDING_MULTIPLE: usize = 64;
 
-/// Whether what is said piece by piece is padded.
+/// Whether delta events are padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obfuscation {
     None,
@@ -29,7 +29,7 @@ pub enum Obfuscation {
 }
 
 impl Obfuscation {
-    /// It was asked for, or not.
+    /// Converts the request's flag.
     pub fn from_request(is_asked: bool) -> Self {
         match is_asked {
             true => Self::Deltas,
@@ -38,14 +38,14 @@ impl Obfuscation {
     }
 }
 
-/// What comes next on the wire.
+/// The next frame to send.
 enum NextFrame {
     Event(EventReceiver),
     Done,
     End,
 }
 
-/// The answer that tells these events.
+/// Builds the streaming HTTP response for these events.
 pub fn stream_response(reader: EventReceiver, padding: Obfuscation) -> HttpResponse {
     let frames = stream::unfold(NextFrame::Event(reader), move |next| async move {
         match next {
@@ -85,7 +85,8 @@ async fn next_frame(
             let nothing = Bytes::from_static(b": nothing more\n\n");
             (Ok(nothing), NextFrame::Done)
         }
-        // Without its end nobody must take it for whole: the connection breaks.
+        // The stream lost events. Break the connection, so that the client cannot take it for
+        // complete.
         Ok(None) => (Err(io::Error::other("the stream was cut")), NextFrame::End),
     }
 }
@@ -94,9 +95,9 @@ fn encode(event: &StreamEvent) -> Bytes {
     format!("event: {}\ndata: {}\n\n", event.kind, event.json).into()
 }
 
-/// The event with noise in it, as the API documents it: in a field of its own.
+/// Pads the event with random characters in the field `obfuscation`, as the API documents it.
 fn with_padding(mut event: StreamEvent) -> StreamEvent {
-    // The last brace: every event is an object.
+    // Every event is an object, so this removes its closing brace.
     event.json.pop();
     event.json.push_str(",\"obfuscation\":\"");
     let n_closing = "\"}".len();

@@ -1,4 +1,4 @@
-//! The tools of a request: what may be called, whether it must be, and how that is echoed.
+//! The tools of a request: declarations, tool choice, and their echo in the response.
 
 use serde_json::{Map, Value, json};
 
@@ -12,15 +12,15 @@ use crate::v1::error::{V1Error, V1Result};
 use crate::v1::fields::{Fields, nested_in, wrong_type, wrong_value};
 use crate::v1::mcp;
 
-/// The most tools of one request.
+/// The maximum number of tools in one request.
 const MAX_TOOLS: usize = 128;
 
 const MAX_NAME_CHARS: usize = 64;
 
-/// Reads tools, the choice among them and its limits, and puts them into the echo.
+/// Parses the tools, the tool choice and the call limits, and adds them to the echo.
 ///
 /// # Errors
-/// 400, with the path to what is wrong.
+/// Returns 400 with the path of the invalid field.
 pub fn tool_config(fields: &Fields, echo: &mut Map<String, Value>) -> V1Result<ToolConfig> {
     let mut toolbox = ToolConfig::default();
     let mut shown = Vec::new();
@@ -109,7 +109,7 @@ fn parse_name(fields: &Fields) -> V1Result<String> {
     }
 }
 
-/// Whether every API would take it for the name of a tool.
+/// Returns whether every provider accepts this as the name of a tool.
 pub fn is_name(name: &str) -> bool {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
     (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(is_plain)
@@ -244,7 +244,7 @@ fn parse_builtin(fields: &Fields, kind: &str) -> V1Result<(DeclaredTool, Value)>
     Ok((DeclaredTool { kind, tool }, view))
 }
 
-/// Reads whether a tool must be called, and answers the echo.
+/// Parses the tool choice into `toolbox` and returns its echo.
 fn parse_choice(fields: &Fields, toolbox: &mut ToolConfig) -> V1Result<Value> {
     let words = "auto, none, required, a tool, or allowed tools";
     let (choice, echo) = match fields.get("tool_choice") {
@@ -290,7 +290,7 @@ fn parse_mode(param: &str, word: &str, toolbox: &ToolConfig) -> V1Result<ToolCho
     }
 }
 
-/// The name that the model knows, of a tool that was declared; and its echo.
+/// Returns the model-facing name of a declared tool, and the echo.
 fn named_tool_choice(
     at: &str,
     object: &Map<String, Value>,
@@ -329,7 +329,7 @@ fn named_tool_choice(
     Ok((name, echo))
 }
 
-/// A server that was declared, the name by which the model knows one of its tools, and the echo.
+/// Returns the label of a declared server, the name of one of its tools if given, and the echo.
 /// Whether the server has that tool is not known yet.
 fn server_tool_choice(
     at: &str,

@@ -1,4 +1,4 @@
-//! What may be declared, how it is told to a model, and how it is echoed.
+//! Tests of tool declarations: what is accepted, what the model receives, and the echo.
 
 use serde_json::{Map, Value, json};
 
@@ -74,7 +74,6 @@ fn an_invalid_declaration_is_named() {
     );
 }
 
-// R54
 #[test]
 fn a_choice_must_be_among_what_is_declared() {
     let with = |choice: Value| json!({ "tools": [function_tool()], "tool_choice": choice });

@@ -1,4 +1,4 @@
-//! Frames of the socket at `/v1/responses`: what a client may send, and how it is refused.
+//! Parses the client frames of the WebSocket at `/v1/responses`, and builds error frames.
 
 use bytestring::ByteString;
 use serde_json::{Map, Value, json};
@@ -8,18 +8,18 @@ use crate::v1::error::{V1Error, V1Result};
 use crate::v1::fields::unsupported;
 use crate::v1::{body, request};
 
-/// What a socket decides by itself.
+/// Fields that a frame must not contain, because the socket determines them.
 const SOCKET_CONTROLLED_FIELDS: [&str; 3] = ["stream", "stream_options", "background"];
 
-/// A frame that was read.
+/// A parsed frame.
 pub struct V1Frame {
-    /// What it goes on from; known also of one that is refused.
+    /// The response to continue; also known for a rejected frame.
     pub previous_response_id: Option<String>,
-    /// What it asks for, always as a stream.
+    /// The request, always with streaming.
     pub request: V1Result<CreateResponse>,
 }
 
-/// Reads a frame.
+/// Parses a frame.
 pub fn parse(text: &str) -> V1Frame {
     let read = body::parse_object(text.as_bytes());
     let previous = read.as_ref().ok().and_then(previous_response_id);
@@ -53,7 +53,7 @@ fn parse_request(mut fields: Map<String, Value>) -> V1Result<CreateResponse> {
     })
 }
 
-/// A refusal as a frame.
+/// Builds an error frame.
 pub fn error_frame(problem: &V1Error) -> ByteString {
     let frame = json!({ "type": "error", "status": problem.status, "error": problem.body() });
     frame.to_string().into()

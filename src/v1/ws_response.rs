@@ -1,4 +1,4 @@
-//! The turn of a socket: none, one that is being begun, or one that speaks.
+//! The current response of a `/v1` WebSocket: none, starting, or active.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::responses::request::CreateResponse;
 use crate::v1::error::{V1Error, V1Result};
 use crate::v1::remote_files;
 
-/// At most one at a time.
+/// At most one response at a time.
 pub enum CurrentResponse {
     None,
     Starting {
@@ -26,31 +26,35 @@ pub enum CurrentResponse {
     Active(ActiveResponse),
 }
 
-/// A turn that has begun. Dropping it cancels it.
+/// A response that has begun. Dropping it cancels it.
 pub struct ActiveResponse {
     reader: EventReceiver,
     pub previous_response_id: Option<String>,
-    /// What was said before the model; `None` of what is stored, and found there again.
+    /// The items before the model's output; `None` for a stored response, because the database has
+    /// them.
     pub prior_items: Option<Vec<Value>>,
 }
 
-/// What happens next in a turn.
+/// The next change of the current response.
 pub enum ResponseProgress {
     Started(ActiveResponse),
-    /// It was not begun. First, what it would have gone on from.
+    /// It did not begin. The first field is the id of the response to continue.
     Rejected(Option<String>, V1Error),
     Event(StreamEvent),
-    /// There is no more, and no end.
+    /// The stream ended without a terminal event.
     StreamLost,
 }
 
 impl CurrentResponse {
-    /// Whether none is under way.
+    /// Returns whether no response is in progress.
     pub fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
 
-    /// What happens next; of no turn nothing ever does. Nothing is lost when the future is dropped.
+    /// Waits for the next change; without a response it never completes.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
     pub async fn next_progress(&mut self) -> ResponseProgress {
         match self {
             Self::None => std::future::pending().await,
@@ -66,10 +70,10 @@ impl CurrentResponse {
     }
 }
 
-/// Begins a turn. `known`: what the socket remembers of what it goes on from.
+/// Starts a response. `known_items` are the socket's remembered items of the response to continue.
 ///
 /// # Errors
-/// Nothing was begun.
+/// Returns an error if no response was created.
 pub async fn start(
     app: Data<App>,
     caller: SocketCaller,
@@ -99,7 +103,7 @@ pub async fn start(
             previous_response_id,
             prior_items,
         }),
-        // What is asked for as a stream begins as one.
+        // A streaming request always creates a streamed response.
         Created::Blocking(_) | Created::Queued(_) => {
             let message = "Something went wrong on the server.";
             Err(V1Error::new(500, "internal", message))

@@ -1,7 +1,8 @@
-//! One connection: a task with one loop. Frames in, one turn at a time, its events out.
+//! One `/v1` WebSocket connection: a task with one loop that reads frames, runs one response at a
+//! time and sends its events.
 //!
-//! **Invariant:** a turn belongs to its socket. When the loop ends, however, the turn is cancelled,
-//! and what the socket remembered is gone.
+//! **Invariant:** a response belongs to its socket. When the loop ends for any reason, the response
+//! is canceled and the remembered history is dropped.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use crate::v1::error::V1Error;
 use crate::v1::ws_response::{CurrentResponse, ResponseProgress};
 use crate::v1::{ws_frames, ws_response};
 
-/// So many frames wait for the turns before them, of which together no more than one frame may have.
+/// The maximum number of queued frames. Together they may not exceed the size of one frame.
 const MAX_QUEUED_FRAMES: usize = 8;
 
 /// A connection, from its upgrade to its end.
@@ -39,18 +40,19 @@ struct V1WsSession {
     caller: SocketCaller,
     outlet: WsSender,
     controls: ControlReceiver,
-    /// Whether the key still opens the door: between the look at it and the first order there is a gap.
+    /// Checks the key again, because it may be revoked between authentication and the first control
+    /// message.
     review: Option<LocalBoxFuture<'static, ApiResult<bool>>>,
     pulse: Keepalive,
     pings: FrameRateLimit,
     queued_frames: VecDeque<ByteString>,
     current: CurrentResponse,
     history: SessionHistory,
-    /// Its time is over; the turn that runs is the last.
+    /// The connection reached its maximum age; the response in progress is the last.
     is_expired: bool,
 }
 
-/// Hears what is for the person alone, until it goes.
+/// Receives the control messages of the user; unsubscribes on drop.
 struct ControlReceiver {
     hub: Hub,
     user: UserId,
@@ -93,7 +95,7 @@ pub async fn serve(app: Data<App>, caller: SocketCaller, mut inlet: WsReceiver, 
         current: turn,
         ..
     } = session;
-    // The model stops before the last words are exchanged.
+    // Stop the model before the close handshake.
     drop(turn);
     outlet.close(end, inlet).await;
 }
@@ -133,7 +135,7 @@ impl V1WsSession {
         }
     }
 
-    /// Begins the next turn if none is under way.
+    /// Starts the next queued request if no response is in progress.
     async fn start_next(&mut self) -> Result<(), DisconnectReason> {
         while self.current.is_none() {
             if self.is_expired {
@@ -170,7 +172,7 @@ impl V1WsSession {
                 self.send_error(&V1Error::new(400, "invalid_event", message))
                     .await
             }
-            // Of a flood of pings only some need an answer.
+            // Pings are rate limited: a flood gets only some pongs.
             Incoming::Ping(payload) => match self.pings.acquire(now) {
                 Ok(()) => self.outlet.pong(&payload).await,
                 Err(_) => Ok(()),
@@ -197,14 +199,14 @@ impl V1WsSession {
     fn apply_control(&mut self, next: NextItem) -> Result<(), DisconnectReason> {
         let end = match next {
             NextItem::Control(order) => socket_caller::disconnect_reason(self.caller, order),
-            // An order may be among what was lost.
+            // A control message may be among those that were dropped.
             NextItem::Overflow => Some(DisconnectReason::ClosedByServer(1013, "try again")),
             _ => None,
         };
         end.map_or(Ok(()), Err)
     }
 
-    /// Takes the next step of the turn.
+    /// Applies a change of the current response.
     async fn apply_progress(&mut self, progress: ResponseProgress) -> Result<(), DisconnectReason> {
         match progress {
             ResponseProgress::Started(speaking) => {
@@ -221,12 +223,13 @@ impl V1WsSession {
                 }
                 self.outlet.send(event.json.into()).await
             }
-            // Whoever reads so slowly gets no end, and must not take what came for all.
+            // The client reads too slowly: disconnect without a terminal event, so that it cannot
+            // take the stream for complete.
             ResponseProgress::StreamLost => Err(DisconnectReason::ClosedByServer(4008, "slow")),
         }
     }
 
-    /// The house is closed: what the turn has said by now is told, its end with it, and no more.
+    /// Shutdown: sends the events that are available now, including a terminal one, then closes.
     async fn send_rest_and_close(&mut self) -> Result<(), DisconnectReason> {
         while let Some(progress) = self.current.next_progress().now_or_never() {
             self.apply_progress(progress).await?;
@@ -234,7 +237,7 @@ impl V1WsSession {
         Err(DisconnectReason::ClosedByServer(1012, "restart"))
     }
 
-    /// Remembers what a response said that is stored nowhere.
+    /// Remembers the items of a response that is not stored.
     fn finish_response(&mut self, event: &StreamEvent) {
         let CurrentResponse::Active(ended) =
             std::mem::replace(&mut self.current, CurrentResponse::None)
@@ -257,7 +260,7 @@ impl V1WsSession {
         }
     }
 
-    /// A turn that could not be taken. What it went on from goes with it.
+    /// Reports a rejected request and forgets the response that it would have continued.
     async fn reject(
         &mut self,
         previous: Option<String>,
@@ -286,7 +289,7 @@ impl V1WsSession {
     }
 }
 
-/// What a review found, once there is one.
+/// Waits for the access check; never completes if none is in progress.
 async fn review_result(
     review: &mut Option<LocalBoxFuture<'static, ApiResult<bool>>>,
 ) -> ApiResult<bool> {

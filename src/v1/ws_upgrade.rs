@@ -1,4 +1,4 @@
-//! `GET /v1/responses` with an upgrade: one socket, one turn after the other.
+//! `GET /v1/responses` with an upgrade: opens a WebSocket for consecutive responses.
 
 use actix_web::http::header::UPGRADE;
 use actix_web::web::{Data, Payload};
@@ -16,8 +16,8 @@ use crate::v1::{responses, ws_session};
 /// Opens a socket.
 ///
 /// # Errors
-/// 405 without an upgrade; 400 for one that is none; 429 for one too many; 503 while the server
-/// closes.
+/// Returns 405 without an upgrade, 400 for an invalid upgrade, 429 when the caller has too many
+/// sockets, and 503 during shutdown.
 pub async fn connect(
     app: Data<App>,
     ApiKeyCaller(caller): ApiKeyCaller,
