@@ -48,6 +48,6 @@ pub async fn authenticate(
 }
 
 fn missing_key() -> V1Error {
-    let message = "Send a key of yours: `Authorization: Bearer trp_…`.";
+    let message = "Send an API key: `Authorization: Bearer trp_…`.";
     V1Error::new(401, "invalid_api_key", message)
 }

@@ -34,8 +34,8 @@ pub fn check_picture(at: &str, part: &Map<String, Value>) -> V1Result<()> {
     match is_remote(url) || data_url_media_type(url).is_some_and(|it| it != PDF) {
         true => Ok(()),
         false => {
-            let message = "This is no PNG, JPEG, WebP or GIF of at most 20 MiB in a data URL, nor \
-                an address of the web.";
+            let message = "Must be a PNG, JPEG, WebP or GIF of at most 20 MiB in a data URL, or \
+                an http or https URL.";
             Err(V1Error::invalid("invalid_image", &param, message))
         }
     }
@@ -57,8 +57,8 @@ pub fn check_document(at: &str, part: &Map<String, Value>) -> V1Result<()> {
             (Some(url), None) if data_url_media_type(url) == Some(PDF) => Ok(()),
             (None, Some(url)) if is_remote(url) => Ok(()),
             (Some(_), None) => Err(wrong_value("file_data", ONLY_PDF)),
-            (None, Some(_)) => Err(wrong_value("file_url", "an address of the web")),
-            _ => Err(wrong_value("file_data", "this or `file_url`, and not both")),
+            (None, Some(_)) => Err(wrong_value("file_url", "an http or https URL")),
+            _ => Err(wrong_value("file_data", "given unless `file_url` is given")),
         }
     });
     judged.map_err(|it| nested_in(at, it))

@@ -79,7 +79,7 @@ async fn read_bytes(
     while let Some(chunk) = payload.next().await {
         let piece = chunk.map_err(|error| match request_body::is_timeout(&error) {
             true => V1Error::new(408, "request_timeout", "The body took too long to arrive."),
-            false => invalid_json("The body did not arrive whole."),
+            false => invalid_json("The body is incomplete."),
         })?;
         if bytes.len() + piece.len() > MAX_BODY_BYTES {
             return Err(too_large());
@@ -101,15 +101,15 @@ pub fn parse_object(bytes: &[u8]) -> V1Result<Map<String, Value>> {
     let value = serde_json::from_slice(bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         invalid_json(format!(
-            "The body is no valid JSON (line {line}, column {column})."
+            "The body is not valid JSON (line {line}, column {column})."
         ))
     })?;
     let Value::Object(fields) = value else {
-        return Err(invalid_json("The body is no JSON object."));
+        return Err(invalid_json("The body is not a JSON object."));
     };
     for (name, value) in &fields {
         if name.contains('\0') || has_nul(value) {
-            let message = "A text holds the character U+0000.";
+            let message = "A text contains the character U+0000.";
             return Err(V1Error::invalid("invalid_value", name, message));
         }
     }

@@ -84,7 +84,7 @@ impl<'a> ItemFields<'a> {
     fn get(&self, name: &str) -> V1Result<&'a Value> {
         let found = self.fields.get(name).filter(|it| !it.is_null());
         found.ok_or_else(|| {
-            let message = "An item of this type needs it.";
+            let message = "An item of this type requires this field.";
             V1Error::invalid("missing_required_parameter", &self.param(name), message)
         })
     }
@@ -107,7 +107,7 @@ impl<'a> ItemFields<'a> {
         match self.text("call_id")?.is_empty() {
             true => Err(wrong_value(
                 &self.param("call_id"),
-                "one character at least",
+                "at least one character",
             )),
             false => Ok(()),
         }

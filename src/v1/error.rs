@@ -67,7 +67,7 @@ impl V1Error {
 
     /// 501: known to the API but not implemented.
     pub fn not_implemented() -> Self {
-        Self::new(501, "not_implemented", "This call is not there yet.")
+        Self::new(501, "not_implemented", "This endpoint is not implemented.")
     }
 
     /// Returns the `error` object of the response body.
@@ -130,7 +130,7 @@ impl From<sea_orm::DbErr> for V1Error {
 
 impl From<RetryAfter> for V1Error {
     fn from(RetryAfter(seconds): RetryAfter) -> Self {
-        let message = "This key asks for too many responses. Try again later.";
+        let message = "Too many requests with this API key. Try again later.";
         Self {
             retry_after: Some(seconds),
             ..Self::new(429, "rate_limited", message)
@@ -149,23 +149,23 @@ impl From<ResponseEngineError> for V1Error {
             }
             ResponseEngineError::ModelNotFound(model) => {
                 let model: String = model.chars().take(MAX_PARAM_CHARS).collect();
-                let message = format!("There is no model {model:?}.");
+                let message = format!("The model {model:?} does not exist.");
                 Self::new(404, "model_not_found", message).for_param("model")
             }
             ResponseEngineError::PreviousNotFound(_) => Self::invalid(
                 "previous_response_not_found",
                 previous,
-                "There is no previous response with this id.",
+                "No response has this id.",
             ),
             ResponseEngineError::PreviousInProgress => Self::invalid(
                 "previous_response_in_progress",
                 previous,
-                "The previous response is not over yet.",
+                "The previous response is still in progress.",
             ),
             ResponseEngineError::PreviousNotUsable => Self::invalid(
                 "previous_response_not_usable",
                 previous,
-                "The previous response has failed: nothing can go on from it.",
+                "The previous response failed and cannot be continued.",
             ),
             ResponseEngineError::UnknownItem(param) => Self::invalid(
                 "invalid_value",
@@ -173,7 +173,7 @@ impl From<ResponseEngineError> for V1Error {
                 "There is no stored item with this id.",
             ),
             ResponseEngineError::UnknownTool(param) => {
-                let message = "There is no tool of this type here.";
+                let message = "Tools of this type are not supported.";
                 Self::invalid("unsupported_tool", &param, message)
             }
             ResponseEngineError::InvalidToolOutputs(misfit) => {
@@ -185,7 +185,7 @@ impl From<ResponseEngineError> for V1Error {
             ResponseEngineError::PromptTooLong { n_tokens, window } => Self::invalid(
                 "context_length_exceeded",
                 "input",
-                format!("{n_tokens} tokens do not fit into the model's window of {window}."),
+                format!("The input of {n_tokens} tokens exceeds the context window of {window}."),
             ),
             refusal => Self::from_state_error(&refusal),
         }
@@ -198,7 +198,7 @@ impl V1Error {
             ToolOutputError::Missing(calls) => {
                 let calls = calls.iter().take(MAX_LISTED_CALLS).map(String::as_str);
                 let calls = calls.collect::<Vec<_>>().join(", ");
-                let message = format!("No output was given for: {calls}.");
+                let message = format!("Outputs are missing for these calls: {calls}.");
                 Self::invalid("missing_tool_output", "input", message)
             }
             ToolOutputError::Unknown(param) => {
@@ -206,7 +206,7 @@ impl V1Error {
                 Self::invalid("unknown_tool_call", param, message)
             }
             ToolOutputError::Duplicate(param) => {
-                let message = "This call has an output already.";
+                let message = "This call already has an output.";
                 Self::invalid("duplicate_tool_output", param, message)
             }
         }
@@ -217,11 +217,11 @@ impl V1Error {
             ApprovalError::Missing(requests) => {
                 let requests = requests.iter().take(MAX_LISTED_CALLS).map(String::as_str);
                 let requests = requests.collect::<Vec<_>>().join(", ");
-                let message = format!("Nobody said whether these calls may be made: {requests}.");
+                let message = format!("Approvals are missing for these requests: {requests}.");
                 Self::invalid("approval_required", "input", message)
             }
             ApprovalError::Unknown(param) => {
-                let message = "No call that waits for an approval has this id.";
+                let message = "No pending approval request has this id.";
                 Self::invalid("unknown_approval", param, message)
             }
         }
@@ -233,27 +233,27 @@ impl V1Error {
             ResponseEngineError::ConversationLocked => Self::new(
                 409,
                 "conversation_locked",
-                "Another response of this conversation is not over yet.",
+                "Another response of this conversation is still in progress.",
             ),
             ResponseEngineError::NotCancellable => Self::new(
                 400,
                 "not_cancellable",
-                "Only a background response can be cancelled. End another by closing its connection.",
+                "Only background responses can be cancelled. To end another one, close its connection.",
             ),
             ResponseEngineError::StreamNotAvailable => Self::invalid(
                 "stream_not_available",
                 "stream",
-                "Only background responses have a stream to show again, for an hour after their end.",
+                "Only background responses can be streamed again, until one hour after their end.",
             ),
             ResponseEngineError::UnsupportedParameter(param) => Self::invalid(
                 "unsupported_parameter",
                 param,
-                "This model cannot be asked for that.",
+                "The model does not support this parameter.",
             ),
             ResponseEngineError::HistoryTooLarge(most) => Self::invalid(
                 "context_length_exceeded",
                 "input",
-                format!("What it goes on from is larger than {} MiB.", most >> 20),
+                format!("The previous items exceed {} MiB.", most >> 20),
             ),
             ResponseEngineError::SpaceArchived => {
                 Self::new(403, "space_archived", "This space is archived.").for_param("model")
@@ -261,7 +261,7 @@ impl V1Error {
             ResponseEngineError::TokenLimitReached => Self::new(
                 403,
                 "token_limit_exceeded",
-                "This space has used up its tokens. Its owner can raise the limit.",
+                "This space has used up its token limit. Its owner can raise it.",
             )
             .for_param("model"),
             ResponseEngineError::NoSpeaker => Self::invalid(
@@ -273,18 +273,18 @@ impl V1Error {
                 "invalid_value",
                 "tools",
                 format!(
-                    "The address of the server {label:?} may not be called: it takes https, and leads into no private network."
+                    "The address of the server {label:?} is not allowed: it must use https and must not lead into a private network."
                 ),
             ),
             ResponseEngineError::UndecryptableItem(param) => Self::invalid(
                 "invalid_encrypted_content",
                 param,
-                "This was not sealed here, or not for you.",
+                "This was not encrypted by this server for you.",
             ),
             ResponseEngineError::TooLongForModel => Self::invalid(
                 "context_length_exceeded",
                 "input",
-                "The input is longer than the model's window.",
+                "The input exceeds the model's context window.",
             ),
             ResponseEngineError::Upstream(message) => {
                 Self::new(502, "upstream_error", message.clone())
@@ -294,17 +294,17 @@ impl V1Error {
                 ..Self::new(
                     429,
                     "rate_limited",
-                    "Too many of your responses are being written.",
+                    "Too many of your responses are in progress.",
                 )
             },
             ResponseEngineError::ModelUnavailable => Self::new(
                 502,
                 "upstream_error",
-                "The model's provider cannot be asked.",
+                "The model's provider is unavailable.",
             ),
             _ => Self {
                 retry_after: Some(1),
-                ..Self::new(503, "overloaded", "The server has too much to do.")
+                ..Self::new(503, "overloaded", "The server is overloaded.")
             },
         }
     }

@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
         let is_whole = |it: &f64| it.fract() == 0.0 && it.abs() < 9e15;
         let whole = value.as_f64().filter(is_whole).map(|it| it as i64);
         let whole = value.as_i64().or(whole);
-        let whole = whole.ok_or_else(|| wrong_type(name, "a whole number"))?;
+        let whole = whole.ok_or_else(|| wrong_type(name, "an integer"))?;
         match range.contains(&whole) {
             true => Ok(Some(whole)),
             false => Err(out_of_range(
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
         match self.0.keys().find(|it| !known.contains(&it.as_str())) {
             None => Ok(()),
             Some(name) => {
-                let message = "There is no parameter of this name.";
+                let message = "Unknown parameter.";
                 Err(V1Error::invalid("unknown_parameter", name, message))
             }
         }
@@ -123,7 +123,7 @@ impl<'a> Fields<'a> {
                 .as_str()
                 .ok_or_else(|| wrong_type(&param, "a string"))?;
             if name.chars().count() > 64 || text.chars().count() > 512 {
-                let takes = "at most 512 characters under a name of at most 64";
+                let takes = "at most 512 characters, with a name of at most 64";
                 return Err(wrong_value(&param, takes));
             }
         }
@@ -134,24 +134,24 @@ impl<'a> Fields<'a> {
 fn out_of_range(name: &str, min: f64, max: f64) -> V1Error {
     let takes = match max >= u32::MAX.into() {
         true => format!("at least {min}"),
-        false => format!("from {min} to {max}"),
+        false => format!("between {min} and {max}"),
     };
     wrong_value(name, &takes)
 }
 
 /// 400 `invalid_type`.
 pub fn wrong_type(param: &str, takes: &str) -> V1Error {
-    V1Error::invalid("invalid_type", param, format!("It takes {takes}."))
+    V1Error::invalid("invalid_type", param, format!("Must be {takes}."))
 }
 
 /// 400 `invalid_value`.
 pub fn wrong_value(param: &str, takes: &str) -> V1Error {
-    V1Error::invalid("invalid_value", param, format!("It takes {takes}."))
+    V1Error::invalid("invalid_value", param, format!("Must be {takes}."))
 }
 
 /// 400 `unsupported_parameter`.
 pub fn unsupported(param: &str) -> V1Error {
-    let message = "This is not supported here.";
+    let message = "This parameter is not supported.";
     V1Error::invalid("unsupported_parameter", param, message)
 }
 

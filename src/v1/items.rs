@@ -72,7 +72,7 @@ fn item(at: &str, value: &Value) -> V1Result<Value> {
         "item_reference" => Err(wrong_type(&format!("{at}.id"), "a string")),
         "compaction" => compaction(at, fields),
         kind if UNSUPPORTED_TOOL_ITEMS.contains(&kind) => {
-            let message = "Tools are not supported here.";
+            let message = "Items of this type are not supported.";
             let param = format!("{at}.type");
             Err(V1Error::invalid("unsupported_tool", &param, message))
         }
@@ -91,7 +91,7 @@ fn require_short_ids(at: &str, fields: &Map<String, Value>) -> V1Result<()> {
         if id.is_empty() || id.chars().count() > MAX_ID_CHARS {
             return Err(wrong_value(
                 &param,
-                "at most 64 characters, and one at least",
+                "at least one and at most 64 characters",
             ));
         }
     }
@@ -143,7 +143,7 @@ fn content(at: &str, role: &str, value: Option<&Value>) -> V1Result<Value> {
         }
         Some(_) => Err(wrong_type(at, "a string or a list of parts")),
         None => {
-            let message = "A message needs its content.";
+            let message = "A message requires `content`.";
             Err(V1Error::invalid("missing_required_parameter", at, message))
         }
     }

@@ -41,7 +41,7 @@ pub fn parse_server(
     let mut others = tools.servers.iter();
     if others.any(|it| it.label == declared.label) {
         let param = format!("{at}.server_label");
-        return Err(wrong_value(&param, "each label once"));
+        return Err(wrong_value(&param, "unique in the request"));
     }
     if tools.servers.len() == MAX_SERVERS {
         return Err(wrong_value(at, "at most 16 servers"));
@@ -92,7 +92,7 @@ fn parse_fields(fields: &Fields) -> V1Result<(DeclaredServer, Credentials, Value
 
 fn required<'a>(fields: &Fields<'a>, name: &str) -> V1Result<&'a str> {
     fields.text(name)?.ok_or_else(|| {
-        let message = "A server needs it.";
+        let message = "This parameter is required.";
         V1Error::invalid("missing_required_parameter", name, message)
     })
 }
@@ -101,7 +101,7 @@ fn required<'a>(fields: &Fields<'a>, name: &str) -> V1Result<&'a str> {
 /// when the caller is known.
 fn address(text: &str) -> V1Result<(String, Option<String>)> {
     let url = Url::parse(text).ok();
-    let mut url = url.ok_or_else(|| wrong_value("server_url", "an address with https"))?;
+    let mut url = url.ok_or_else(|| wrong_value("server_url", "an https URL"))?;
     let query = url.query().map(str::to_owned);
     url.set_query(None);
     Ok((url.to_string(), query))
@@ -137,11 +137,11 @@ fn headers(fields: &Fields) -> V1Result<Vec<(String, String)>> {
         if !is_bearer && !server::is_allowed_header(name, value) {
             return Err(wrong_value(
                 &param,
-                "a header that the protocol does not set",
+                "a header that MCP does not set by itself",
             ));
         }
         if is_bearer {
-            return Err(wrong_value(&param, "nothing: give `authorization`"));
+            return Err(wrong_value(&param, "absent; use `authorization` instead"));
         }
         all.push((name.clone(), value.to_owned()));
     }

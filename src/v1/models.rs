@@ -32,7 +32,7 @@ pub async fn show(
     let all = list_all(&app, &caller).await?;
     let found = all.into_iter().find(|it| it["id"] == **id);
     let found = found.ok_or_else(|| {
-        let message = "There is no model of this name.";
+        let message = "No model has this name.";
         V1Error::new(404, "model_not_found", message).for_param("model")
     })?;
     Ok(HttpResponse::Ok().json(found))

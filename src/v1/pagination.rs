@@ -66,7 +66,7 @@ impl ListQuery {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
-        let number = read(text).ok_or_else(|| wrong_value(name, "a whole number from 0 on"))?;
+        let number = read(text).ok_or_else(|| wrong_value(name, "an integer of at least 0"))?;
         Ok(Some(number))
     }
 }
@@ -91,7 +91,7 @@ impl ListPage {
                 .parse()
                 .ok()
                 .filter(|it| (1..=MAX_LIMIT).contains(it))
-                .ok_or_else(|| wrong_value("limit", "a whole number from 1 to 100"))?,
+                .ok_or_else(|| wrong_value("limit", "an integer between 1 and 100"))?,
         };
         let order = match query.get("order") {
             None | Some("desc") => Order::Desc,

@@ -56,7 +56,7 @@ async fn inline_all(web: &WebFetcher, name: &str, items: &mut [Value]) -> V1Resu
         .flat_map(|(at, item)| find_remote_files(&format!("{name}[{at}]"), item))
         .collect();
     if let Some(far) = found.get(MAX_FILES) {
-        return Err(far.error("A request names at most 32 files elsewhere."));
+        return Err(far.error("A request must not name more than 32 remote files."));
     }
     let fetching = found.iter().map(|far| fetch_one(web, far));
     let mut fetching = stream::iter(fetching).buffered(MAX_CONCURRENT_FETCHES);
@@ -65,7 +65,7 @@ async fn inline_all(web: &WebFetcher, name: &str, items: &mut [Value]) -> V1Resu
         let url = url?;
         n_bytes += url.len() / 4 * 3;
         if n_bytes > MAX_TOTAL_BYTES {
-            let message = "The files of a request are at most 32 MiB together.";
+            let message = "The remote files of a request must not exceed 32 MiB in total.";
             return Err(found[fetched.len()].error(message));
         }
         fetched.push(url);
@@ -139,7 +139,7 @@ async fn fetch_one(web: &WebFetcher, file: &RemoteFile) -> V1Result<String> {
         let answer = web.fetch(&file.url, accept).await;
         let answer = answer.map_err(|it| it.to_string())?;
         if !answer.status().is_success() {
-            return Err(format!("The page answered {}.", answer.status().as_u16()));
+            return Err(format!("Fetching failed: {}.", answer.status().as_u16()));
         }
         let bytes = fetch::read_body(answer, MAX_BYTES).await;
         let (bytes, is_whole) = bytes.map_err(|it| it.to_string())?;
@@ -147,12 +147,12 @@ async fn fetch_one(web: &WebFetcher, file: &RemoteFile) -> V1Result<String> {
         match kind.filter(|it| file.is_picture != (*it == attachments::PDF)) {
             Some(kind) => Ok(format!("data:{kind};base64,{}", STANDARD.encode(bytes))),
             None if file.is_picture => {
-                Err("This is no PNG, JPEG, WebP or GIF of at most 20 MiB.".to_owned())
+                Err("The file is not a PNG, JPEG, WebP or GIF of at most 20 MiB.".to_owned())
             }
-            None => Err("This is no PDF of at most 20 MiB.".to_owned()),
+            None => Err("The file is not a PDF of at most 20 MiB.".to_owned()),
         }
     };
-    let late = |_| Err("The file took too long to come.".to_owned());
+    let late = |_| Err("Fetching the file timed out.".to_owned());
     let read = timeout(FETCH_TIMEOUT, reading).await.unwrap_or_else(late);
     read.map_err(|message| file.error(&message))
 }

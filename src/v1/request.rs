@@ -121,21 +121,21 @@ fn require_compatible_parameters(
         return problem(
             "mutually_exclusive_parameters",
             "previous_response_id",
-            "Give either `previous_response_id` or `conversation`.",
+            "Give either `previous_response_id` or `conversation`, not both.",
         );
     }
     if background && !store {
         return problem(
             "background_requires_store",
             "background",
-            "A background response is stored: leave `store` out.",
+            "A background response must be stored. Omit `store`.",
         );
     }
     if conversation.is_some() && !store {
         return problem(
             "conversation_requires_store",
             "conversation",
-            "What is said in a conversation is stored: leave `store` out.",
+            "A response in a conversation must be stored. Omit `store`.",
         );
     }
     Ok(())

@@ -37,8 +37,8 @@ pub async fn create(
         Created::Blocking(pending) => {
             let document = pending.wait().await;
             let document = document.ok_or_else(|| {
-                tracing::error!("the task of a response ended without one");
-                V1Error::new(500, "internal", "Something went wrong on the server.")
+                tracing::error!("response task ended without a result");
+                V1Error::new(500, "internal", "Internal server error.")
             })?;
             Ok(HttpResponse::Ok().json(document))
         }
@@ -75,7 +75,7 @@ pub async fn show(
     if after.is_some() {
         return Err(wrong_value(
             "starting_after",
-            "a place in a stream: ask for one",
+            "used together with `stream=true`",
         ));
     }
     let document = app.responses.show(caller.id(), &id).await?;
@@ -149,6 +149,6 @@ pub async fn input_tokens(
 
 /// 405: the path does not support the method.
 pub fn method_not_allowed() -> V1Error {
-    let message = "This address does not take this method.";
+    let message = "This path does not support this method.";
     V1Error::new(405, "method_not_allowed", message)
 }

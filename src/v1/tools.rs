@@ -37,7 +37,7 @@ pub fn tool_config(fields: &Fields, echo: &mut Map<String, Value>) -> V1Result<T
         let (declared, view) = parse_tool(&at, value)?;
         let name = &declared.tool.name;
         if toolbox.tools.iter().any(|it| it.tool.name == *name) {
-            return Err(wrong_value(&format!("{at}.name"), "each name once"));
+            return Err(wrong_value(&format!("{at}.name"), "unique in the request"));
         }
         toolbox.tools.push(declared);
         shown.push(view);
@@ -69,14 +69,14 @@ fn parse_tool(at: &str, value: &Value) -> V1Result<(DeclaredTool, Value)> {
         None => Err(V1Error::invalid(
             "missing_required_parameter",
             "type",
-            "A tool has a type.",
+            "A tool requires `type`.",
         )),
     };
     read.map_err(within)
 }
 
 fn unsupported_tool() -> V1Error {
-    let message = "There is no tool of this type here.";
+    let message = "Tools of this type are not supported.";
     V1Error::invalid("unsupported_tool", "type", message)
 }
 
@@ -88,7 +88,7 @@ fn require_known_fields(fields: &Fields, known: &[&str]) -> V1Result<()> {
     {
         None => Ok(()),
         Some((name, _)) => {
-            let message = "A tool of this type has no parameter of this name.";
+            let message = "Unknown parameter for a tool of this type.";
             Err(V1Error::invalid("unknown_parameter", name, message))
         }
     }
@@ -96,7 +96,7 @@ fn require_known_fields(fields: &Fields, known: &[&str]) -> V1Result<()> {
 
 fn parse_name(fields: &Fields) -> V1Result<String> {
     let missing = || {
-        let message = "A tool has a name.";
+        let message = "A tool requires `name`.";
         V1Error::invalid("missing_required_parameter", "name", message)
     };
     let name = fields.text("name")?.ok_or_else(missing)?;
@@ -187,7 +187,7 @@ fn parse_format(fields: &Fields) -> V1Result<Value> {
     let inner = Fields(format);
     let within = |problem: V1Error| nested_in("format", problem);
     let missing = |name: &str| {
-        let message = "A grammar needs it.";
+        let message = "A grammar requires this parameter.";
         nested_in(
             "format",
             V1Error::invalid("missing_required_parameter", name, message),
@@ -283,7 +283,7 @@ fn parse_mode(param: &str, word: &str, toolbox: &ToolConfig) -> V1Result<ToolCho
         "none" => Ok(ToolChoice::None),
         "required" if toolbox.tools.is_empty() && toolbox.servers.is_empty() => Err(wrong_value(
             param,
-            "auto or none, where no tool is declared",
+            "auto or none, because no tool is declared",
         )),
         "required" => Ok(ToolChoice::Required),
         _ => Err(wrong_value(param, "auto, none, required, or an object")),
@@ -351,7 +351,7 @@ fn server_tool_choice(
     let names = names.and_then(|it| it.tool_names.as_ref());
     if let Some(name) = name {
         if names.is_some_and(|it| !it.iter().any(|it| it == name)) {
-            let takes = "a tool that its server may be asked for";
+            let takes = "a tool that `allowed_tools` permits";
             return Err(wrong_value(&format!("{at}.name"), takes));
         }
         echo["name"] = json!(name);

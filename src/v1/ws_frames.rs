@@ -37,7 +37,7 @@ fn previous_response_id(fields: &Map<String, Value>) -> Option<String> {
 
 fn parse_request(mut fields: Map<String, Value>) -> V1Result<CreateResponse> {
     if fields.shift_remove("type") != Some(json!("response.create")) {
-        let message = "Send `response.create`.";
+        let message = "Must be `response.create`.";
         return Err(V1Error::invalid("invalid_event", "type", message));
     }
     if let Some(name) = SOCKET_CONTROLLED_FIELDS

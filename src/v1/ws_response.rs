@@ -105,7 +105,7 @@ pub async fn start(
         }),
         // A streaming request always creates a streamed response.
         Created::Blocking(_) | Created::Queued(_) => {
-            let message = "Something went wrong on the server.";
+            let message = "Internal server error.";
             Err(V1Error::new(500, "internal", message))
         }
     }

@@ -168,7 +168,7 @@ impl V1WsSession {
         match frame {
             Incoming::Text(text) => self.queue_frame(text).await,
             Incoming::Binary => {
-                let message = "Frames are texts, not bytes.";
+                let message = "Frames must be text, not binary.";
                 self.send_error(&V1Error::new(400, "invalid_event", message))
                     .await
             }
@@ -187,7 +187,7 @@ impl V1WsSession {
         let is_full =
             self.queued_frames.len() == MAX_QUEUED_FRAMES || n_bytes + text.len() > MAX_BODY_BYTES;
         if is_full {
-            let message = "Too much waits already for the turns before it.";
+            let message = "Too many requests are queued on this connection.";
             return self
                 .send_error(&V1Error::new(429, "rate_limited", message))
                 .await;
@@ -310,6 +310,6 @@ fn require_access(found: ApiResult<bool>) -> Result<(), DisconnectReason> {
 }
 
 fn connection_limit_error() -> V1Error {
-    let message = "This connection has been open for as long as one may be. Open another.";
+    let message = "This connection has reached its maximum age. Open a new one.";
     V1Error::new(400, "websocket_connection_limit_reached", message)
 }

@@ -30,13 +30,13 @@ pub async fn connect(
     if app.shutdown.draining.is_cancelled() {
         return Err(V1Error {
             retry_after: Some(1),
-            ..V1Error::new(503, "overloaded", "The server is closing.")
+            ..V1Error::new(503, "overloaded", "The server is shutting down.")
         });
     }
     let within = app.socket_timeouts.write_timeout;
     let opened = connection::open(&http, payload, MAX_BODY_BYTES, within).await;
     let (answer, inlet, outlet) = opened.map_err(|_| {
-        let message = "This is no WebSocket upgrade.";
+        let message = "This is not a WebSocket upgrade request.";
         V1Error::new(400, "invalid_value", message)
     })?;
     let shown = match caller.credential {
@@ -52,7 +52,7 @@ pub async fn connect(
     let Some(place) = permit else {
         return Err(V1Error {
             retry_after: Some(10),
-            ..V1Error::new(429, "rate_limited", "Too many of your sockets are open.")
+            ..V1Error::new(429, "rate_limited", "You have too many open sockets.")
         });
     };
     let caller = socket_caller::SocketCaller {
