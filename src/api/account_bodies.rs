@@ -1,4 +1,4 @@
-//! What one sets of an account, and what is answered about a new one.
+//! Request and response bodies of accounts.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::api::session::SignedIn;
 use crate::http::endpoint::NamedSchema;
 use crate::http::{json_body, schemas};
 
-/// An account to be.
+/// A new account.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Register)]
@@ -29,7 +29,7 @@ pub struct CreateUser {
     pub invite_token: Option<String>,
 }
 
-/// Who has an account now, and with an invitation where they sit.
+/// The new account and, with an invitation, its membership.
 pub struct RegisteredUser;
 
 impl PartialSchema for RegisteredUser {
@@ -55,7 +55,7 @@ impl ToSchema for RegisteredUser {
     }
 }
 
-/// What one changes of one's own account.
+/// Changes to the caller's own account.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ChangeMe)]
@@ -63,7 +63,7 @@ pub struct UpdateMe {
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = DisplayNameSchema)]
     pub display_name: Option<String>,
-    /// A language such as `en` or `pt-BR`.
+    /// A language tag such as `en` or `pt-BR`.
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(nullable = false, pattern = "^[A-Za-z0-9-]{2,16}$")]
     pub locale: Option<String>,
@@ -73,7 +73,7 @@ pub struct UpdateMe {
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = Password)]
     pub password: Option<String>,
-    /// Needed beside a new password by everyone who has one.
+    /// Required with a new password, unless the account has none yet.
     #[schema(format = Password)]
     pub current_password: Option<String>,
     /// With a new password: also revokes all API keys. Sessions end in any case.
@@ -81,12 +81,12 @@ pub struct UpdateMe {
     pub revoke_api_keys: bool,
 }
 
-/// One's own account after a change.
+/// The caller's account after a change.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ChangedMe)]
 pub struct UpdatedMe {
     #[serde(flatten)]
     pub user: user::UserView,
-    /// How many API keys still sign in.
+    /// The number of API keys that are still valid.
     pub api_keys_active: u64,
 }

@@ -1,4 +1,4 @@
-//! Keys for one's own programs.
+//! API keys: list, create and revoke the caller's own keys.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -15,7 +15,7 @@ use crate::http::pagination::{PageOf, PageQuery};
 use crate::ids::ApiKeyId;
 use crate::realtime::event::{Envelope, SocketControl};
 
-/// A key to be.
+/// A new API key.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewApiKey)]
@@ -24,7 +24,7 @@ pub struct CreateApiKey {
     name: String,
 }
 
-/// A new key; nobody reads its text again.
+/// A new API key. Its text cannot be read again later.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ApiKeyWithText)]
 pub struct CreatedApiKey {
@@ -34,7 +34,7 @@ pub struct CreatedApiKey {
     key: String,
 }
 
-/// One's own keys.
+/// Lists the caller's API keys.
 #[utoipa::path(
     get,
     path = "/api/api_keys",
@@ -57,7 +57,7 @@ pub async fn list(
     Ok(Json(keys.map(|it| it.view())))
 }
 
-/// Makes a key. This is the one answer that holds it.
+/// Creates an API key. Only this response contains its text.
 #[utoipa::path(
     post,
     path = "/api/api_keys",
@@ -79,7 +79,7 @@ pub async fn create(
     Ok(HttpResponse::Created().json(CreatedApiKey { view, key }))
 }
 
-/// Revokes a key. The sockets that it opened close.
+/// Revokes an API key. Sockets that were opened with it are closed.
 #[utoipa::path(
     delete,
     path = "/api/api_keys/{api_key_id}",
@@ -95,7 +95,7 @@ pub async fn revoke(
     if !api_key::revoke(&app.db, caller.id(), id, app.clock.now()).await? {
         return Err(ApiError::not_found());
     }
-    // The sockets that it opened close.
+    // Closes the sockets that were opened with the key.
     app.hub.publish(Envelope::control(
         caller.id(),
         SocketControl::KeyRevoked(id),

@@ -1,4 +1,4 @@
-//! The pictures of characters.
+//! Avatar images of characters: show, replace and delete.
 
 use std::io::BufReader;
 
@@ -15,13 +15,14 @@ use crate::http::upload::{PendingUpload, UploadForm};
 use crate::ids::CharacterId;
 use crate::spaces::{events, membership_changes};
 
-/// A picture that is opened by itself may do nothing.
+/// Disables scripts and all requests when the image is opened as a page.
 const CONTENT_POLICY: &str = "default-src 'none'; sandbox";
-/// Its address has its hash in it. Whoever may not see the character any more keeps what they saw.
+/// For URLs with the image's hash, whose content never changes. A user who loses access keeps only
+/// what they have already seen.
 const CACHE_FOREVER: &str = "private, max-age=31536000, immutable";
 const CACHE_REVALIDATE: &str = "private, no-cache";
 
-/// The picture of a character. `avatar_url` is its address.
+/// Returns the avatar of a character. `avatar_url` is its address.
 #[utoipa::path(
     get,
     path = "/api/characters/{character_id}/avatar",
@@ -71,7 +72,7 @@ pub async fn show(
     Ok(answer.content_type(avatar_image::MEDIA_TYPE).body(bytes))
 }
 
-/// Gives a character another picture: a PNG, JPEG, WebP or GIF.
+/// Replaces the avatar of a character with a PNG, JPEG, WebP or GIF.
 #[utoipa::path(
     put,
     path = "/api/characters/{character_id}/avatar",
@@ -103,7 +104,7 @@ pub async fn set_avatar(
     announce_avatar(&app, changed).await
 }
 
-/// Takes the picture from a character, also where its card lists it. Its other assets stay.
+/// Deletes the avatar of a character, also from the assets of its card. Other assets are kept.
 #[utoipa::path(
     delete,
     path = "/api/characters/{character_id}/avatar",
@@ -121,7 +122,7 @@ pub async fn delete_avatar(
     announce_avatar(&app, changed).await
 }
 
-/// Everybody who sits with it sees it too.
+/// Updates the character's memberships and notifies the members of its spaces.
 async fn announce_avatar(
     app: &App,
     changed: character::Model,

@@ -1,4 +1,4 @@
-//! Candidates for what a person might say; the texts come on that person's sockets alone.
+//! Reply suggestions for a person; the texts are sent only to that person's sockets.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
@@ -16,32 +16,32 @@ use crate::spaces::permissions::Action;
 
 const MAX_INSTRUCTION_CHARS: usize = 2_000;
 
-/// What one wants to be helped with.
+/// A request for reply suggestions.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CandidatesWanted)]
 pub struct CreateCandidates {
-    /// One's own seat.
+    /// The caller's own membership.
     membership_id: MembershipId,
     #[schema(minimum = 1, maximum = 4)]
     count: i64,
-    /// What the texts should say.
+    /// What the suggestions should say.
     #[schema(max_length = 2_000)]
     instruction: Option<String>,
 }
 
-/// Texts that are being written.
+/// Suggestions that are being generated.
 #[derive(Serialize, ToSchema)]
 #[schema(as = CandidatesBegun)]
 pub struct CandidatesStarted {
-    /// What `copilot_candidate` and `copilot_candidate_error` name.
+    /// The id in the events `copilot_candidate` and `copilot_candidate_error`.
     generation_id: GenerationId,
 }
 
-/// Has the model write what one might say oneself.
+/// Generates suggestions for the caller's next message.
 ///
-/// The texts arrive on one's own sockets, and nowhere else; a newer wish for the same seat takes the
-/// place of the older one.
+/// The suggestions are sent only to the caller's sockets. A newer request for the same membership
+/// replaces the older one.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/copilot_candidates",
@@ -87,7 +87,7 @@ pub async fn suggest(
     Ok(HttpResponse::Accepted().json(CandidatesStarted { generation_id }))
 }
 
-/// Each candidate counts as one post; all of them, or none.
+/// Charges one post for each suggestion; charges all of them or none.
 async fn charge_posts(app: &App, user: UserId, count: i64) -> ApiResult<()> {
     let posts = &app.limits.posts;
     let mut taken = Vec::new();

@@ -1,5 +1,5 @@
-//! What the API document says of cards on their way in. Their fields are not judged by type: what
-//! other tools get wrong is put right, and said.
+//! API document schemas of cards in requests. Fields have no types, because values that other tools
+//! write incorrectly are repaired and reported as warnings.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::accounts::name_schemas::CardNameSchema;
 use crate::http::endpoint::NamedSchema;
 use crate::http::schemas;
 
-/// The fields of a V2 or V3 `data`, as a body may carry them without the document around.
+/// The fields of a V2 or V3 `data` object, which a body may contain without the enclosing document.
 pub const FLAT_FIELDS: [&str; 22] = [
     "name",
     "description",
@@ -37,10 +37,10 @@ pub const FLAT_FIELDS: [&str; 22] = [
     "modification_date",
 ];
 
-/// A character to be: a whole card, or the fields of its `data`.
+/// A new character: a whole card, or the fields of its `data`.
 pub struct CreateCharacter;
 
-/// What changes of a character: another card, or some fields of its `data`.
+/// A change of a character: another card, or some fields of its `data`.
 pub struct UpdateCharacter;
 
 impl PartialSchema for CreateCharacter {
@@ -96,7 +96,7 @@ fn object_schema() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::Object)
 }
 
-/// A document of V2 or V3. Those of V1 and of older tools are read too.
+/// The schema of a V2 or V3 document. V1 and the formats of older tools are accepted too.
 fn whole_card_schema() -> ObjectBuilder {
     let data = object_schema()
         .property("name", Ref::from_schema_name(CardNameSchema::name()))

@@ -1,4 +1,4 @@
-//! Cards as files: looked at, brought in, given away.
+//! Card files: preview, import and export.
 
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -33,21 +33,22 @@ use crate::prompt::greeting;
 use crate::prompt::greeting::GreetingAudience;
 use crate::prompt::macros::variables::Variables;
 
-/// Files that are unpacked or packed at the same time: each may take a few dozen megabytes.
+/// Limits the files that are packed or unpacked concurrently, because each may need a few dozen
+/// megabytes of memory.
 static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
 
-/// A character out of a file, and what had to be put right or was left out.
+/// An imported character, with warnings about repaired or skipped parts.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Imported)]
 pub struct ImportedCard {
     character: character::CharacterView,
-    /// Sentences for whoever brought the file.
+    /// Warnings as sentences.
     warnings: Vec<String>,
-    /// The same in the same order, for programs.
+    /// The same warnings, in the same order, as codes.
     warnings_coded: Vec<ImportWarning>,
 }
 
-/// What a file has in it, before anything is stored.
+/// The contents of a file before import.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Preview)]
 pub struct CardPreview {
@@ -55,25 +56,25 @@ pub struct CardPreview {
     card: Value,
     name: String,
     spec_version: String,
-    /// Sentences for whoever brought the file.
+    /// Warnings as sentences.
     warnings: Vec<String>,
-    /// The same in the same order, for programs.
+    /// The same warnings, in the same order, as codes.
     warnings_coded: Vec<ImportWarning>,
-    /// Its first message, as it would greet the caller.
+    /// The first message, with macros expanded for the caller.
     greeting: String,
-    /// How many first messages it can choose from.
+    /// The number of greetings.
     greetings: usize,
-    /// How many entries its own lorebook has.
+    /// The number of entries in the embedded lorebook.
     lore_entries: usize,
-    /// The lorebook that it names.
+    /// The name of the linked lorebook.
     linked_world: Option<String>,
-    /// A `data:` address.
+    /// A `data:` URL.
     avatar: Option<String>,
-    /// The character on the caller's shelf that has the same card.
+    /// The character in the caller's library with the same card.
     duplicate_of: Option<CharacterId>,
 }
 
-/// Shows what importing a file would bring. Nothing is stored.
+/// Previews the import of a card file. Nothing is stored.
 #[utoipa::path(
     post,
     path = "/api/characters/preview",
@@ -124,7 +125,7 @@ fn render_greeting(caller: &CurrentUser, card: &Card, app: &App) -> String {
         user: &caller.user.display_name,
         group: None,
         users: &caller.user.display_name,
-        // There is none yet; what is left to chance may come out differently there.
+        // No conversation exists yet, so random macros may give other values there.
         conversation: ConversationId(0),
     };
     let known = Variables::default();
@@ -132,10 +133,10 @@ fn render_greeting(caller: &CurrentUser, card: &Card, app: &App) -> String {
     greetings.texts.into_iter().next().unwrap_or_default()
 }
 
-/// Puts the card of a file on one's shelf, with its picture and its assets.
+/// Imports a card file into the caller's library, with its image and assets.
 ///
-/// JSON, PNG, APNG, CHARX and BYAF are understood, whatever the file is called. A card that is on
-/// the shelf already is not stored twice: 200 with the character that has it.
+/// Reads JSON, PNG, APNG, CHARX and BYAF, whatever the file's name. A card that is already in the
+/// library is not stored twice: the response is 200 with the existing character.
 #[utoipa::path(
     post,
     path = "/api/characters/import",
@@ -173,10 +174,10 @@ pub async fn import(
     }))
 }
 
-/// The character as a file: its card as JSON, its picture with the card in it, or an archive with
-/// its assets.
+/// Exports a character: as a JSON card, as a PNG with an embedded card, or as an archive with its
+/// assets.
 ///
-/// A PNG has the card in both forms, an archive has it as V3, whatever `spec` says.
+/// A PNG contains the card in both versions and an archive contains V3, regardless of `spec`.
 #[utoipa::path(
     get,
     path = "/api/characters/{character_id}/export",
@@ -203,7 +204,7 @@ pub async fn export(
     id: Path<CharacterId>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    // What follows may take a few dozen megabytes.
+    // Loading and packing may need a few dozen megabytes of memory.
     let turn = chat_exports::acquire_card_permit().await?;
     let found = characters::find_visible(&app, &caller, id.into_inner()).await?;
     if !characters::can_read_whole_card(&caller, &found) {
@@ -247,7 +248,7 @@ pub async fn export(
     chat_exports::file_response(file, named, kind)
 }
 
-/// What a character has beside its card, read into a file piece by piece.
+/// Copies the assets of a character into a temporary file, one piece at a time.
 async fn load_assets(app: &App, id: CharacterId) -> ApiResult<TempAssets> {
     let db = app.db.reader();
     let mut assets = TempAssets::new()?;
@@ -260,7 +261,7 @@ async fn load_assets(app: &App, id: CharacterId) -> ApiResult<TempAssets> {
             if is_first && length == 0 {
                 break;
             }
-            // A disk is slow where this thread serves others.
+            // Disk writes would block the threads that serve other requests.
             let name = link.name.clone();
             let written = run_blocking(app, move || {
                 if is_first {
@@ -280,7 +281,7 @@ async fn load_assets(app: &App, id: CharacterId) -> ApiResult<TempAssets> {
     Ok(assets)
 }
 
-/// Does work that waits for the disk on a thread of its own.
+/// Runs work with blocking disk access on a blocking thread.
 async fn run_blocking<T: Send + 'static>(
     app: &App,
     work: impl FnOnce() -> T + Send + 'static,
@@ -289,7 +290,7 @@ async fn run_blocking<T: Send + 'static>(
     work.await.map_err(ApiError::internal)
 }
 
-/// The forms in which a character leaves.
+/// The export formats of a character.
 #[derive(Clone, Copy, ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[schema(as = ExportFormat)]
@@ -312,7 +313,7 @@ impl FromStr for CardExportFormat {
     }
 }
 
-/// The forms of a card.
+/// The versions of the card format.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[schema(as = ExportSpec)]
@@ -338,7 +339,7 @@ async fn receive_card(app: &App, upload: PendingUpload) -> ApiResult<CardFile> {
     Ok(run_blocking_limited(app, || card_file::read(file)).await??)
 }
 
-/// Does long work on a thread of its own, a few at a time.
+/// Runs long work on a blocking thread, limited to a few at the same time.
 pub async fn run_blocking_limited<T: Send + 'static>(
     app: &App,
     work: impl FnOnce() -> T + Send + 'static,

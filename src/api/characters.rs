@@ -1,4 +1,4 @@
-//! Characters: one's shelf of cards, and those one meets.
+//! Characters: the caller's library, and the characters of shared spaces.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -17,7 +17,7 @@ use crate::http::pagination::{PageOf, PageQuery};
 use crate::ids::{CharacterId, UserId};
 use crate::spaces::{events, membership_changes, shared_spaces};
 
-/// One's own characters: at most 2 MiB of cards at once.
+/// Lists the caller's characters; a page has at most 2 MiB of cards.
 #[utoipa::path(
     get,
     path = "/api/characters",
@@ -37,7 +37,7 @@ pub async fn list(
     Ok(Json(found.map(|it| it.view())))
 }
 
-/// Puts a card on one's shelf.
+/// Creates a character in the caller's library.
 #[utoipa::path(
     post,
     path = "/api/characters",
@@ -85,10 +85,10 @@ fn require_known_fields(body: &Map<String, Value>, known: &[&str]) -> ApiResult<
     }
 }
 
-/// A character of one's own, or one met in a space.
+/// Returns a character of the caller's library or of a shared space.
 ///
-/// The whole card is for its owner and admins, and with `parse_share_whole_card` for everyone who shares a
-/// space with it; for others `card` is null and `public_card` is what they may read.
+/// Only its owner, admins and, with `share_whole_card`, everyone who shares a space with it can
+/// read the whole card. For others `card` is null, and `public_card` has the public part.
 #[utoipa::path(
     get,
     path = r"/api/characters/{character_id:\d+}",
@@ -107,12 +107,12 @@ pub async fn show(
     }))
 }
 
-/// Whether the caller, to whom the character is visible, may read its whole card.
+/// Returns whether the caller may read the whole card. The character must be visible to the caller.
 pub fn can_read_whole_card(caller: &CurrentUser, found: &character::Model) -> bool {
     caller.is_admin() || found.owner_id == Some(caller.id()) || found.share_whole_card
 }
 
-/// Changes a card. Its seats take the new name.
+/// Changes a card. Its memberships get the new name.
 #[utoipa::path(
     patch,
     path = r"/api/characters/{character_id:\d+}",
@@ -171,7 +171,7 @@ fn parse_share_whole_card(value: Value) -> ApiResult<bool> {
     })
 }
 
-/// Takes a character off the shelf. Its seats keep the card.
+/// Deletes a character from the library. Its memberships keep the card.
 #[utoipa::path(
     delete,
     path = r"/api/characters/{character_id:\d+}",
@@ -188,7 +188,8 @@ pub async fn delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// A character that the caller may read: their own, one they share a space with, any for an admin.
+/// Loads a character that the caller may read: their own, one of a shared space, or any for an
+/// admin.
 pub async fn find_visible(
     app: &App,
     caller: &CurrentUser,
@@ -202,7 +203,8 @@ pub async fn find_visible(
     }
 }
 
-/// The face of one that is visible, or off its shelf: its seats stay, and have a face.
+/// Loads the avatar of a visible character, or of a deleted one, because its memberships still show
+/// it.
 pub async fn find_visible_avatar(
     app: &App,
     caller: &CurrentUser,
@@ -227,7 +229,7 @@ async fn can_read(
         || shared_spaces::is_shared_with_character(app.db.reader(), caller.id(), id).await?)
 }
 
-/// The caller's shelf.
+/// Returns the caller's library with its storage limit.
 pub fn library_of(app: &App, caller: &CurrentUser) -> StorageQuota {
     StorageQuota {
         owner: caller.id(),
@@ -235,7 +237,7 @@ pub fn library_of(app: &App, caller: &CurrentUser) -> StorageQuota {
     }
 }
 
-/// A character that the caller may change: their own, any for an admin.
+/// Loads a character that the caller may change: their own, or any for an admin.
 pub async fn require_own(
     app: &App,
     caller: &CurrentUser,

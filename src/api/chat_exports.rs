@@ -1,4 +1,4 @@
-//! Conversations as files.
+//! Conversation export; also the permits and file responses of all exports.
 
 use std::fs::File;
 use std::io::Seek;
@@ -23,9 +23,9 @@ use crate::http::{pagination, space_access};
 use crate::ids::ConversationId;
 use crate::spaces::permissions::Action;
 
-/// A conversation as a file: what is not hidden, with all versions of each text.
+/// Exports a conversation without hidden messages, with all swipes.
 ///
-/// `jsonl` is the form of SillyTavern, `txt` is for people and has the shown texts alone.
+/// `jsonl` is SillyTavern's format. `txt` is for reading and contains only the selected swipes.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/export",
@@ -68,28 +68,28 @@ pub async fn export(
         .streaming(pieces))
 }
 
-/// Cards that are made into files at the same time, and spaces.
+/// The number of cards and of spaces that are exported concurrently.
 static CARD_PERMITS: Semaphore = Semaphore::const_new(2);
 static SPACE_PERMITS: Semaphore = Semaphore::const_new(4);
 
-/// How long an export waits for its turn.
+/// How long an export waits for a permit.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How much of a file is held while it is sent.
+/// How much of a file is in memory while it is sent, in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The turn of an export of a card: it may make its file, which ends before the file is sent.
+/// Waits for a permit to build a card file. Release it before the file is sent.
 ///
 /// # Errors
-/// 503 `unavailable` when others take too long.
+/// Returns 503 `unavailable` when no permit becomes free in time.
 pub async fn acquire_card_permit() -> ApiResult<SemaphorePermit<'static>> {
     acquire_permit(&CARD_PERMITS).await
 }
 
-/// The same of a space.
+/// Waits for a permit to build a space file.
 ///
 /// # Errors
-/// As [`turn_of_card`].
+/// As [`acquire_card_permit`].
 pub async fn acquire_space_permit() -> ApiResult<SemaphorePermit<'static>> {
     acquire_permit(&SPACE_PERMITS).await
 }
@@ -106,10 +106,10 @@ async fn acquire_permit(permits: &'static Semaphore) -> ApiResult<SemaphorePermi
     }
 }
 
-/// A file that was made, from its beginning to its end, a piece at a time.
+/// Streams a file from its beginning to its end.
 ///
 /// # Errors
-/// 500 when it cannot be read.
+/// Returns 500 when the file cannot be read.
 pub fn file_response(
     mut file: File,
     named: ContentDisposition,
@@ -128,12 +128,12 @@ pub fn file_response(
     Ok(HttpResponse::Ok()
         .insert_header(named)
         .content_type(kind)
-        // A browser then shows how far it is.
+        // With the length known, browsers show the progress.
         .no_chunking(n_bytes)
         .streaming(pieces))
 }
 
-/// A file of this name, whatever signs the name has.
+/// Builds the header for a download; special characters in the name are replaced.
 pub fn attachment(name: &str, ending: &str) -> ContentDisposition {
     let name: String = name
         .chars()
@@ -146,7 +146,7 @@ pub fn attachment(name: &str, ending: &str) -> ContentDisposition {
     }
 }
 
-/// The forms in which a conversation leaves.
+/// The export formats of a conversation.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum ChatFormat {

@@ -1,4 +1,5 @@
-//! The buttons that move the schedule of a conversation.
+//! Actions that control the scheduler of a conversation: generate, stop, pause, resume, skip,
+//! retry.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path, Query};
@@ -16,28 +17,28 @@ use crate::runs::run;
 use crate::runs::views::ConversationView;
 use crate::spaces::permissions::Action;
 
-/// Who is to speak.
+/// The speaker of the reply.
 #[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 #[schema(as = Generate)]
 pub struct GenerateRequest {
-    /// Whoever is next, unless said.
+    /// Defaults to the next speaker.
     #[param(inline)]
     speaker_id: Option<MembershipId>,
 }
 
-/// What becomes of the text so far.
+/// How to stop.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Stop)]
 pub struct StopRequest {
-    /// Keep what was written until now as the message.
+    /// Keep the text generated so far as the message.
     #[serde(default)]
     keep_partial: bool,
 }
 
-/// A body without a field; it may be left out.
+/// An empty body; it may be omitted.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Nothing)]
@@ -49,7 +50,7 @@ pub struct PlannedRun {
     pub run: run::RunView,
 }
 
-/// Makes somebody speak. The speaker may stand in the query or in the body.
+/// Triggers a reply. The speaker may be given in the query or in the body.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/generate",
@@ -83,7 +84,7 @@ pub async fn generate(
     Ok(HttpResponse::Accepted().json(PlannedRun { run }))
 }
 
-/// Stops what runs and what waits. The round rests.
+/// Stops the running run, cancels the queued ones and pauses the round.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/stop",
@@ -110,7 +111,7 @@ pub async fn stop(
     Ok(HttpResponse::Accepted().json(conversation_view(&app, &at).await?))
 }
 
-/// Lets the running run finish, and nothing follow.
+/// Pauses the round after the running run.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/pause",
@@ -135,7 +136,7 @@ pub async fn pause(
     Ok(HttpResponse::Ok().json(conversation_view(&app, &at).await?))
 }
 
-/// A paused round goes on.
+/// Resumes a paused round.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/resume",
@@ -158,7 +159,7 @@ pub async fn resume(
     Ok(HttpResponse::Ok().json(conversation_view(&app, &at).await?))
 }
 
-/// Passes over whose turn it is.
+/// Skips the current speaker.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/skip",
@@ -183,7 +184,7 @@ pub async fn skip(
     Ok(HttpResponse::Ok().json(conversation_view(&app, &at).await?))
 }
 
-/// Tries again what failed or was stopped.
+/// Retries a reply that failed or was stopped.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/retry",
@@ -209,10 +210,10 @@ pub async fn retry(
     Ok(HttpResponse::Accepted().json(PlannedRun { run }))
 }
 
-/// The caller at the conversation whose button they press, which takes no more than the press.
+/// Loads the conversation and checks that the caller may do `act`.
 ///
 /// # Errors
-/// 404, 403; 400 for a body with something in it.
+/// Returns 404, 403, or 400 for a body with fields.
 async fn authorize_action(
     app: &App,
     caller: &CurrentUser,
@@ -226,10 +227,10 @@ async fn authorize_action(
     Ok(at)
 }
 
-/// The conversation as it is after a button.
+/// Loads the conversation after an action.
 ///
 /// # Errors
-/// 404 when it was deleted meanwhile.
+/// Returns 404 when it was deleted in the meantime.
 pub async fn conversation_view(
     app: &App,
     at: &space_access::ConversationAccess,

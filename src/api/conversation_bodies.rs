@@ -1,4 +1,4 @@
-//! What one sets of a conversation, and what is answered about one.
+//! Request and response bodies of conversations.
 
 use std::borrow::Cow;
 
@@ -15,18 +15,18 @@ use crate::http::{json_body, schemas};
 use crate::ids::ConversationId;
 use crate::runs::views::ConversationView;
 
-/// A conversation to be.
+/// A new conversation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateConversation {
     pub title: Option<String>,
-    /// `root` unless said.
+    /// Defaults to `root`.
     pub kind: Option<NewConversationKind>,
-    /// A thread hangs on a conversation of the same space; a root on none.
+    /// Required for a thread: a conversation of the same space. A root has none.
     pub parent_conversation_id: Option<ConversationId>,
 }
 
-/// What can be made here. A branch is made from a message.
+/// The kinds that can be created here. A branch is created from a message.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NewConversationKind {
@@ -78,7 +78,7 @@ impl ToSchema for CreateConversation {
     }
 }
 
-/// What one changes of a conversation.
+/// Changes to a conversation.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ConversationChange)]
@@ -91,17 +91,17 @@ pub struct UpdateConversation {
     pub settings: Option<Map<String, Value>>,
 }
 
-/// How far one has read.
+/// The caller's read position.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ReadMark)]
 pub struct MarkRead {
-    /// The number of a message; 0 for none of them.
+    /// The `seq` of the last message read; 0 if none.
     #[schema(minimum = 0)]
     pub seq: i64,
 }
 
-/// A conversation in a list, with how far the caller has read.
+/// A conversation in a list, with the caller's read position.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ListedConversation)]
 pub struct ConversationSummary {

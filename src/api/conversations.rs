@@ -1,4 +1,4 @@
-//! Conversations: their list, their documents, and how far one has read.
+//! Conversations: list, create, show, change, delete, and mark as read.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -25,7 +25,7 @@ use crate::runs::views::ConversationView;
 use crate::spaces::permissions::Action;
 use crate::spaces::{events, membership};
 
-/// The conversations of a space.
+/// Lists the conversations of a space.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/conversations",
@@ -64,7 +64,7 @@ pub async fn list(
     Ok(Json(read.await?))
 }
 
-/// Begins a conversation. Its characters greet.
+/// Creates a conversation. Its characters post their greetings.
 #[utoipa::path(
     post,
     path = "/api/spaces/{space_id}/conversations",
@@ -100,7 +100,7 @@ pub async fn create(
     Ok(HttpResponse::Created().json(view))
 }
 
-/// The parent that a new conversation of this kind must have, or must not.
+/// Validates the parent: required for a thread, not allowed for a root.
 async fn validate_parent(
     app: &App,
     at: &space_access::SpaceAccess,
@@ -126,7 +126,7 @@ async fn validate_parent(
     }
 }
 
-/// A conversation: its state, its round, and the runs that are queued and running.
+/// Returns a conversation with its state, its round, and the queued and running runs.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}",
@@ -144,7 +144,7 @@ pub async fn show(
     ))
 }
 
-/// Changes title or settings.
+/// Changes the title or the settings.
 #[utoipa::path(
     patch,
     path = "/api/conversations/{conversation_id}",
@@ -172,7 +172,7 @@ pub async fn update(
     Ok(Json(view))
 }
 
-/// Deletes a conversation that nothing hangs on. No one sees it from then on.
+/// Deletes a conversation that has no branches or threads. It is hidden from everyone immediately.
 ///
 /// With more than 2,000 messages a background job deletes them.
 #[utoipa::path(
@@ -210,7 +210,7 @@ pub async fn delete(
     }
     app.hub
         .publish(events::conversation_deleted(at.space.id, id));
-    // Whoever hears it looks again, and is told that there is nothing to hear.
+    // Subscribed sockets check their access again and drop the conversation.
     let seats = membership::list_active(db, at.space.id).await?;
     let listeners = seats.iter().filter_map(|it| it.user_id);
     memberships::request_access_review(&app, at.space.id, listeners.chain([caller.id()]));
@@ -220,7 +220,7 @@ pub async fn delete(
     })
 }
 
-/// Tells how far one has read.
+/// Sets how far the caller has read.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/read",
@@ -256,16 +256,16 @@ fn has_children_error() -> ApiError {
     ApiError::conflict("has_children", message)
 }
 
-/// Tells everyone who listens to the space how a conversation is now.
+/// Publishes the conversation to the subscribers of its space.
 pub fn announce(app: &App, view: &ConversationView) {
     app.hub
         .publish(events::conversation_updated(view.space_id, view));
 }
 
-/// A title that people can read.
+/// Validates a title.
 ///
 /// # Errors
-/// 422.
+/// Returns 422 for a title that cannot be displayed.
 pub fn parse_title(text: &str) -> ApiResult<String> {
     names::parse_display_name(text, 200)
         .map_err(|error| ApiError::invalid_value("title", error.to_string()))

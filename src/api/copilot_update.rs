@@ -1,4 +1,4 @@
-//! What a change of a copilot must hold to: steps while it is on, and a conversation to play in.
+//! Validates changes of a copilot: it needs steps while it is on, and a conversation to play in.
 
 use sea_orm::EntityTrait;
 
@@ -12,10 +12,10 @@ use crate::spaces::membership::{CopilotMode, MembershipKind};
 use crate::spaces::membership_update::MembershipUpdate;
 use crate::spaces::space::ReplyOrder;
 
-/// Judges what `change` does to the copilot of a seat, and fills in what it leaves out.
+/// Validates the copilot fields of `change` and fills in the omitted ones.
 ///
 /// # Errors
-/// 422.
+/// Returns 422 with the invalid field.
 pub async fn validate(
     app: &App,
     at: &SpaceAccess,

@@ -1,10 +1,10 @@
-//! Refusals of the engine as answers: each a code and a sentence for a person.
+//! Converts errors of the engine to API errors.
 
 use crate::http::error::ApiError;
 use crate::runs::command::CommandError;
 use crate::runs::error::EngineError;
 
-/// The answer to a verb that changed nothing.
+/// Converts the error of an operation that changed nothing.
 pub fn api_error(error: EngineError) -> ApiError {
     match error {
         EngineError::Rejected(refusal) => rejection_error(&refusal),
@@ -61,7 +61,7 @@ fn rejection_error(refusal: &CommandError) -> ApiError {
             "This message has been changed since you opened it. Compare the texts and choose one.",
         ),
         CommandError::NotTail => (409, "not_tail", "Only the last message can be changed."),
-        // A verb goes on in a branch; the doors never see the second.
+        // Operations continue in a branch in this case, so no endpoint returns the second variant.
         CommandError::ForkPoint | CommandError::BranchRequired(_) => {
             (409, "fork_point", "A branch hangs on this message.")
         }

@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it takes work.
+//! Liveness and readiness endpoints.
 
 use actix_web::HttpResponse;
 use actix_web::http::header;
@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::db::health::{DAMAGED_MESSAGE, WriteState};
 use crate::http::error::{ApiError, ErrorDetail};
 
-/// In one word.
+/// The liveness status.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Health)]
 pub struct LivenessBody {
@@ -19,24 +19,25 @@ pub struct LivenessBody {
     status: &'static str,
 }
 
-/// Whether the server takes work, and the parts that decide it.
+/// Whether the server accepts work, and the components that decide it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Readiness)]
 pub struct ReadinessBody {
     /// `ready` or `not_ready`.
     status: &'static str,
-    /// `connected`, or `away`: it does not answer.
+    /// `connected`, or `away` if it does not respond.
     database: &'static str,
-    /// `known`, or `unknown`: with PostgreSQL, how far this node's clock is from the database's.
+    /// `known` or `unknown`. With PostgreSQL: whether the offset between the clocks of this node
+    /// and the database is known.
     clock: &'static str,
-    /// `connected`, or `away`: then other nodes are heard late. Null for one node by itself.
+    /// `connected`, or `away`: events of other nodes are delayed. Null for a single node.
     redis: Option<&'static str>,
     /// `working`; `failing` from a failed write until a write probe succeeds; `damaged` until the
     /// restart when a page of the SQLite file could not be read.
     writes: &'static str,
 }
 
-/// The parts, and the reason in a sentence.
+/// The components, and the reason as a sentence.
 #[derive(Serialize, ToSchema)]
 pub struct NotReady<'a> {
     #[serde(flatten)]
@@ -44,7 +45,7 @@ pub struct NotReady<'a> {
     error: ErrorDetail<'a>,
 }
 
-/// The process lives.
+/// Returns 200 while the process is alive.
 #[utoipa::path(
     get,
     path = "/healthz",
@@ -57,11 +58,11 @@ pub async fn live() -> HttpResponse {
     HttpResponse::Ok().json(LivenessBody { status: "alive" })
 }
 
-/// The server takes work.
+/// Returns 200 while the server accepts work.
 ///
-/// The database answers, the last write or write probe succeeded, no damage was found, and nobody
-/// has asked the server to end. Without Redis it takes work all the same: if it did not, all nodes
-/// would leave their proxy at once.
+/// It is ready while the database responds, the last write or write probe succeeded, no damage was
+/// found, and no shutdown was requested. Redis is not required: otherwise all nodes would become
+/// not ready at the same time.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -77,7 +78,7 @@ pub async fn ready(app: Data<App>) -> HttpResponse {
     if let Err(error) = &answered {
         tracing::warn!(%error, "not ready, the database does not answer: {error}");
     }
-    // Read after the database: the question itself may have found damage.
+    // Read this after the query, because the query itself may have found damage.
     let state = app.db.health().state();
     let (writes, write_reason) = match state {
         WriteState::Working => ("working", None),
@@ -89,7 +90,7 @@ pub async fn ready(app: Data<App>) -> HttpResponse {
     let lost = (!is_known).then_some("The clock of the database is not known.");
     let closing = app.shutdown.draining.is_cancelled();
     let closing = closing.then_some("The server is closing.");
-    // The migrations are done before the first connection is taken.
+    // Migrations need no check: they run before the first connection is accepted.
     let bus = app.hub.bus();
     let redis = bus.state().map(|_| match bus.is_connected() {
         true => "connected",
@@ -102,7 +103,7 @@ pub async fn ready(app: Data<App>) -> HttpResponse {
         redis,
         writes,
     };
-    // Redis is not among them: a node without it is late, not dead.
+    // Redis is not included: without it a node is late, but works.
     let Some(reason) = closing.or(write_reason).or(away).or(lost) else {
         return HttpResponse::Ok().json(parts);
     };

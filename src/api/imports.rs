@@ -1,4 +1,4 @@
-//! Bringing chats in: begun with a file, followed and canceled by its number.
+//! Chat imports: started by an upload, then tracked and canceled by id.
 
 use std::collections::HashMap;
 
@@ -22,17 +22,17 @@ use crate::ids::{ImportId, MembershipId, SpaceId};
 use crate::spaces::membership;
 use crate::spaces::permissions::Action;
 
-/// The largest file of a chat.
+/// The maximum size of a chat file, in bytes.
 const MAX_CHAT_BYTES: u64 = 100 * 1024 * 1024;
 
 /// More names than a preview shows.
 const MAX_NAMES: usize = 200;
 
-/// Brings in a chat as SillyTavern keeps it (JSONL), as a new conversation of the space.
+/// Imports a SillyTavern chat (JSONL) as a new conversation of the space.
 ///
-/// The answer comes when the file is here; the work goes on, and `GET /api/imports/{import_id}`
-/// tells how far it is. Nobody sees the conversation before it is whole. Names go to the seats that
-/// have them; `names` says otherwise, as a JSON object from a name to the id of a seat, or to `new`.
+/// The response is sent when the upload is complete; `GET /api/imports/{import_id}` shows the
+/// progress. The conversation is hidden until it is complete. Names are matched to memberships with
+/// the same name; `names` overrides this with a JSON object from names to membership ids or `new`.
 #[utoipa::path(
     post,
     path = "/api/spaces/{space_id}/import",
@@ -64,7 +64,7 @@ pub async fn import(
     let file = upload.save(MAX_CHAT_BYTES).await?;
     let kind = import_job::ImportKind::Chat;
     let now = app.clock.now();
-    // The texts take no more than the file; it is charged as long as the import runs.
+    // The texts need no more storage than the file; the quota is charged while the import runs.
     let bytes = i64::try_from(file.n_bytes).unwrap_or(i64::MAX);
     let quota = &app.engine.context().quota;
     quota
@@ -94,7 +94,7 @@ pub async fn import(
 }
 
 async fn run_import(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
-    // Its row tells how it ended, and the log where it should not have.
+    // The import stores its result in its row and logs unexpected errors.
     let Ok(row) = chat_import::run(&import_context(&app), chat, file.file).await else {
         return;
     };
@@ -104,7 +104,7 @@ async fn run_import(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
     }
 }
 
-/// What an import works with.
+/// Returns the services that an import needs.
 pub fn import_context(app: &App) -> ImportServices {
     ImportServices {
         db: app.db.clone(),
@@ -113,7 +113,7 @@ pub fn import_context(app: &App) -> ImportServices {
     }
 }
 
-/// How far an import of one's own is, or what became of it.
+/// Returns the progress or the result of one of the caller's imports.
 #[utoipa::path(
     get,
     path = "/api/imports/{import_id}",
@@ -129,7 +129,7 @@ pub async fn show(
     Ok(Json(row.view()))
 }
 
-/// Ends an import of one's own; nothing of it is left.
+/// Cancels one of the caller's imports and deletes what it created.
 #[utoipa::path(
     delete,
     path = "/api/imports/{import_id}",
@@ -149,10 +149,10 @@ pub async fn cancel(
     cancel_import(&app, &row).await
 }
 
-/// Ends an import; nothing of it is left.
+/// Cancels an import and deletes what it created.
 ///
 /// # Errors
-/// 409 `already_finished`.
+/// Returns 409 `already_finished` when the import has ended.
 pub async fn cancel_import(app: &App, row: &import_job::Model) -> ApiResult<HttpResponse> {
     let canceled = import_job::ImportStatus::Canceled;
     let report = Value::Object(Map::new());
@@ -178,7 +178,7 @@ async fn require_own(
     own.ok_or_else(ApiError::not_found)
 }
 
-/// What was said of the names in a file.
+/// Parses the explicit assignments of names.
 fn parse_choices(
     text: Option<String>,
     seats: &[membership::Model],
@@ -205,13 +205,13 @@ fn parse_choices(
     said.into_iter().map(choice).collect()
 }
 
-/// A file's name without its ending.
+/// Returns the file name without its extension.
 fn title_from_file_name(file: &TempFileUpload) -> Option<String> {
     let name = file.name.rsplit_once('.').map_or(&*file.name, |it| it.0);
     (!name.trim().is_empty()).then(|| name.to_owned())
 }
 
-/// What an import that did not begin answers.
+/// Converts the error of an import that did not start.
 pub fn import_error(error: ChatImportError) -> ApiError {
     match error {
         ChatImportError::AlreadyRunning => ApiError::conflict("import_running", error.to_string()),

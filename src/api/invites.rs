@@ -1,4 +1,4 @@
-//! Invites: links with which the hosts of a space let people in.
+//! Invite links: list, create and revoke the links with which people join a space.
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -26,17 +26,17 @@ const DEFAULT_HOURS: f64 = 7.0 * 24.0;
 const MAX_HOURS: f64 = 30.0 * 24.0;
 const MAX_USES: i64 = 1_000;
 
-/// The least width of the picture in pixels; it is drawn with lines, so a page may scale it.
+/// The minimum width of the QR code in pixels; it is an SVG, so a page may scale it.
 const QR_WIDTH: u32 = 240;
 
-/// An invitation to be.
+/// A new invite.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewInvite)]
 pub struct CreateInvite {
     #[schema(schema_with = new_seat::role_schema)]
     role: MembershipRole,
-    /// Null or absent: as many as come.
+    /// Null or absent: unlimited.
     #[schema(minimum = 1, maximum = 1_000)]
     max_uses: Option<i64>,
     /// Null or absent: seven days.
@@ -44,7 +44,7 @@ pub struct CreateInvite {
     expires_in_hours: Option<f64>,
 }
 
-/// A new invitation; nobody reads its token again.
+/// A new invite. Its token cannot be read again later.
 #[derive(Serialize, ToSchema)]
 #[schema(as = InviteWithToken)]
 pub struct CreatedInvite {
@@ -53,11 +53,11 @@ pub struct CreatedInvite {
     /// The link.
     url: String,
     token: String,
-    /// The link as a picture.
+    /// The link as a QR code.
     qr_svg: String,
 }
 
-/// The invitations that nobody has taken back, spent ones too.
+/// Lists the invites of a space that are not revoked, including used-up ones.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/invites",
@@ -80,7 +80,7 @@ pub async fn list(
     Ok(Json(invites.map(|it| it.view())))
 }
 
-/// Makes an invitation. This is the one answer that holds its token, its link and its picture.
+/// Creates an invite. Only this response contains its token, link and QR code.
 #[utoipa::path(
     post,
     path = "/api/spaces/{space_id}/invites",
@@ -115,7 +115,7 @@ pub async fn create(
         ApiError::new(400, "invalid_value", message)
     })?;
     let (made, token) = invite::create(&app.db, new, now).await?;
-    // Behind the `#`: browsers send that part to nobody.
+    // In the fragment, because browsers never send it to a server.
     let url = format!("{address}/join#{token}");
     Ok(HttpResponse::Created().json(CreatedInvite {
         view: made.view(),
@@ -135,7 +135,7 @@ fn parse_max_uses(max_uses: i64) -> ApiResult<i64> {
     }
 }
 
-/// Hours as milliseconds, at least one.
+/// Converts hours to milliseconds, at least one.
 fn parse_lifetime_ms(hours: f64) -> ApiResult<i64> {
     let is_a_time = hours > 0.0 && hours <= MAX_HOURS;
     if !is_a_time {
@@ -144,13 +144,13 @@ fn parse_lifetime_ms(hours: f64) -> ApiResult<i64> {
             format!("An invitation lives for more than 0 and at most {MAX_HOURS} hours (30 days)."),
         ));
     }
-    // In that range, every product is a whole number of milliseconds that fits.
+    // In this range the product is an integer that fits.
     #[allow(clippy::cast_possible_truncation)]
     Ok(((hours * 3_600_000.0).round() as i64).max(1))
 }
 
-/// The link as a picture, with the quiet margin that cameras look for. Colors are named, so that
-/// the text has no `#` and needs little to become a `data:` address.
+/// Renders the link as a QR code with the quiet zone that scanners need. Named colors keep `#` out
+/// of the text, so that it needs little escaping in a `data:` URL.
 fn qr_svg(url: &str) -> Result<String, QrError> {
     let code = QrCode::new(url)?;
     let mut picture = code.render::<svg::Color>();
@@ -162,7 +162,7 @@ fn qr_svg(url: &str) -> Result<String, QrError> {
     Ok(picture.build())
 }
 
-/// Takes an invitation back.
+/// Revokes an invite.
 #[utoipa::path(
     delete,
     path = "/api/invites/{invite_id}",
@@ -220,7 +220,7 @@ mod tests {
         assert!(picture.contains("<svg xmlns=\"http://www.w3.org/2000/svg\""));
         assert!(picture.ends_with("</svg>"));
         assert!(!picture.contains('#'), "{picture}");
-        // The first dark corner does not begin at the edge.
+        // The first dark module must not be at the edge.
         let (x, rest) = picture
             .split("d=\"M")
             .nth(1)

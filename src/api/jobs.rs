@@ -1,4 +1,4 @@
-//! Background jobs: the caller's own, imports included.
+//! Background jobs: list, show and cancel the caller's own jobs, including imports.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -14,18 +14,19 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::pagination::PageOf;
 use crate::ids::{ImportId, JobId};
 
-/// Work that goes on in the background.
+/// A background job that was started.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct JobStarted {
     pub job: job_view::JobView,
 }
 
-/// 202 with the job that goes on.
+/// Returns 202 with the running job.
 pub fn accepted_response(job: &job::Model) -> HttpResponse {
     HttpResponse::Accepted().json(JobStarted { job: job.view() })
 }
 
-/// The caller's newest jobs and imports: those that run, and those that ended in the last seven days.
+/// Lists the caller's newest jobs and imports: those in progress, and those that ended in the last
+/// seven days.
 #[utoipa::path(
     get,
     path = "/api/jobs",
@@ -40,7 +41,7 @@ pub async fn list(
     Ok(Json(PageOf::complete(views)))
 }
 
-/// How far a job or an import of one's own is, or how it ended.
+/// Returns the progress or the result of one of the caller's jobs or imports.
 #[utoipa::path(
     get,
     path = "/api/jobs/{job_id}",
@@ -59,7 +60,8 @@ pub async fn show(
     Ok(Json(view))
 }
 
-/// Cancels a branch or an import of one's own; nothing of it is left. A deletion cannot be canceled.
+/// Cancels one of the caller's branch jobs or imports and deletes what it created. A deletion
+/// cannot be canceled.
 #[utoipa::path(
     delete,
     path = "/api/jobs/{job_id}",

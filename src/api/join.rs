@@ -1,4 +1,4 @@
-//! Coming in by an invite: what one would join, and joining it.
+//! Joining a space by an invite: preview and join.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Json, Path};
@@ -20,7 +20,7 @@ use crate::spaces::invite_acceptance::{JoinError, JoiningUser, OpenInvite};
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::{invite_acceptance, membership};
 
-/// The name for this space. A guest needs one; an account that sends none joins under its own name.
+/// The name in this space. Guests need one; an account without one joins under its own name.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Join)]
@@ -29,22 +29,22 @@ pub struct JoinRequest {
     display_name: Option<String>,
 }
 
-/// What one would join.
+/// A preview of the space that an invite leads to.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = InvitePreview)]
 pub struct InvitePreview {
     space: SpacePreview,
-    /// The name of whoever owns the space.
+    /// The name of the space's owner.
     host: Option<String>,
-    /// How many sit there, people and characters.
+    /// The number of members, people and characters.
     members: usize,
     role: MembershipRole,
     expires_at: Option<Timestamp>,
-    /// Whether the caller is one of them.
+    /// Whether the caller is already a member.
     already_member: bool,
 }
 
-/// Who came in, and where they sit.
+/// The user who joined, and their membership.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Joined)]
 pub struct JoinedSpace {
@@ -52,13 +52,13 @@ pub struct JoinedSpace {
     membership: membership::MembershipView,
 }
 
-/// What strangers learn of a space.
+/// What people who are not members may see of a space.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SpacePreview {
     name: String,
 }
 
-/// What one would join.
+/// Previews the space of an invite.
 #[utoipa::path(
     get,
     path = "/api/join/{token}",
@@ -105,9 +105,10 @@ pub async fn preview(
     }))
 }
 
-/// Joins: as the person who is signed in; else, with a name, as a guest.
+/// Joins a space: as the signed-in user, or with a name as a guest.
 ///
-/// A guest's account lives by its session. An account may choose another name for this space. Who is inside already is let in without taking a use.
+/// A guest's account exists as long as its session. A user may choose another name for this space.
+/// An existing member gets 200, and the invite's use count does not change.
 #[utoipa::path(
     post,
     path = "/api/join/{token}",
@@ -171,10 +172,11 @@ async fn join_as_guest(
     users::with_registration_limit(app, request, entering).await
 }
 
-/// Lets somebody in, and answers `{user, membership}`: 201, or 200 for who is inside already.
+/// Joins a user and returns `{user, membership}`: 201, or 200 for an existing member.
 ///
 /// # Errors
-/// 404, 410, 403 for an archived space, 422 for a name, 429 for a guess too many.
+/// Returns 404, 410, 403 for an archived space, 422 for an invalid name, and 429 after too many
+/// guesses.
 pub async fn join_space(
     app: &App,
     request: &HttpRequest,
@@ -201,10 +203,10 @@ pub async fn join_space(
     }))
 }
 
-/// What a token opens to somebody who is not inside yet.
+/// Loads the invite of a token that a new member can still use.
 ///
 /// # Errors
-/// 404, 410, 403 for an archived space, 429 for a guess too many.
+/// Returns 404, 410, 403 for an archived space, and 429 after too many guesses.
 pub async fn require_open(app: &App, request: &HttpRequest, token: &str) -> ApiResult<OpenInvite> {
     let invite_link = find_invite(app, request, token).await?;
     invite_link.require_open(app.clock.now())?;
@@ -217,7 +219,7 @@ async fn find_invite(app: &App, request: &HttpRequest, token: &str) -> ApiResult
     found.map_err(|error| record_failed_guess(app, request, error))
 }
 
-/// Whether this address may try a token now.
+/// Checks whether this address may try a token now.
 async fn check_guess_limit(app: &App, request: &HttpRequest) -> ApiResult<()> {
     let address = client_ip::client_ip(request);
     let wait = match address {
@@ -233,7 +235,7 @@ async fn check_guess_limit(app: &App, request: &HttpRequest) -> ApiResult<()> {
     }
 }
 
-/// The answer to who was not let in; a token that nobody made counts as a guess.
+/// Converts a join error; an unknown token counts as a guess of this address.
 fn record_failed_guess(app: &App, request: &HttpRequest, error: JoinError) -> ApiError {
     if let (JoinError::NotFound, Some(address)) = (&error, client_ip::client_ip(request)) {
         app.limits.invite_guesses.record(address);

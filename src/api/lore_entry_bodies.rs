@@ -1,4 +1,4 @@
-//! One entry of a lorebook, as one sets it and as it is shown.
+//! Request and response bodies of lorebook entries.
 
 use std::borrow::Cow;
 
@@ -15,13 +15,12 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::ids::{LorebookEntryId, LorebookId};
 use crate::lore::{convert, file, lorebook_entry};
 
-/// An entry of a lorebook, as in a `character_book`; what SillyTavern knows beside that stands in
-/// `extensions`.
+/// A lorebook entry, as in a `character_book`. SillyTavern's further fields are in `extensions`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewLorebookEntry)]
 pub struct LorebookEntryBody {
-    /// Its own number, kept for other tools.
+    /// The entry's own number, kept for other tools.
     #[serde(rename = "id")]
     _id: Option<i64>,
     #[serde(rename = "keys")]
@@ -54,7 +53,7 @@ pub struct LorebookEntryBody {
     _extensions: Option<Map<String, Value>>,
 }
 
-/// Before or after the description of the character; `extensions.position` knows more places.
+/// Before or after the character description; `extensions.position` has further positions.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = LorebookEntryPosition)]
@@ -63,15 +62,15 @@ enum EntryPosition {
     AfterChar,
 }
 
-/// An entry, as it is shown.
+/// A lorebook entry as the API returns it.
 #[derive(Serialize)]
 #[serde(transparent)]
 pub struct EntryView(pub Map<String, Value>);
 
-/// An entry in order, after `change` was laid over `present`. Extensions are changed one by one.
+/// Merges `change` into `present` and validates the result. Extensions are merged by key.
 ///
 /// # Errors
-/// 400 for a wrong type, 422 for what is too large.
+/// Returns 400 for a wrong type and 422 for a value that is too large.
 pub fn merge_entry(
     mut present: Map<String, Value>,
     mut change: Map<String, Value>,
@@ -89,7 +88,7 @@ pub fn merge_entry(
     if had_one_name && !change.contains_key("comment") {
         present.shift_remove("comment");
     }
-    // The word is for those who know two places; whoever says it means it.
+    // An explicit `position` must override the finer `extensions.position`.
     if change.contains_key("position")
         && let Some(Value::Object(extensions)) = present.get_mut("extensions")
     {
@@ -108,16 +107,16 @@ pub fn merge_entry(
 }
 
 impl EntryView {
-    /// The entry of this row.
+    /// Converts a database row.
     pub fn from_model(row: &lorebook_entry::Model) -> Self {
         Self(row.view())
     }
 }
 
-/// Whether an entry of a body has only fields that an entry has, each of its type.
+/// Checks that a request body has only known fields, each of its type.
 ///
 /// # Errors
-/// 400, 422.
+/// Returns 400 for an unknown field or a wrong type.
 pub fn require_known_fields(entry: &Map<String, Value>) -> ApiResult<()> {
     deserialize::from_value::<LorebookEntryBody>(Value::Object(entry.clone()))
         .map_err(ApiError::from)?;

@@ -1,4 +1,4 @@
-//! What one sets of lorebooks and their entries, and what is answered about them.
+//! Request and response bodies of lorebooks.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -15,10 +15,10 @@ use crate::import_warning::ImportWarning;
 use crate::lore::file::LorebookError;
 use crate::lore::{file, lorebook, scan_result};
 
-/// The longest text that one may try a book on; as long as a message.
+/// The maximum length of a test text in bytes, the same as for a message.
 const MAX_TEST_TEXT_BYTES: usize = 64 * 1024;
 
-/// A lorebook to be.
+/// A new lorebook.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewLorebook)]
@@ -36,7 +36,7 @@ pub struct CreateLorebook {
     entries: Option<Vec<Map<String, Value>>>,
 }
 
-/// What changes of a lorebook.
+/// Changes to a lorebook.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = LorebookChange)]
@@ -47,21 +47,21 @@ pub struct UpdateLorebook {
     #[serde(deserialize_with = "body::present")]
     #[schema(value_type = String)]
     description: Option<String>,
-    /// Null: as many as the space says.
+    /// Null: the scan depth of the space applies.
     #[serde(deserialize_with = "double")]
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 1_000)]
     scan_depth: Option<Option<i64>>,
-    /// Null: as many as fit.
+    /// Null: no limit of its own.
     #[serde(deserialize_with = "double")]
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 10_000_000)]
     token_budget: Option<Option<i64>>,
-    /// Null: as the space says.
+    /// Null: the setting of the space applies.
     #[serde(deserialize_with = "double")]
     #[schema(value_type = Option<bool>)]
     recursive_scanning: Option<Option<bool>>,
 }
 
-/// A field that tells null from not being there.
+/// Deserializes a field that distinguishes null from absent.
 fn double<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -76,56 +76,56 @@ where
 pub struct LorebookDetail {
     #[serde(flatten)]
     pub book: lorebook::LorebookView,
-    /// As they are written.
+    /// In the order in which they are stored.
     pub entries: Vec<EntryView>,
 }
 
-/// A lorebook that was brought.
+/// An imported lorebook.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ImportedLorebook)]
 pub struct ImportedLorebookResponse {
     pub lorebook: LorebookDetail,
-    /// What was put right or left out, in sentences.
+    /// Repaired or skipped parts, as sentences.
     pub warnings: Vec<String>,
-    /// The same in the same order, for programs.
+    /// The same warnings, in the same order, as codes.
     pub warnings_coded: Vec<ImportWarning>,
 }
 
-/// A text to try a book on.
+/// A text to test a lorebook with.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = LoreTrial)]
 pub struct LorebookTestRequest {
-    /// Taken for the newest message.
+    /// Scanned as the newest message.
     #[schema(max_length = 65_536)]
     text: String,
 }
 
-/// What a book does with a text.
+/// The result of testing a lorebook.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LoreTried)]
 pub struct LorebookTestResult {
-    /// In the order in which they would enter the prompt.
+    /// In prompt order.
     pub fired: Vec<TestedEntry>,
     pub not_fired: Vec<TestedEntry>,
-    /// What is wrong with the book, in sentences.
+    /// Problems of the lorebook, as sentences.
     pub warnings: Vec<String>,
-    /// The same in the same order, for programs.
+    /// The same warnings, in the same order, as codes.
     pub warnings_coded: Vec<ImportWarning>,
 }
 
-/// What became of an entry.
+/// The result for one entry.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LoreJudged)]
 pub struct TestedEntry {
     pub entry_id: Option<LorebookEntryId>,
     pub name: String,
-    /// A word, and after a colon what it is about: `key: dragon`, `dice: 50`, `constant`.
+    /// The reason, with its detail after a colon: `key: dragon`, `dice: 50`, `constant`.
     pub because: String,
 }
 
 impl TestedEntry {
-    /// What became of this entry.
+    /// Creates the result of an entry.
     pub fn new(entry: &scan_result::EntryRef, because: impl ToString) -> Self {
         Self {
             entry_id: entry.entry_id,
@@ -135,16 +135,16 @@ impl TestedEntry {
     }
 }
 
-/// The books that take part somewhere.
+/// The lorebooks that are linked to a space, conversation or character.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LorebookLinks)]
 pub struct LorebookLinks {
-    /// In order: the first come first.
+    /// In order of precedence.
     pub lorebook_ids: Vec<LorebookId>,
     pub lorebooks: Vec<LinkedLorebook>,
 }
 
-/// A book that takes part somewhere, as everybody there may know of it.
+/// A linked lorebook, as every member may see it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LinkedLorebook)]
 pub struct LinkedLorebook {
@@ -153,21 +153,21 @@ pub struct LinkedLorebook {
     pub n_entries: u64,
 }
 
-/// Which books take part from now on.
+/// The lorebooks to link; they replace the present links.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewLorebookLinks)]
 pub struct SetLinks {
-    /// In order: the first come first.
+    /// In order of precedence.
     #[schema(max_items = 50)]
     pub lorebook_ids: Vec<LorebookId>,
 }
 
 impl CreateLorebook {
-    /// The book in order.
+    /// Validates the new lorebook.
     ///
     /// # Errors
-    /// 400 for a wrong type, 422 for a wrong value, naming the field.
+    /// Returns 400 for a wrong type and 422 for an invalid value, naming the field.
     pub fn parse(self) -> ApiResult<file::ParsedLorebook> {
         let mut document = Map::new();
         require_range("scan_depth", self.scan_depth, 1_000)?;
@@ -198,10 +198,10 @@ impl CreateLorebook {
 }
 
 impl UpdateLorebook {
-    /// The new name, and what the book says beside it from now on.
+    /// Applies the change to `document`; returns the new name, if any, and the new document.
     ///
     /// # Errors
-    /// 422.
+    /// Returns 422 for an invalid value, naming the field.
     pub fn apply_to(self, mut document: Map<String, Value>) -> ApiResult<(Option<String>, Value)> {
         require_range("scan_depth", self.scan_depth.flatten(), 1_000)?;
         require_range("token_budget", self.token_budget.flatten(), 10_000_000)?;
@@ -225,10 +225,10 @@ impl UpdateLorebook {
 }
 
 impl LorebookTestRequest {
-    /// The text.
+    /// Returns the text.
     ///
     /// # Errors
-    /// 422 when it is too long.
+    /// Returns 422 when it is too long.
     pub fn text(self) -> ApiResult<String> {
         match self.text.len() <= MAX_TEST_TEXT_BYTES {
             true => Ok(self.text),
@@ -262,7 +262,7 @@ fn require_range(field: &str, value: Option<i64>, most: i64) -> ApiResult<()> {
     }
 }
 
-/// What a body brings that is past a limit.
+/// Converts the error of a body that exceeds a limit.
 pub fn too_large(error: &LorebookError) -> ApiError {
     ApiError::new(422, "too_large", error.to_string()).with_param("entries")
 }

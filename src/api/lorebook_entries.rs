@@ -1,4 +1,4 @@
-//! The entries of a lorebook, one by one.
+//! Lorebook entries: list, create, show, change and delete.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -18,14 +18,14 @@ use crate::ids::{LorebookEntryId, LorebookId};
 use crate::lore::lorebook_entry;
 use crate::lore::lorebook_entry::AddEntryError;
 
-/// Which entry of which book.
+/// The path parameters of one entry.
 #[derive(Clone, Copy, Deserialize)]
 pub struct EntryPath {
     lorebook_id: LorebookId,
     lorebook_entry_id: LorebookEntryId,
 }
 
-/// The entries of a lorebook: at most 2 MiB at once.
+/// Lists the entries of a lorebook; a page has at most 2 MiB.
 #[utoipa::path(
     get,
     path = "/api/lorebooks/{lorebook_id}/entries",
@@ -48,7 +48,7 @@ pub async fn list(
     Ok(Json(found.map(|it| EntryView::from_model(&it))))
 }
 
-/// Writes an entry into a lorebook.
+/// Creates an entry in a lorebook.
 #[utoipa::path(
     post,
     path = "/api/lorebooks/{lorebook_id}/entries",
@@ -73,7 +73,7 @@ pub async fn create_entry(
     Ok(HttpResponse::Created().json(EntryView::from_model(&made)))
 }
 
-/// An entry of a lorebook.
+/// Returns an entry of a lorebook.
 #[utoipa::path(
     get,
     path = "/api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
@@ -90,7 +90,7 @@ pub async fn show(
     Ok(Json(EntryView::from_model(&found)))
 }
 
-/// Changes some fields of an entry, and of its extensions; the others stay.
+/// Changes some fields of an entry and of its extensions; the others are kept.
 #[utoipa::path(
     patch,
     path = "/api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
@@ -114,7 +114,7 @@ pub async fn update_entry(
     Ok(Json(EntryView::from_model(&changed)))
 }
 
-/// Takes an entry out of its lorebook.
+/// Deletes an entry.
 #[utoipa::path(
     delete,
     path = "/api/lorebooks/{lorebook_id}/entries/{lorebook_entry_id}",
@@ -132,7 +132,7 @@ pub async fn delete_entry(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// An entry of a book that the caller may change.
+/// Loads an entry of a lorebook that the caller may change.
 async fn require_own(
     app: &App,
     caller: &CurrentUser,

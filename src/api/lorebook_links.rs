@@ -1,4 +1,4 @@
-//! Which lorebooks take part in a space, a conversation, and with a character.
+//! Links of lorebooks to spaces, conversations and characters.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::lore::lorebook_link::{LinkTarget, MAX_LINKS};
 use crate::lore::{lorebook, lorebook_link};
 use crate::spaces::permissions::Action;
 
-/// The lorebooks of a space, in order.
+/// Lists the lorebooks of a space, in order.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/lorebooks",
@@ -34,7 +34,7 @@ pub async fn list_for_space(
     load_links(&app, LinkTarget::Space(at.space.id)).await
 }
 
-/// Says which lorebooks take part in a space: one's own, and those that do already.
+/// Sets the lorebooks of a space: the caller's own, and those already linked.
 #[utoipa::path(
     put,
     path = "/api/spaces/{space_id}/lorebooks",
@@ -54,7 +54,7 @@ pub async fn set_for_space(
     set_links(&app, &caller, LinkTarget::Space(at.space.id), body).await
 }
 
-/// The lorebooks of a conversation, in order.
+/// Lists the lorebooks of a conversation, in order.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/lorebooks",
@@ -72,7 +72,7 @@ pub async fn list_for_conversation(
     load_links(&app, LinkTarget::Conversation(at.conversation.id)).await
 }
 
-/// Says which lorebooks take part in a conversation: one's own, and those that do already.
+/// Sets the lorebooks of a conversation: the caller's own, and those already linked.
 #[utoipa::path(
     put,
     path = "/api/conversations/{conversation_id}/lorebooks",
@@ -99,7 +99,7 @@ pub async fn set_for_conversation(
     .await
 }
 
-/// The lorebooks of a character, in order, beside the one in its card.
+/// Lists the lorebooks linked to a character, in order, without the one embedded in its card.
 #[utoipa::path(
     get,
     path = "/api/characters/{character_id}/lorebooks",
@@ -116,7 +116,7 @@ pub async fn list_for_character(
     load_links(&app, LinkTarget::Character(found.id)).await
 }
 
-/// Says which lorebooks go with a character of one's own.
+/// Sets the lorebooks of one of the caller's characters.
 #[utoipa::path(
     put,
     path = "/api/characters/{character_id}/lorebooks",
@@ -169,8 +169,8 @@ async fn set_links(
     load_links(app, place).await
 }
 
-/// Whether the caller may have these books take part: their own, any for an admin, and those that
-/// take part already. One that does not exist is refused the same way.
+/// Checks that the caller may link these lorebooks: their own, any for an admin, and those already
+/// linked. The error is the same for one that does not exist.
 async fn require_usable(
     app: &App,
     caller: &CurrentUser,

@@ -1,4 +1,4 @@
-//! Lorebooks: one's shelf of books, and trying them.
+//! Lorebooks: the caller's library, import, export, and testing.
 
 use actix_web::HttpResponse;
 use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionType};
@@ -26,7 +26,7 @@ use crate::lore::scan_request::{
 use crate::lore::timed_effects::TimedEffects;
 use crate::lore::{active_lorebooks, engine, file, lorebook, lorebook_entry};
 
-/// One's own lorebooks.
+/// Lists the caller's lorebooks.
 #[utoipa::path(
     get,
     path = "/api/lorebooks",
@@ -52,7 +52,7 @@ pub async fn list(
     })))
 }
 
-/// Puts a lorebook on one's shelf.
+/// Creates a lorebook in the caller's library.
 #[utoipa::path(
     post,
     path = "/api/lorebooks",
@@ -73,8 +73,8 @@ pub async fn create(
     Ok(HttpResponse::Created().json(load_detail(&app, made).await?))
 }
 
-/// Puts the lorebook of a file on one's shelf: a world of SillyTavern, the book of a card, or one
-/// of Agnai, Risu or NovelAI.
+/// Imports a lorebook file into the caller's library: a SillyTavern world, the lorebook of a card,
+/// or one of Agnai, Risu or NovelAI.
 #[utoipa::path(
     post,
     path = "/api/lorebooks/import",
@@ -105,7 +105,7 @@ pub async fn import(
     }))
 }
 
-/// A lorebook of one's own, with its entries.
+/// Returns one of the caller's lorebooks with its entries.
 #[utoipa::path(
     get,
     path = r"/api/lorebooks/{lorebook_id:\d+}",
@@ -121,7 +121,7 @@ pub async fn show(
     Ok(Json(load_detail(&app, found).await?))
 }
 
-/// Changes what a lorebook says beside its entries.
+/// Changes the name and settings of a lorebook.
 #[utoipa::path(
     patch,
     path = r"/api/lorebooks/{lorebook_id:\d+}",
@@ -144,7 +144,7 @@ pub async fn update(
     Ok(Json(changed.view(n_entries.values().sum())))
 }
 
-/// Takes a lorebook off the shelf, and from wherever it takes part.
+/// Deletes a lorebook and its links.
 #[utoipa::path(
     delete,
     path = r"/api/lorebooks/{lorebook_id:\d+}",
@@ -161,7 +161,7 @@ pub async fn delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// The lorebook as a world file, which SillyTavern reads.
+/// Exports a lorebook as a SillyTavern world file.
 #[utoipa::path(
     get,
     path = "/api/lorebooks/{lorebook_id}/export",
@@ -194,7 +194,8 @@ pub async fn export(
         .json(world))
 }
 
-/// Tries a lorebook on a text: which entries enter, and why not the others. Nothing is stored.
+/// Tests a lorebook on a text: which entries are activated, and why the others are not. Nothing is
+/// stored.
 #[utoipa::path(
     post,
     path = "/api/lorebooks/{lorebook_id}/test",
@@ -222,7 +223,7 @@ pub async fn test(
     Ok(Json(tried.map_err(ApiError::internal)?))
 }
 
-/// What a book does with a text, as if it were the newest message of a conversation.
+/// Scans a text as if it were the newest message of a conversation.
 fn test_entries(book: Lorebook, text: &str) -> LorebookTestResult {
     let message = ScannedMessage {
         seq: 1,
@@ -261,10 +262,10 @@ fn test_entries(book: Lorebook, text: &str) -> LorebookTestResult {
     }
 }
 
-/// A book with its entries.
+/// Loads the entries of a lorebook.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns 500 when the database fails.
 pub async fn load_detail(app: &App, book: lorebook::Model) -> ApiResult<LorebookDetail> {
     let rows = lorebook_entry::list_for_lorebook(app.db.reader(), book.id).await?;
     Ok(LorebookDetail {
@@ -273,10 +274,10 @@ pub async fn load_detail(app: &App, book: lorebook::Model) -> ApiResult<Lorebook
     })
 }
 
-/// A lorebook that the caller may read and change: their own, any for an admin.
+/// Loads a lorebook that the caller may read and change: their own, or any for an admin.
 ///
 /// # Errors
-/// 404.
+/// Returns 404.
 pub async fn require_own(
     app: &App,
     caller: &CurrentUser,

@@ -1,4 +1,4 @@
-//! `PATCH /api/memberships/{id}`: what of a seat may be changed, and by whom.
+//! `PATCH /api/memberships/{id}`: validates and authorizes changes of a membership.
 
 use actix_web::web::{Data, Json, Path};
 use sea_orm::EntityTrait;
@@ -27,7 +27,7 @@ use crate::spaces::{events, membership, membership_update};
 const MAX_PERSONA_CHARS: usize = 20_000;
 const MAX_ALIASES: usize = 50;
 
-/// What one changes of a seat.
+/// Changes to a membership.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = MembershipChange)]
@@ -41,7 +41,7 @@ pub struct UpdateMembership {
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     participation: Option<Participation>,
-    /// The name of one's own membership in this space; null: the account's name.
+    /// The name of the caller's own membership in this space; null: the account's name.
     #[serde(deserialize_with = "json_body::nullable")]
     #[schema(value_type = Option<DisplayNameSchema>)]
     display_name: Option<Option<String>>,
@@ -77,9 +77,10 @@ pub struct UpdateMembership {
     preset_id: Option<Option<PresetId>>,
 }
 
-/// Changes a seat.
+/// Changes a membership.
 ///
-/// Persona and copilot are one's own; the place in the room is the managers'.
+/// People change their own name, persona and copilot. Position and participation require the right
+/// to moderate; the other fields require the right to configure the space.
 #[utoipa::path(
     patch,
     path = "/api/memberships/{membership_id}",
@@ -145,7 +146,8 @@ pub async fn update(
     Ok(Json(changed.membership.view()))
 }
 
-/// The rights over a seat: one's own words are one's own, the place in the room is the managers'.
+/// Checks the caller's rights: name, persona and copilot belong to the person; the other fields
+/// require a right in the space.
 fn authorize_update(
     at: &SpaceAccess,
     target: &membership::Model,
@@ -185,7 +187,7 @@ fn authorize_update(
     }
 }
 
-/// A person's name in a space is that person's alone to choose; a character's is that of its card.
+/// Only the person can change their name in a space; a character always has its card's name.
 fn authorize_rename(is_own: bool, target: &membership::Model) -> ApiResult<()> {
     match (target.kind, is_own) {
         (MembershipKind::Human, true) => Ok(()),
@@ -216,7 +218,7 @@ fn authorize_role(
     }
 }
 
-/// A space that a guest owns would be nobody's when their session ends.
+/// A guest must not own a space, because it would have no owner after the guest's session ends.
 async fn require_registered(app: &App, new_owner: &membership::Model) -> ApiResult<()> {
     let Some(id) = new_owner.user_id else {
         return Ok(());
@@ -231,7 +233,7 @@ async fn require_registered(app: &App, new_owner: &membership::Model) -> ApiResu
     }
 }
 
-/// The change, every value judged.
+/// Validates every value of the change.
 async fn validate(
     app: &App,
     caller: &CurrentUser,

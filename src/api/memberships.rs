@@ -1,4 +1,4 @@
-//! Seats: who sits in a space, taking a seat, and leaving it.
+//! Memberships: list the members of a space, add, and remove.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -24,9 +24,10 @@ use crate::spaces::{
     events, membership, membership_changes, permissions, roster_page, shared_spaces,
 };
 
-/// The seats of a space, in the order of its roster.
+/// Lists the memberships of a space, in roster order.
 ///
-/// Seats that were left stay in the list, as history needs their names. A cursor is the id of a seat.
+/// Removed memberships are included, because messages refer to their names. A cursor is the id of a
+/// membership.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/memberships",
@@ -45,7 +46,7 @@ pub async fn list(
     Ok(Json(part.map(|it| it.view())))
 }
 
-/// The part of a roster that was asked for; a cursor of no membership here begins at the beginning.
+/// Loads a page of the roster; an unknown cursor counts as none.
 async fn load_page(
     app: &App,
     space: SpaceId,
@@ -75,10 +76,10 @@ async fn load_page(
     })
 }
 
-/// Adds a character, which greets, or a person.
+/// Adds a character, which posts its greeting, or a person.
 ///
 /// Send `character_id`, or `user_id` with or without a `role`, but not both. A person with whom the
-/// caller shares a space is added; every other id gets an invitation, also one that does not exist.
+/// caller shares a space is added; any other id gets an invitation, even if it does not exist.
 #[utoipa::path(
     post,
     path = "/api/spaces/{space_id}/memberships",
@@ -106,7 +107,7 @@ pub async fn create(
             return Err(ApiError::invalid_value("role", message));
         }
         (Some(id), None) => require_own_character(&app, &at, &caller, id).await?,
-        // An unknown id is invited like a known one; below 1 there is none.
+        // An unknown id is invited like a known one, except below 1, where no ids exist.
         (None, Some(id)) if id.0 < 1 => {
             return Err(ApiError::invalid_value("user_id", "Must be at least 1."));
         }
@@ -135,7 +136,7 @@ pub async fn create(
     Ok(HttpResponse::Created().json(taken.view()))
 }
 
-/// A card that the caller may seat: their own, or any for an admin.
+/// Checks that the caller may add this character: their own, or any for an admin.
 async fn require_own_character(
     app: &App,
     at: &SpaceAccess,
@@ -157,17 +158,17 @@ async fn require_own_character(
     }
 }
 
-/// Whether the caller may let somebody in with this role.
+/// Checks that the caller may add or invite members with this role.
 ///
 /// # Errors
-/// 422 for the owner's; 403.
+/// Returns 422 for the owner's role, and 403.
 pub fn require_can_invite_as(at: &SpaceAccess, role: MembershipRole) -> ApiResult<()> {
     let message = "A space has one owner, who hands it over to a seated member.";
     let act = permissions::inviting_as(role);
     at.require_write(act.ok_or_else(|| ApiError::invalid_value("role", message))?)
 }
 
-/// Leaves a seat, or removes whoever sits there.
+/// Leaves a space, or removes another member.
 #[utoipa::path(
     delete,
     path = "/api/memberships/{membership_id}",
@@ -196,20 +197,20 @@ pub async fn leave(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// Tells everyone in the space that a seat was left; whose turn it was may have to move on.
+/// Publishes that a member left; the scheduler continues if it was their turn.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns 500 when the database fails.
 pub async fn announce_left(app: &App, left: &membership::Model) -> ApiResult<()> {
     announce(app, left);
     let result = app.engine.member_changed(left.space_id, left.id).await;
     result.map_err(api_error)
 }
 
-/// A seat, and how the caller stands in its space. A seat that was left is still there to be seen.
+/// Loads a membership, also a removed one, and the caller's access to its space.
 ///
 /// # Errors
-/// 404.
+/// Returns 404.
 pub async fn load_membership(
     app: &App,
     caller: &CurrentUser,
@@ -223,19 +224,18 @@ pub async fn load_membership(
     Ok((target, at))
 }
 
-/// Whether a seat is the caller's.
+/// Returns whether the membership is the caller's.
 pub fn is_own(at: &SpaceAccess, target: &membership::Model) -> bool {
     at.membership.as_ref().is_some_and(|it| it.id == target.id)
 }
 
-/// Tells everyone in the space what a seat is like now, and the one who sits there to look again
-/// at what they may.
+/// Publishes a membership to its space and has the member's sockets check their access.
 pub fn announce(app: &App, seat: &membership::Model) {
     app.hub.publish(events::membership_updated(seat));
     request_access_review(app, seat.space_id, seat.user_id);
 }
 
-/// Tells everyone in the space, and the one who sits there, what the copilot of a seat does.
+/// Publishes a membership and the state of its copilot.
 pub fn announce_copilot(app: &App, seat: &membership::Model) {
     app.hub.publish(events::membership_updated(seat));
     if let Some(event) = events::copilot_updated(seat) {
@@ -243,7 +243,7 @@ pub fn announce_copilot(app: &App, seat: &membership::Model) {
     }
 }
 
-/// Has the sockets of these people look again at what they may hear of a space.
+/// Makes the sockets of these users check their access to a space again.
 pub fn request_access_review(app: &App, space: SpaceId, users: impl IntoIterator<Item = UserId>) {
     for user in users {
         app.hub
@@ -272,10 +272,10 @@ impl From<RemoveMemberError> for ApiError {
     }
 }
 
-/// Whether a seat is taken; one that was left can only be taken again.
+/// Checks that a membership is active; a removed one can only be added again.
 ///
 /// # Errors
-/// 404.
+/// Returns 404.
 pub fn require_active(target: &membership::Model) -> ApiResult<()> {
     match target.status {
         MembershipStatus::Active => Ok(()),

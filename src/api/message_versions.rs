@@ -1,4 +1,4 @@
-//! Other versions of what was said: another text for a message, another way on from it.
+//! Alternatives of a message: regenerate, branch, and select a swipe.
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -21,15 +21,15 @@ use crate::runs::views::ConversationView;
 use crate::runs::{message_versions, run};
 use crate::spaces::permissions::Action;
 
-/// What is to be written anew.
+/// The message to regenerate.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Regenerate {
-    /// The newest message, unless said.
+    /// Defaults to the newest message.
     message_id: Option<MessageId>,
 }
 
-/// The run that writes another text, and where.
+/// The run that generates the new swipe, and its conversation.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PlannedText)]
 pub struct PlannedSwipe {
@@ -37,7 +37,7 @@ pub struct PlannedSwipe {
     pub conversation_id: ConversationId,
 }
 
-/// Where a branch goes on, and what it is called.
+/// The message to branch from, and the title of the branch.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Fork)]
@@ -47,29 +47,29 @@ pub struct CreateBranch {
     title: Option<String>,
 }
 
-/// A branch that was made.
+/// A new branch.
 #[derive(Serialize, ToSchema)]
 pub struct Branch {
     conversation: ConversationView,
 }
 
-/// Which of its texts a message shows.
+/// The swipe that a message shows.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SwipeChoice)]
 pub struct SelectSwipe {
-    /// From 0.
+    /// Counted from 0.
     #[schema(minimum = 0)]
     position: i64,
-    /// The version of the message that the choice was made from.
+    /// The message's version on which the selection is based.
     #[schema(minimum = 1)]
     expected_version: Option<i64>,
 }
 
-/// Has an AI's message written anew: its texts get one more.
+/// Regenerates a message of a character as a new swipe.
 ///
-/// On a message that is not the newest, or on which a branch hangs, others have built: a branch is
-/// made, and it is written anew there.
+/// If the message is not the newest, or a branch starts from it, a new branch is created and the
+/// message is regenerated there.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/regenerate",
@@ -110,9 +110,10 @@ pub async fn regenerate(
     }))
 }
 
-/// Makes a branch: a conversation that goes on from a message, with everything up to it.
+/// Creates a branch: a conversation that continues from a message, with all messages up to it.
 ///
-/// With more than 2,000 messages a background job makes it, and no one sees it before it is whole.
+/// With more than 2,000 messages a background job creates it, and it is hidden until it is
+/// complete.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/branch",
@@ -157,7 +158,7 @@ pub async fn branch(
     Ok(HttpResponse::Created().json(Branch { conversation }))
 }
 
-/// Shows another text of the last message.
+/// Selects a swipe of the last message.
 #[utoipa::path(
     post,
     path = "/api/messages/{message_id}/swipes/select",

@@ -1,4 +1,4 @@
-//! Messages: read, post, edit, hide.
+//! Messages: list, post, edit and hide.
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -22,25 +22,25 @@ use crate::runs::message_pages::MessageQuery;
 use crate::runs::run;
 use crate::spaces::permissions::Action;
 
-/// The longest `client_id`, in characters.
+/// The maximum length of `client_id`, in characters.
 const MAX_CLIENT_ID_CHARS: usize = 100;
 
-/// A message to be.
+/// A new message.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewMessage)]
 pub struct CreateMessage {
     #[schema(value_type = MessageText)]
     content: String,
-    /// The client's own name for it. The same text under the same name is posted once.
+    /// An id chosen by the client. The same text with the same id is posted only once.
     #[schema(min_length = 1, max_length = 100)]
     client_id: Option<String>,
-    /// Whom it is addressed to.
+    /// The memberships to which it is addressed.
     #[serde(default)]
     mentions: Vec<MembershipId>,
 }
 
-/// Another text, or another visibility: one of the two.
+/// A new text or a new visibility; exactly one of the two.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = MessageChange, min_properties = 1, max_properties = 2)]
@@ -48,8 +48,8 @@ pub struct UpdateMessage {
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(value_type = MessageText)]
     content: Option<String>,
-    /// With `content`: the `version` of the message that the text was made from. The header
-    /// `If-Match` may name it instead.
+    /// With `content`: the `version` of the message that was edited. The header `If-Match` can be
+    /// used instead.
     #[serde(default, deserialize_with = "json_body::present")]
     #[schema(nullable = false, minimum = 1)]
     expected_version: Option<i64>,
@@ -58,20 +58,20 @@ pub struct UpdateMessage {
     visibility: Option<message::Visibility>,
 }
 
-/// A message that was posted.
+/// A posted message.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PostedMessage)]
 pub struct CreatedMessage {
     message: message::MessageView,
-    /// The run that will answer, if one is planned.
+    /// The run that will reply, if one is planned.
     run: Option<run::RunView>,
 }
 
-/// Messages by `seq`, ascending; the newest, unless a cursor is given.
+/// Lists messages by ascending `seq`; the newest page, unless a cursor is given.
 ///
-/// A cursor is a `seq`. Hidden messages are left out. A page stops before 2 MiB of JSON; it has one
-/// message at least. `around` takes the id of a message and no cursor beside it: half of the page
-/// comes before that message, `has_more` speaks of both sides, and `cursor` is null.
+/// A cursor is a `seq`. Hidden messages are omitted. A page ends before 2 MiB of JSON, but has at
+/// least one message. `around` is the id of a message and excludes the cursors: half of the page
+/// precedes that message, `has_more` refers to both sides, and `cursor` is null.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/messages",
@@ -113,22 +113,22 @@ pub async fn list(
     ))
 }
 
-/// Whether HTML is asked for.
+/// Returns whether the client requests HTML.
 ///
 /// # Errors
-/// 400.
+/// Returns 400 for an invalid value.
 pub fn wants_html(request: &HttpRequest) -> ApiResult<bool> {
     let html = pagination::parse_value(request.query_string(), "html")?;
     Ok(html.unwrap_or(false))
 }
 
-/// A message as it is shown here: with its HTML only if that was asked for.
+/// Removes the HTML unless it was requested.
 pub fn filter_html(mut view: message::MessageView, html: bool) -> message::MessageView {
     view.html = view.html.filter(|_| html);
     view
 }
 
-/// A message of elsewhere and one that is hidden are nowhere.
+/// Returns 404 for a message that is hidden or belongs to another conversation.
 async fn page_around(
     app: &App,
     conversation: ConversationId,
@@ -144,9 +144,10 @@ fn around_alone_error() -> ApiError {
     ApiError::new(400, "invalid_value", message).with_param("around")
 }
 
-/// Posts a message, and lets the scheduler decide who answers.
+/// Posts a message and lets the scheduler decide who replies.
 ///
-/// The same `client_id` with the same text again gets the first answer again, as 200.
+/// Repeating a request with the same `client_id` and text returns the first response again, with
+/// status 200.
 #[utoipa::path(
     post,
     path = "/api/conversations/{conversation_id}/messages",
@@ -181,7 +182,7 @@ pub async fn create(
     let body = body.read().await?;
     let text = parse_text(&body.content)?;
     let client_id = body.client_id.map(parse_client_id).transpose()?;
-    // Also of a post that is a repetition: its mentions are not looked up again.
+    // This also applies to a repeated post, whose mentions are not looked up again.
     if body.mentions.iter().any(|it| it.0 < 1) {
         return Err(ApiError::invalid_value(
             "mentions",
@@ -209,7 +210,7 @@ pub async fn create(
     }))
 }
 
-/// Changes the text of the last message, or shows, dims or hides a message.
+/// Edits the last message, or changes the visibility of a message.
 #[utoipa::path(
     patch,
     path = "/api/messages/{message_id}",
@@ -267,8 +268,7 @@ pub async fn update(
     }
 }
 
-/// The answer to a change of a message that was refused; a conflict of versions carries the message
-/// as it is now.
+/// Converts the error of an edit; a version conflict contains the current message.
 pub async fn edit_error(app: &App, id: MessageId, html: bool, error: EngineError) -> ApiError {
     let is_conflict = matches!(error, EngineError::Rejected(CommandError::EditConflict));
     let mut refused = api_error(error);
@@ -283,7 +283,7 @@ pub async fn edit_error(app: &App, id: MessageId, html: bool, error: EngineError
     refused
 }
 
-/// Hides a message for everyone.
+/// Hides a message from everyone.
 #[utoipa::path(
     delete,
     path = "/api/messages/{message_id}",

@@ -1,4 +1,4 @@
-//! The figures of the server, for whoever watches it.
+//! Metrics in the OpenMetrics text format, for monitoring systems.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::runs::history;
 use crate::runs::history::QueueLoad;
 use crate::telemetry::metrics;
 
-/// Whoever scrapes wants the other figures even when the database hangs.
+/// The other metrics must be returned even when the database hangs.
 const QUEUE_COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a proxy leaves on what it passes on. Behind one, everybody comes from this machine.
+/// Headers that proxies add. Behind a local proxy, every request comes from a loopback address.
 const FORWARDED_HEADERS: [&str; 6] = [
     "forwarded",
     "x-forwarded-for",
@@ -27,9 +27,9 @@ const FORWARDED_HEADERS: [&str; 6] = [
     "via",
 ];
 
-/// The figures of the server, for whoever watches it.
+/// Returns the metrics of this server.
 ///
-/// For the API key of an admin, or for a program on this machine.
+/// Requires the API key of an admin, or a client on the same machine.
 #[utoipa::path(
     get,
     path = "/metrics",
@@ -65,16 +65,17 @@ async fn authorize(app: &App, request: &HttpRequest) -> ApiResult<()> {
     }
     let caller = authentication::authenticate(app, request).await?;
     let caller = caller.ok_or_else(ApiError::not_authenticated)?;
-    // A browser's cookie is no key: no page of anybody may read this for an admin.
+    // A session cookie is not accepted, so that no web page can read the metrics through an admin's
+    // browser.
     match (caller.credential, caller.is_admin()) {
         (Credential::ApiKey(_), true) => Ok(()),
         _ => Err(ApiError::forbidden("This takes the API key of an admin.")),
     }
 }
 
-/// Whether a program on this machine asks this machine. A proxy on it asks for others: it adds
-/// headers, or keeps the name by which they know it. So does a browser whom a name on the net was
-/// made to lead here.
+/// Returns whether a program on this machine sent the request. A local proxy acts for other
+/// clients: it adds headers or keeps the public host name. The host check also stops browsers that
+/// were led here by DNS rebinding.
 fn is_local(request: &HttpRequest) -> bool {
     let headers = request.headers();
     let peer = request.peer_addr().map(|it| it.ip().to_canonical());

@@ -1,4 +1,4 @@
-//! The REST door: `/api`. One file for each group of rows in the table of calls.
+//! The REST API under `/api`: handlers, grouped by resource, and their request and response bodies.
 
 pub mod account_bodies;
 pub mod admin;

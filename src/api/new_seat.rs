@@ -1,4 +1,4 @@
-//! The body of a new seat: a character, or a person with a role.
+//! The request body that creates a membership: a character, or a person with a role.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::http::schemas;
 use crate::ids::{CharacterId, UserId};
 use crate::spaces::membership::MembershipRole;
 
-/// Who is to sit there.
+/// The member to add.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateMembership {
@@ -47,14 +47,14 @@ impl ToSchema for CreateMembership {
     }
 }
 
-/// Every role but that of the owner, of whom a space has one already.
+/// Every role but the owner's, because a space has exactly one owner.
 const ASSIGNABLE_ROLES: [MembershipRole; 3] = [
     MembershipRole::Moderator,
     MembershipRole::Member,
     MembershipRole::Guest,
 ];
 
-/// What the API document says of the role of somebody who comes in.
+/// The schema of the role of a new member.
 pub fn role_schema() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)

@@ -1,4 +1,4 @@
-//! What one sets of a preset, and what of it cannot be.
+//! Request bodies of presets, and their validation.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use crate::http::{deserialize, json_body as body};
 use crate::presets::import::MAX_DOCUMENT_BYTES;
 use crate::presets::partial::PartialPreset;
 
-/// A preset to be. Without a document it has the usual order and words, to be changed.
+/// A new preset. Without a document it is empty, and the defaults apply.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewPreset)]
@@ -23,7 +23,7 @@ pub struct CreatePreset {
     pub document: Option<Map<String, Value>>,
 }
 
-/// What changes of a preset; a document takes the place of the whole one.
+/// Changes to a preset; a document replaces the whole one.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = PresetChange)]
@@ -36,19 +36,19 @@ pub struct UpdatePreset {
     pub document: Option<Map<String, Value>>,
 }
 
-/// The name of a preset.
+/// Validates the name of a preset.
 ///
 /// # Errors
-/// 422.
+/// Returns 422 for a name that cannot be displayed.
 pub fn parse_name(text: &str) -> ApiResult<String> {
     names::parse_display_name(text, 100)
         .map_err(|it| ApiError::invalid_value("name", it.to_string()))
 }
 
-/// Judges what a preset states.
+/// Validates a preset document.
 ///
 /// # Errors
-/// 400 for a wrong type, 422 for a wrong value, naming the field.
+/// Returns 400 for a wrong type and 422 for an invalid value, naming the field.
 pub fn parse_document(stated: Map<String, Value>) -> ApiResult<Value> {
     let document = Value::Object(stated);
     if document.to_string().len() > MAX_DOCUMENT_BYTES {

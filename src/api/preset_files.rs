@@ -1,4 +1,4 @@
-//! Presets as files, in and out.
+//! Preset files: import and export.
 
 use std::str::FromStr;
 
@@ -21,21 +21,21 @@ use crate::import_warning::ImportWarning;
 use crate::presets::import::{PresetFormat, PresetImportError};
 use crate::presets::{import, preset};
 
-/// A preset whose file and owner gave it no name.
+/// The name of a preset when neither the file nor the user gives one.
 const DEFAULT_NAME: &str = "Preset";
 
-/// A preset out of a file, and what had to be put right or was left out.
+/// An imported preset, with warnings about repaired or skipped parts.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ImportedPreset)]
 pub struct ImportedPresetResponse {
     preset: preset::PresetView,
-    /// Sentences for whoever brought the file.
+    /// Warnings as sentences.
     warnings: Vec<String>,
-    /// The same in the same order, for programs.
+    /// The same warnings, in the same order, as codes.
     warnings_coded: Vec<ImportWarning>,
 }
 
-/// Puts the preset of a file on one's shelf.
+/// Imports a preset file into the caller's library.
 #[utoipa::path(
     post,
     path = "/api/presets/import",
@@ -74,7 +74,7 @@ pub async fn import(
     }))
 }
 
-/// The first that is a name, as far as a name may be long.
+/// Returns the first candidate that is a valid name after truncation.
 fn first_valid_name(candidates: [Option<&str>; 2]) -> String {
     let cut = candidates
         .into_iter()
@@ -86,7 +86,7 @@ fn first_valid_name(candidates: [Option<&str>; 2]) -> String {
     fit.unwrap_or_else(|| DEFAULT_NAME.to_owned())
 }
 
-/// The preset as a file.
+/// Exports a preset as a file.
 #[utoipa::path(
     get,
     path = "/api/presets/{preset_id}/export",
@@ -122,7 +122,7 @@ pub async fn export(
         .json(file))
 }
 
-/// The forms in which a preset leaves.
+/// The export formats of a preset.
 #[derive(Clone, Copy, ToSchema)]
 #[schema(rename_all = "snake_case", as = PresetExportFormat)]
 pub enum PresetExportFormat {

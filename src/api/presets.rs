@@ -1,4 +1,4 @@
-//! Presets: one's shelf of prompt orders and samplers, and those one meets.
+//! Presets: the caller's library, and the presets that their spaces use.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -20,7 +20,7 @@ use crate::presets::{preset, preset_summary, resolve};
 use crate::spaces::lifecycle::SpaceRules;
 use crate::spaces::preset_visibility;
 
-/// One's own presets.
+/// Lists the caller's presets.
 #[utoipa::path(
     get,
     path = "/api/presets",
@@ -40,7 +40,7 @@ pub async fn list(
     Ok(Json(found))
 }
 
-/// What goes without saying: the document that applies where nobody decided anything.
+/// Returns the default document, which applies where nothing else is set.
 #[utoipa::path(
     get,
     path = "/api/presets/defaults",
@@ -51,7 +51,7 @@ pub async fn defaults(_: CurrentUser) -> ApiResult<Json<Preset>> {
     Ok(Json(Preset::default()))
 }
 
-/// Puts a preset on one's shelf.
+/// Creates a preset in the caller's library.
 #[utoipa::path(
     post,
     path = "/api/presets",
@@ -74,7 +74,7 @@ pub async fn create(
     Ok(HttpResponse::Created().json(made.view()))
 }
 
-/// A preset of one's own, or one by which a space goes.
+/// Returns one of the caller's presets, or one that a space of theirs uses.
 #[utoipa::path(
     get,
     path = r"/api/presets/{preset_id:\d+}",
@@ -90,7 +90,7 @@ pub async fn show(
     Ok(Json(found.view()))
 }
 
-/// Changes a preset, wherever it is used.
+/// Changes a preset wherever it is used.
 #[utoipa::path(
     patch,
     path = r"/api/presets/{preset_id:\d+}",
@@ -121,7 +121,7 @@ pub async fn update(
     Ok(Json(changed.view()))
 }
 
-/// Takes a preset off the shelf. Where it is used it still applies.
+/// Deletes a preset from the library. It still applies where it is used.
 #[utoipa::path(
     delete,
     path = r"/api/presets/{preset_id:\d+}",
@@ -138,11 +138,11 @@ pub async fn delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// A preset that the caller may read: their own, one that is used where they sit, any for an admin.
-/// A deleted one is there only where it is used.
+/// Loads a preset that the caller may read: their own, one used in a space of theirs, or any for an
+/// admin. A deleted one is visible only where it is used.
 ///
 /// # Errors
-/// 404.
+/// Returns 404.
 pub async fn find_visible(
     app: &App,
     caller: &CurrentUser,
@@ -160,7 +160,7 @@ pub async fn find_visible(
     }
 }
 
-/// A preset that the caller may change: their own, any for an admin.
+/// Loads a preset that the caller may change: their own, or any for an admin.
 async fn require_own(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult<preset::Model> {
     let found = find_visible(app, caller, id).await?;
     let is_own = caller.is_admin() || found.owner_id == Some(caller.id());
@@ -173,10 +173,11 @@ async fn require_own(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult
     }
 }
 
-/// Whether the caller may have a seat or a space go by a preset: one they may read.
+/// Checks that the caller may use a preset for a membership or a space: they must be able to read
+/// it.
 ///
 /// # Errors
-/// 422 about `field`, the same for one that does not exist.
+/// Returns 422 for `field`, also for one that does not exist.
 pub async fn require_usable(
     app: &App,
     caller: &CurrentUser,
@@ -192,10 +193,10 @@ pub async fn require_usable(
     }
 }
 
-/// The same for the preset that the settings of a space name.
+/// Checks the preset that the settings of a space name, like [`require_usable`].
 ///
 /// # Errors
-/// 422.
+/// Returns 422.
 pub async fn require_usable_in_settings(
     app: &App,
     caller: &CurrentUser,

@@ -1,4 +1,4 @@
-//! Prompts: what a model would be told now, and what it was told by a run.
+//! Prompts: preview the next prompt, and show the prompt of a run.
 
 use actix_web::web::{Data, Json, Path, Query};
 use sea_orm::EntityTrait;
@@ -20,42 +20,43 @@ use crate::runs::{preparation, run};
 use crate::spaces::permissions::Action;
 use crate::spaces::{card_rights, membership};
 
-/// Whose prompt is to be shown.
+/// The speaker whose prompt is shown.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PreviewRequest {
-    /// Whoever is likely to speak next, unless said.
+    /// Defaults to the likely next speaker.
     #[param(inline)]
     pub speaker_id: Option<MembershipId>,
 }
 
-/// What a model is told.
+/// A prompt as the model receives it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Prompt)]
 pub struct PromptView {
     pub model: String,
-    /// What is sent, oldest first.
+    /// The messages sent to the model, oldest first.
     pub messages: Vec<Message>,
-    /// Every piece, dropped ones too, in order.
+    /// All blocks in order, including dropped ones.
     pub blocks: Vec<PromptBlock>,
-    /// Which entries of lorebooks went in, and why.
+    /// The activated lorebook entries, with reasons.
     pub lore: Vec<lore::ReportedEntry>,
-    /// Which of them would have, if there had been room.
+    /// Entries that were activated but exceeded the budget.
     pub lore_dropped: Vec<lore::ReportedEntry>,
-    /// What is wrong with the lorebooks, in sentences.
+    /// Problems of the lorebooks, as sentences.
     pub warnings: Vec<String>,
-    /// The same in the same order, for programs. Of a run from before there were codes it is empty.
+    /// The same warnings, in the same order, as codes. Empty for runs that were stored before codes
+    /// existed.
     pub warnings_coded: Vec<ImportWarning>,
     pub total_tokens: i64,
     pub limit_tokens: i64,
-    /// How many messages of the history did not fit, of those that were looked at.
+    /// The number of loaded history messages that did not fit.
     pub dropped_messages: usize,
 }
 
-/// What a model would be told now. Nothing is stored.
+/// Previews the next prompt. Nothing is stored.
 ///
-/// The text of a card that the caller may not read is left out; its blocks have `withheld: true`.
+/// The text of a card that the caller may not read is omitted; its blocks have `withheld: true`.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/prompt",
@@ -98,7 +99,7 @@ pub async fn preview(
     Ok(Json(prompt_view(provider.model, blocks, lore, figures)))
 }
 
-/// The cards of a space that the caller may not read.
+/// Returns the cards of a space that the caller may not read.
 async fn hidden_cards(app: &App, caller: &CurrentUser, space: SpaceId) -> ApiResult<HiddenCards> {
     if caller.is_admin() {
         return Ok(HiddenCards::default());
@@ -110,8 +111,8 @@ async fn hidden_cards(app: &App, caller: &CurrentUser, space: SpaceId) -> ApiRes
     Ok(HiddenCards::new(hidden))
 }
 
-/// What a model was told by a run. The newest runs of a conversation keep it; its messages read as
-/// they do now.
+/// Returns the prompt of a run. It is kept for the newest runs of a conversation; its history shows
+/// the messages as they are now.
 #[utoipa::path(
     get,
     path = "/api/runs/{run_id}/prompt",

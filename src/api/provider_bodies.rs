@@ -1,4 +1,4 @@
-//! What one sets of a provider, and what is answered about one.
+//! Request and response bodies of providers.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ use crate::providers::provider::ProviderChange;
 const MAX_MODEL_CHARS: usize = 200;
 const MAX_KEY_CHARS: usize = 4_000;
 
-/// What one sets of a provider.
+/// Changes to a provider.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = ProviderChange)]
@@ -55,7 +55,7 @@ pub struct UpdateProvider {
     settings: Option<Map<String, Value>>,
 }
 
-/// A provider to be: it needs a name and a model, and of most kinds a base URL.
+/// A new provider: it requires a name, a model and, for most kinds, a base URL.
 pub struct CreateProvider;
 
 impl PartialSchema for CreateProvider {
@@ -80,7 +80,7 @@ fn url_schema() -> ObjectBuilder {
     ObjectBuilder::new().format(Some(SchemaFormat::Custom("uri".to_owned())))
 }
 
-/// An address, or nothing, which a blank text is as well.
+/// The schema of a URL that may be null; a blank text counts as null.
 fn nullable_url_schema() -> Schema {
     let nullable = SchemaType::from_iter([Type::String, Type::Null]);
     let blank = ObjectBuilder::new().schema_type(Type::String);
@@ -90,7 +90,7 @@ fn nullable_url_schema() -> Schema {
         .into()
 }
 
-/// Kinds that need not be told where they answer.
+/// Kinds with a default address, which need no base URL.
 const KINDS_WITH_FIXED_ADDRESS: [ProviderKind; 5] = [
     ProviderKind::Demo,
     ProviderKind::Openai,
@@ -99,7 +99,7 @@ const KINDS_WITH_FIXED_ADDRESS: [ProviderKind; 5] = [
     ProviderKind::Ollama,
 ];
 
-/// What one sets of a provider, with fields that it needs.
+/// The schema of [`UpdateProvider`] with required fields.
 fn create_schema(required: &[&str]) -> ObjectBuilder {
     let schema = match UpdateProvider::schema() {
         RefOr::T(Schema::Object(it)) => ObjectBuilder::from(it).description(None::<String>),
@@ -120,7 +120,7 @@ impl ToSchema for CreateProvider {
     }
 }
 
-/// A provider in a list: whole for an admin, its sign for everybody.
+/// A provider in a list: complete for an admin, only its label for others.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = ListedProvider)]
@@ -135,21 +135,21 @@ pub enum ProviderListItem {
 pub struct ProviderDetail {
     #[serde(flatten)]
     pub view: provider::ProviderView,
-    /// The key was for the old address, and is gone.
+    /// Whether the key was removed, because it belonged to the old address.
     pub api_key_cleared: bool,
 }
 
-/// What came of a try.
+/// The result of a test request.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ProviderTest)]
 pub struct ProviderTestResult {
     pub ok: bool,
-    /// How long it took.
+    /// The duration of the request in milliseconds.
     pub latency_ms: Option<u64>,
     pub error: Option<ProviderTestFailure>,
 }
 
-/// Why a provider did not answer.
+/// The reason why a provider did not answer.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ProviderFailure)]
 pub struct ProviderTestFailure {
@@ -157,7 +157,7 @@ pub struct ProviderTestFailure {
     pub message: String,
 }
 
-/// A server of models that was found on this machine.
+/// A model server that was found on this machine.
 #[derive(Serialize, ToSchema)]
 #[schema(as = FoundServer)]
 pub struct DiscoveredServerView {
@@ -187,10 +187,10 @@ impl From<DiscoveredServer> for DiscoveredServerView {
 }
 
 impl UpdateProvider {
-    /// The change, every value judged.
+    /// Validates every value of the change.
     ///
     /// # Errors
-    /// 422.
+    /// Returns 422 for an invalid value, naming the field.
     pub fn validate(self, app: &App) -> ApiResult<ProviderChange> {
         Ok(ProviderChange {
             name: self.name.as_deref().map(parse_name).transpose()?,
@@ -236,7 +236,7 @@ fn parse_api_key(text: Option<String>) -> ApiResult<Option<Secret>> {
     let Some(text) = text.filter(|it| !it.trim().is_empty()) else {
         return Ok(None);
     };
-    // It travels in a header: anything else than visible ASCII could not be sent.
+    // The key is sent in a header, which allows only visible ASCII.
     let fits = text.trim().chars().all(|it| it.is_ascii_graphic());
     match fits && text.len() <= MAX_KEY_CHARS {
         true => Ok(Some(Secret::new(&text))),

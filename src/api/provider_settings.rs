@@ -1,5 +1,5 @@
-//! The object `settings` of a provider: what is known in it must make sense; what is not is kept for
-//! those who know it.
+//! Validation of a provider's `settings` object. Known fields are validated; unknown fields are
+//! kept for clients that use them.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -9,12 +9,12 @@ use crate::http::deserialize;
 use crate::http::error::{ApiError, ApiResult};
 use crate::llm::provider_options::ReasoningEffort;
 
-/// More than any list of stop words takes.
+/// Large enough for any list of stop sequences, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 const MAX_KEEP_ALIVE_CHARS: usize = 20;
 
-/// What is known of the settings of a provider: what its models are told unless a preset says
-/// otherwise, and two words for its API alone.
+/// The known settings of a provider: defaults for its models, which a preset can override, and two
+/// options of its API.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = ProviderSettings)]
 pub struct KnownProviderSettings {
@@ -42,7 +42,7 @@ pub struct KnownProviderSettings {
     repetition_penalty: Option<f64>,
     #[serde(rename = "stop")]
     _stop: Option<Vec<String>>,
-    /// How much the model is to think before it speaks.
+    /// The reasoning effort of the model.
     #[serde(rename = "reasoning")]
     _reasoning: Option<ReasoningEffort>,
     /// How long Ollama keeps the model in memory after a call: `10m`, `-1`.
@@ -50,10 +50,10 @@ pub struct KnownProviderSettings {
     keep_alive: Option<String>,
 }
 
-/// Judges the object `settings` of a provider.
+/// Validates the `settings` object of a provider.
 ///
 /// # Errors
-/// 400 for a wrong type, 422 for a wrong value, naming the field.
+/// Returns 400 for a wrong type and 422 for an invalid value, naming the field.
 pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     let settings = Value::Object(settings);
     if settings.to_string().len() > MAX_BYTES {
@@ -104,7 +104,7 @@ fn require_range(name: &str, fits: bool, min: &dyn ToString, max: &dyn ToString)
     ))
 }
 
-/// A number with a unit or without one.
+/// Returns whether the text is a number with an optional unit.
 fn is_duration(text: &str) -> bool {
     let number = text.strip_prefix('-').unwrap_or(text);
     let is_plain = |it: char| it.is_ascii_digit() || it.is_ascii_lowercase() || it == '.';

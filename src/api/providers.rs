@@ -1,6 +1,6 @@
-//! Models: an admin puts them on the shelf, everybody reads the labels.
+//! Model providers: admins configure them, all users see their labels.
 //!
-//! **Invariant:** a key is written, never read back.
+//! **Invariant:** an API key is written, never returned.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -24,7 +24,7 @@ use crate::providers::provider;
 use crate::providers::provider::NewProvider;
 use crate::providers::provider_factory::ProviderError;
 
-/// The models on the shelf: for an admin whole, for everybody else their signs.
+/// Lists the providers: complete for an admin, only their labels for others.
 #[utoipa::path(
     get,
     path = "/api/providers",
@@ -48,7 +48,7 @@ pub async fn list(
     })))
 }
 
-/// Puts a model on the shelf.
+/// Creates a provider.
 #[utoipa::path(
     post,
     path = "/api/providers",
@@ -85,7 +85,7 @@ pub async fn create(
     Ok(HttpResponse::Created().json(made.view()))
 }
 
-/// Changes a model. A key that was for another address is cleared.
+/// Changes a provider. If the address changes, the key of the old address is removed.
 #[utoipa::path(
     patch,
     path = "/api/providers/{provider_id}",
@@ -117,7 +117,7 @@ pub async fn update(
     }))
 }
 
-/// Takes a model off the shelf.
+/// Deletes a provider.
 #[utoipa::path(
     delete,
     path = "/api/providers/{provider_id}",
@@ -131,7 +131,7 @@ pub async fn delete(app: Data<App>, _: Admin, id: Path<ProviderId>) -> ApiResult
     }
 }
 
-/// Asks a model for one word, and tells whether it came.
+/// Tests a provider with a minimal request to its model.
 #[utoipa::path(
     post,
     path = "/api/providers/{provider_id}/test",
@@ -169,7 +169,7 @@ pub async fn test(
     }))
 }
 
-/// The models that an endpoint offers.
+/// Lists the models that a provider's endpoint offers.
 #[utoipa::path(
     get,
     path = "/api/providers/{provider_id}/models",
@@ -202,8 +202,7 @@ pub async fn list_models(
     Ok(Json(PageOf::complete(offered.collect())))
 }
 
-/// Looks on this machine for servers of models: Ollama, LM Studio, llama.cpp and KoboldCpp at their
-/// usual ports.
+/// Searches this machine for Ollama, LM Studio, llama.cpp and KoboldCpp at their default ports.
 #[utoipa::path(
     post,
     path = "/api/providers/discover",
@@ -235,7 +234,7 @@ async fn find_provider(app: &App, id: ProviderId) -> ApiResult<provider::Model> 
     found.ok_or_else(ApiError::not_found)
 }
 
-/// The client's connections belong to the main runtime, so calls are made there.
+/// Runs the call on the main runtime, which owns the HTTP client's connections.
 async fn run_on_main<T: Send + 'static>(
     app: &App,
     call: impl Future<Output = T> + Send + 'static,

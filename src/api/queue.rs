@@ -1,4 +1,4 @@
-//! The queue of a conversation, as people arrange it.
+//! Edits the queue of upcoming speakers of a conversation.
 
 use actix_web::web::{Data, Json, Path};
 use serde::Deserialize;
@@ -15,24 +15,24 @@ use crate::ids::{ConversationId, MembershipId, RoundId};
 use crate::runs::views::ConversationView;
 use crate::spaces::permissions::Action;
 
-/// More turns than anybody plans ahead.
+/// More slots than anyone plans ahead.
 const MAX_SLOTS: usize = 100;
 
-/// What is still pending of a round, whole.
+/// The complete list of pending slots of a round.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QueueEdit {
-    /// The round that the list was made for.
+    /// The round that the list refers to.
     round_id: RoundId,
-    /// Who is yet to speak, in order; who stands there twice speaks twice.
+    /// The upcoming speakers in order; a member that occurs twice speaks twice.
     #[schema(max_items = 100)]
     slots: Vec<MembershipId>,
 }
 
-/// Arranges who is yet to speak.
+/// Replaces the upcoming speakers.
 ///
-/// The list replaces the slots after the one whose turn it is, and that one too while its reply has
-/// not begun.
+/// The list replaces the slots after the current one, and the current one too if its reply has not
+/// started.
 #[utoipa::path(
     patch,
     path = "/api/conversations/{conversation_id}/round",

@@ -1,4 +1,5 @@
-//! The whole surface on one screen. A handler carries its method and its path; see `http/endpoint.rs`.
+//! The list of all API endpoints. Each handler declares its method and path; see
+//! `http/endpoint.rs`.
 
 use crate::api::admin::{runs as admin_runs, stats as admin_stats, users as admin_users};
 use crate::api::{
@@ -10,8 +11,8 @@ use crate::api::{
 };
 use crate::http::endpoint::{ApiEndpoint, endpoints};
 
-/// The rooms in the order in which the document tells of them, each in a sentence. A door names its
-/// own as `tag`.
+/// The tags of the API document, in its order, with their descriptions. A handler names its tag in
+/// `tag`.
 pub const TAGS: [(&str, &str); 20] = [
     ("setup", "The first visit: the account of the admin."),
     ("session", "Signing in and out, and where one is signed in."),
@@ -65,7 +66,7 @@ pub const TAGS: [(&str, &str); 20] = [
     ("server", "Whether the process lives, and this document."),
 ];
 
-/// Every door of this floor, in the order in which the document tells of them.
+/// Returns all endpoints in the order of the API document.
 pub fn all_endpoints() -> Vec<ApiEndpoint> {
     [
         account_endpoints(),
@@ -144,7 +145,7 @@ fn library_endpoints() -> Vec<ApiEndpoint> {
         preset_files::export,
         providers::list,
         providers::create,
-        // Before those with an id in its place.
+        // Must precede the paths with an id in the same place.
         providers::discover,
         providers::update,
         providers::delete,

@@ -1,4 +1,4 @@
-//! Runs: what was tried, what came of it, and the word to stop one.
+//! Runs: list, show and cancel attempts to generate a text.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path, Query};
@@ -19,16 +19,16 @@ use crate::runs::recovery::RecoveryReport;
 use crate::runs::{history, run};
 use crate::spaces::permissions::Action;
 
-/// Which runs.
+/// Filters of a list of runs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct RunFilter {
-    /// Only those that stand so.
+    /// Only runs with this status.
     #[param(inline)]
     status: Option<run::RunStatus>,
 }
 
-/// The runs of a conversation, the newest first.
+/// Lists the runs of a conversation, newest first.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/runs",
@@ -61,7 +61,7 @@ pub async fn list(
     Ok(Json(found.map(|it| it.view())))
 }
 
-/// The number of the run that a cursor names.
+/// Returns the `run_seq` of the run that a cursor names.
 async fn run_seq_of(
     db: &impl ConnectionTrait,
     conversation: ConversationId,
@@ -82,7 +82,7 @@ async fn run_seq_of(
     found.map(|run| Some(run.run_seq)).ok_or_else(unknown)
 }
 
-/// A run: why it was planned, how long it took, what came of it.
+/// Returns a run: why it was planned, its duration, and its result.
 #[utoipa::path(
     get,
     path = "/api/runs/{run_id}",
@@ -98,7 +98,7 @@ pub async fn show(
     Ok(Json(run.view()))
 }
 
-/// Stops one run.
+/// Cancels a run.
 #[utoipa::path(
     post,
     path = "/api/runs/{run_id}/cancel",
@@ -126,7 +126,7 @@ pub async fn cancel(
     Ok(HttpResponse::Accepted().json(PlannedRun { run: canceled }))
 }
 
-/// Heals now what a dead node left behind.
+/// Recovers runs of crashed nodes immediately.
 #[utoipa::path(
     post,
     path = "/api/admin/reap",

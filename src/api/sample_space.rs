@@ -1,6 +1,6 @@
-//! Something to look at on the first visit: a room with two characters who greet.
+//! The sample space: two characters that greet the first admin.
 //!
-//! It is made once, by the set-up; whoever deletes it has deleted it.
+//! It is created once, during setup, and never again after it was deleted.
 
 use serde_json::{Map, Value, json};
 
@@ -15,10 +15,10 @@ use crate::spaces::lifecycle::SpaceRules;
 use crate::spaces::membership_changes;
 use crate::spaces::membership_changes::NewMember;
 
-/// Makes the sample room for the first admin.
+/// Creates the sample space for the first admin.
 ///
 /// # Errors
-/// When the database fails; what was made until then stays.
+/// Returns 500 when the database fails; what was created until then is kept.
 pub async fn create(app: &App, admin: &user::Model) -> ApiResult<()> {
     let rules = SpaceRules {
         name: Some("The Lantern Inn".to_owned()),
@@ -44,7 +44,7 @@ pub async fn create(app: &App, admin: &user::Model) -> ApiResult<()> {
     Ok(())
 }
 
-/// The fields of a card; every one of them a text, but for the lists.
+/// Converts a JSON object to the fields of a card.
 fn into_fields(card: Value) -> Map<String, Value> {
     match card {
         Value::Object(fields) => fields,

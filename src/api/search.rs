@@ -1,4 +1,4 @@
-//! Finding messages by what they say.
+//! Full-text search of messages.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -22,7 +22,7 @@ use crate::http::{pagination, space_access};
 use crate::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use crate::spaces::{lifecycle, membership, membership_changes, space};
 
-/// A message that says what was looked for.
+/// A message that matches the search.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SearchHit)]
 pub struct SearchHit {
@@ -38,10 +38,10 @@ pub struct SearchHit {
     created_at: Timestamp,
 }
 
-/// Messages that say something, of every space one sits in or of one; the newest first.
+/// Searches the messages of one space or of all of the caller's spaces; newest first.
 ///
-/// Every word of `q` must be in the text that is shown, as it is or as a part of another; capitals
-/// do not matter. Hidden messages are not found. A cursor is the id of a message.
+/// Every word of `q` must occur in the selected swipe, as a word or as part of one, in upper or
+/// lower case. Hidden messages are not found. A cursor is the id of a message.
 #[utoipa::path(
     get,
     path = "/api/search",
@@ -103,7 +103,7 @@ pub async fn search(
     }))
 }
 
-/// What to look for, as the document tells of it.
+/// The schema of the search text for the API document.
 #[derive(ToSchema)]
 #[schema(max_length = 200)]
 #[schema(as = Wanted)]
@@ -119,7 +119,7 @@ struct FoundMessage {
     snippet: Snippet,
 }
 
-/// What was found. Long texts are held a slice at a time.
+/// Loads the messages that match, and reads long texts one slice at a time.
 async fn load_messages(
     app: &App,
     keys: &[(i64, i64)],
@@ -144,8 +144,8 @@ async fn load_messages(
     Ok(found)
 }
 
-/// Shows what was found. What is not in a space that the caller may see is left out, whatever the
-/// query said.
+/// Builds the hits. Messages outside of `allowed` are dropped regardless of what the query
+/// returned.
 async fn build_hits(
     app: &App,
     found: Vec<FoundMessage>,

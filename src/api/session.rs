@@ -1,4 +1,4 @@
-//! Signing in and out, and the browsers in which one is signed in.
+//! Sign-in and sign-out, and the list of the caller's sessions.
 
 use actix_web::cookie::Cookie;
 use actix_web::http::StatusCode;
@@ -22,7 +22,7 @@ use crate::ids::{SessionId, UserId};
 use crate::realtime::event::{Envelope, SocketControl};
 use crate::spaces::membership_changes;
 
-/// A name and its password.
+/// A user name and its password.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
@@ -31,13 +31,13 @@ pub struct SignIn {
     password: String,
 }
 
-/// Who is signed in.
+/// The signed-in user.
 #[derive(Serialize, ToSchema)]
 pub struct SignedIn {
     user: user::UserView,
 }
 
-/// One browser in which one is signed in.
+/// A session of the caller in one browser.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Session)]
 pub struct SessionView {
@@ -46,14 +46,14 @@ pub struct SessionView {
     last_seen_at: Timestamp,
     expires_at: Timestamp,
     user_agent: String,
-    /// Whether it is the one that asks.
+    /// Whether it is the session of this request.
     current: bool,
 }
 
-/// Signs a browser in.
+/// Signs in and sets the session cookie.
 ///
-/// Whatever is wrong, the answer is the same. After some failures of a name or an address every
-/// further try waits, right or wrong.
+/// The error is the same for a wrong name and a wrong password. After several failures for a name
+/// or an address, further attempts are delayed, whether correct or not.
 #[utoipa::path(
     post,
     path = "/api/session",
@@ -90,24 +90,26 @@ pub async fn sign_in(
     open_session(&app, &request, StatusCode::OK, &user).await
 }
 
-/// Whether an attempt is the password behind a hash; a wrong one counts against address and name.
+/// Checks a password against a hash; a failure counts against the address and the name.
 ///
 /// # Errors
-/// 429: too many were wrong before.
+/// Returns 429 after too many failures.
 pub async fn verify_password(
     app: &App,
     address: Option<ClientNetwork>,
     username: &str,
     (attempt, hash): (String, Option<String>),
 ) -> ApiResult<bool> {
-    // Who has to wait anyway takes no place. The place is held until a failure has been counted.
+    // Check the limit first, so that a delayed attempt takes no permit. The permit is held until a
+    // failure has been counted.
     check_sign_in_limit(app, address, username).await?;
     let place = app
         .passwords
         .acquire_permit()
         .await
         .map_err(ApiError::internal)?;
-    // Others may have failed while this one waited: who guesses at once gains nothing by it.
+    // Check again: other attempts may have failed while this one waited. Otherwise concurrent
+    // guesses would bypass the limit.
     check_sign_in_limit(app, address, username).await?;
     let checked = app.passwords.check(&place, attempt, hash).await;
     let is_right = checked.map_err(ApiError::internal)?;
@@ -131,7 +133,7 @@ async fn check_sign_in_limit(
     })
 }
 
-/// Whoever signs in again in one browser is signed in once.
+/// Ends the session that the browser already has, so that it never has two.
 async fn end_previous_session(app: &App, request: &HttpRequest) -> ApiResult<()> {
     let caller = request.extensions().get::<CurrentUser>().cloned();
     if let Some((caller, id)) = caller.and_then(|it| Some((it.clone(), it.session()?))) {
@@ -140,10 +142,10 @@ async fn end_previous_session(app: &App, request: &HttpRequest) -> ApiResult<()>
     Ok(())
 }
 
-/// Ends a session of the caller; `false`: there is none with this id.
+/// Ends a session of the caller; returns `false` if it does not exist.
 ///
-/// A guest who goes cannot come back to the account, so its seats are left: nobody waits for
-/// somebody who is gone, and their name is free for them when they come in again.
+/// A guest cannot return to the account, so its memberships are removed: the scheduler does not
+/// wait for it, and the name becomes free for the same person's next visit.
 async fn end_session(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResult<bool> {
     if !session::revoke(&app.db, caller.id(), id).await? {
         return Ok(false);
@@ -158,10 +160,10 @@ async fn end_session(app: &App, caller: &CurrentUser, id: SessionId) -> ApiResul
     Ok(true)
 }
 
-/// Answers `{user}` with the cookie of a new session.
+/// Creates a session and returns `{user}` with its cookie.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns 500 when the database fails.
 pub async fn open_session(
     app: &App,
     request: &HttpRequest,
@@ -174,10 +176,10 @@ pub async fn open_session(
     Ok(answer.json(SignedIn { user }))
 }
 
-/// The cookie of a new session.
+/// Creates a session and returns its cookie.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns 500 when the database fails.
 pub async fn create_session_cookie(
     app: &App,
     request: &HttpRequest,
@@ -188,13 +190,13 @@ pub async fn create_session_cookie(
     Ok(authentication::session_cookie(app, opened.token))
 }
 
-/// What the browser calls itself.
+/// Returns the `User-Agent` of a request, or an empty text.
 pub fn user_agent(request: &HttpRequest) -> &str {
     let agent = request.headers().get(USER_AGENT);
     agent.and_then(|it| it.to_str().ok()).unwrap_or_default()
 }
 
-/// Who is signed in.
+/// Returns the signed-in user.
 #[utoipa::path(
     get,
     path = "/api/session",
@@ -206,7 +208,7 @@ pub async fn current(caller: CurrentUser) -> Json<SignedIn> {
     Json(SignedIn { user })
 }
 
-/// Signs this browser out. Its sockets close.
+/// Signs this browser out. Its sockets are closed.
 #[utoipa::path(
     delete,
     path = "/api/session",
@@ -222,7 +224,7 @@ pub async fn sign_out(app: Data<App>, caller: CurrentUser) -> ApiResult<HttpResp
         .finish())
 }
 
-/// Where one is signed in.
+/// Lists the caller's sessions.
 #[utoipa::path(
     get,
     path = "/api/sessions",
@@ -252,7 +254,7 @@ pub async fn list(
     })))
 }
 
-/// Ends one of one's sessions. Its sockets close.
+/// Ends one of the caller's sessions. Its sockets are closed.
 #[utoipa::path(
     delete,
     path = "/api/sessions/{session_id}",
@@ -270,7 +272,7 @@ pub async fn end(
     }
 }
 
-/// Closes the sockets of a session that has ended.
+/// Closes the sockets of an ended session.
 pub fn announce_ended(app: &App, user: UserId, id: SessionId) {
     app.hub
         .publish(Envelope::control(user, SocketControl::SessionEnded(id)));

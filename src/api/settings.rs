@@ -1,5 +1,5 @@
-//! The object `settings` of spaces and seats: what is known in it must make sense; what is not is
-//! kept for those who know it.
+//! Validation of the `settings` object of spaces, conversations and memberships. Known fields are
+//! validated; unknown fields are kept for clients that use them.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -12,12 +12,12 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::presets::partial::{PartialPreset, ValidationError};
 use crate::tools::tool_settings::{BuiltinToolSettings, MAX_SERVERS, McpServerSettings};
 
-/// More than any note, scenario and list of stop words together.
+/// More than any author's note, scenario and list of stop sequences need together. In bytes.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// What is known of the settings of a space, a seat or a conversation.
+/// The known settings of a space, a membership or a conversation.
 ///
-/// What is not known is kept for those who know it.
+/// Unknown fields are kept for clients that use them.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = Settings)]
 pub struct KnownSettings {
@@ -36,18 +36,18 @@ pub struct KnownSettings {
     _relax_message_trim: Option<bool>,
     #[serde(rename = "memory")]
     _memory: Option<Map<String, Value>>,
-    /// Of a space: what its characters may call.
+    /// Spaces only: the built-in tools that its characters may call.
     #[serde(rename = "tools")]
     _tools: Option<BuiltinToolSettings>,
-    /// Of a space: servers whose tools its characters may call.
+    /// Spaces only: MCP servers whose tools its characters may call.
     #[schema(max_items = 8)]
     tool_servers: Option<Vec<McpServerSettings>>,
-    /// Which model a seat speaks with, of those of its own provider.
+    /// Memberships only: the model of the membership's provider.
     #[schema(value_type = Option<TitleSchema>)]
     model: Option<String>,
 }
 
-/// A text that is put into every prompt.
+/// The author's note, which is inserted into every prompt.
 #[derive(Deserialize, ToSchema)]
 struct AuthorNote {
     #[serde(rename = "text")]
@@ -62,7 +62,7 @@ struct AuthorNote {
     interval: Option<i64>,
 }
 
-/// Where it stands.
+/// The position in the prompt.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum NotePosition {
@@ -71,7 +71,7 @@ enum NotePosition {
     After,
 }
 
-/// In whose name.
+/// The role of the prompt message.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = NoteRole)]
@@ -81,7 +81,7 @@ enum NoteRoleSetting {
     Assistant,
 }
 
-/// How lore is found.
+/// World Info settings.
 #[derive(Deserialize, ToSchema)]
 struct WorldInfo {
     #[schema(minimum = 0, maximum = 1_000)]
@@ -96,10 +96,10 @@ struct WorldInfo {
     _whole_words: Option<bool>,
     #[serde(rename = "ascii_words")]
     _ascii_words: Option<bool>,
-    /// In tokens; 0: as many as the percentage gives.
+    /// In tokens; 0: only the percentage applies.
     #[schema(minimum = 0, maximum = 10_000_000)]
     token_budget_cap: Option<i64>,
-    /// How often the books are gone through; 0: until nothing more wakes.
+    /// The maximum number of recursion steps; 0: until no further entry is activated.
     #[schema(minimum = 0, maximum = 10)]
     max_steps: Option<i64>,
     #[schema(minimum = 0, maximum = 1_000)]
@@ -114,7 +114,7 @@ struct WorldInfo {
     _insertion_strategy: Option<InsertionStrategy>,
 }
 
-/// Whose lore comes first when not all fits.
+/// Which lore is inserted first when not all of it fits.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = LoreInsertionStrategy)]
@@ -124,10 +124,10 @@ enum InsertionStrategy {
     GlobalLoreFirst,
 }
 
-/// Judges the object `settings`.
+/// Validates the `settings` object.
 ///
 /// # Errors
-/// 400 for a wrong type, 422 for a wrong value, naming the field.
+/// Returns 400 for a wrong type and 422 for an invalid value, naming the field.
 pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     let settings = Value::Object(settings);
     if settings.to_string().len() > MAX_BYTES {

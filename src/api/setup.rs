@@ -1,4 +1,4 @@
-//! The first visit: the account of the admin, and something to look at.
+//! First-time setup: creates the admin account and the sample space.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Json};
@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
 
-/// The account of the admin.
+/// The account of the first admin.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SetUp)]
@@ -29,14 +29,14 @@ pub struct CreateAdmin {
     display_name: String,
 }
 
-/// Whether somebody must set this server up.
+/// Whether setup is needed.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SetUpNeeded)]
 pub struct SetupStatus {
     needed: bool,
 }
 
-/// Whether this server still waits for its admin.
+/// Returns whether this server still needs its first admin.
 #[utoipa::path(
     get,
     path = "/api/setup",
@@ -50,9 +50,9 @@ pub async fn show_status(app: Data<App>) -> ApiResult<Json<SetupStatus>> {
     Ok(Json(SetupStatus { needed }))
 }
 
-/// Makes the admin and a sample room, and signs in.
+/// Creates the first admin and a sample space, and signs in.
 ///
-/// Once: whoever comes later is told so.
+/// Setup is possible only once; later requests are rejected.
 #[utoipa::path(
     post,
     path = "/api/setup",
@@ -70,7 +70,7 @@ pub async fn create_admin(
     request: HttpRequest,
     body: JsonBody<CreateAdmin>,
 ) -> ApiResult<HttpResponse> {
-    // Looked at first as well: hashing for those who come too late would be work for nothing.
+    // Also check before hashing, because a rejected request should not cost a hash.
     if !user::is_empty(app.db.reader()).await? {
         return Err(already_set_up_error());
     }
@@ -82,7 +82,7 @@ pub async fn create_admin(
         .ok_or_else(already_set_up_error)?;
     let answer = session::open_session(&app, &request, StatusCode::CREATED, &admin).await?;
     if let Err(error) = sample_space::create(&app, &admin).await {
-        // The account is made: whoever set up must get in, with a room to look at or without.
+        // The account exists, so sign in even without a sample space.
         tracing::error!(%error, "the sample room was not made: {error}");
     }
     Ok(answer)

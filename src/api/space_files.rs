@@ -1,4 +1,4 @@
-//! Whole spaces as files.
+//! Space files: export and import of whole spaces.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
@@ -19,10 +19,10 @@ use crate::space_transfer::space_import::SpaceImport;
 use crate::space_transfer::{export_writer, space_import};
 use crate::spaces::permissions::Action;
 
-/// A whole space as a file: rules, seats, cards with their pictures, lorebooks, presets, and every
-/// conversation with its branches, versions and dates. No key, no password and no invite is in it,
-/// nothing that was deleted, and no lorebook that one may not read. What macros remember and which
-/// runs have ended comes along; what is queued or running stays behind.
+/// Exports a space: rules, memberships, cards with images, lorebooks, presets, and all
+/// conversations with branches, swipes and dates. It contains no keys, passwords, invites, deleted
+/// data, or lorebooks that the caller may not read. Macro variables and ended runs are included;
+/// queued and running runs are not.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/export",
@@ -67,7 +67,7 @@ fn transfer_limits(app: &App) -> TransferLimits {
     TransferLimits::from_mib(app.config.max_space_mib)
 }
 
-/// Why a space does not go out.
+/// Converts an export error.
 fn export_error(app: &App, error: ExportError) -> ApiError {
     match error {
         ExportError::TooLarge => {
@@ -82,10 +82,11 @@ fn export_error(app: &App, error: ExportError) -> ApiError {
     }
 }
 
-/// Brings in a space from such a file, as one's own.
+/// Imports a space file as a space of the caller.
 ///
-/// The answer comes when the file is here; `GET /api/imports/{import_id}` tells how far it is. Other
-/// people's seats are empty and keep their names; cards, lorebooks and presets go on one's own shelf.
+/// The response is sent when the upload is complete; `GET /api/imports/{import_id}` shows the
+/// progress. Other people's memberships are inactive and keep their names; cards, lorebooks and
+/// presets are added to the caller's library.
 #[utoipa::path(
     post,
     path = "/api/spaces/import",
@@ -120,7 +121,7 @@ pub async fn import(
     };
     let tools = import_context(&app);
     app.shutdown.spawn(async move {
-        // Its row tells how it ended, and the log where it should not have.
+        // The import stores its result in its row and logs unexpected errors.
         let _ = space_import::run(&tools, arrival).await;
     });
     Ok(HttpResponse::Accepted().json(view))

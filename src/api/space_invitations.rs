@@ -1,5 +1,5 @@
-//! Invitations of one person into a space: made in place of a membership for people whom the caller
-//! does not know, listed, revoked, accepted and declined.
+//! Invitations of one person to a space: created instead of a membership for people whom the caller
+//! does not know, then listed, revoked, accepted or declined.
 
 use std::collections::HashMap;
 
@@ -29,13 +29,13 @@ use crate::spaces::{
     events, membership, membership_changes, shared_spaces, space, space_invitation,
 };
 
-/// The answer when a person is asked in place of being added.
+/// The response when a person is invited instead of being added.
 #[derive(Serialize, ToSchema)]
 pub struct Invited {
     invitation: space_invitation::InvitationView,
 }
 
-/// An invitation, as the invited person reads it.
+/// An invitation, as the invited person sees it.
 #[derive(Serialize, ToSchema)]
 pub struct OwnInvitation {
     id: InvitationId,
@@ -48,7 +48,7 @@ pub struct OwnInvitation {
     expires_at: Timestamp,
 }
 
-/// The space of an invitation, as far as the invited person may know it.
+/// The part of the space that the invited person may see.
 #[derive(Serialize, ToSchema)]
 #[schema(as = InvitedTo)]
 pub struct InvitationSpace {
@@ -56,7 +56,7 @@ pub struct InvitationSpace {
     name: String,
 }
 
-/// The name for this space; absent: the account's.
+/// The name in this space; if absent, the account's name.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptInvitation {
@@ -64,17 +64,17 @@ pub struct AcceptInvitation {
     display_name: Option<String>,
 }
 
-/// The membership that accepting gave.
+/// The membership that results from accepting.
 #[derive(Serialize, ToSchema)]
 pub struct AcceptedInvitation {
     membership: membership::MembershipView,
 }
 
-/// Adds a person whom the caller meets in a space already, and invites every other id, whether it
-/// exists or not.
+/// Adds a person who shares a space with the caller, and invites every other id, whether it exists
+/// or not.
 ///
 /// # Errors
-/// 409 `already_member`, 409 `name_taken_error`, 429 after 30 invitations in an hour.
+/// Returns 409 `already_member`, 409 `name_taken_here`, and 429 after 30 invitations in an hour.
 pub async fn add_or_invite(
     app: &App,
     at: &SpaceAccess,
@@ -124,7 +124,7 @@ pub async fn add_or_invite(
     Ok(HttpResponse::Accepted().json(Invited { invitation }))
 }
 
-/// The pending invitations of a space.
+/// Lists the pending invitations of a space.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}/invitations",
@@ -172,7 +172,7 @@ pub async fn revoke(
     }
 }
 
-/// The caller's own pending invitations.
+/// Lists the caller's pending invitations.
 #[utoipa::path(
     get,
     path = "/api/invitations",

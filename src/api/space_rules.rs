@@ -1,4 +1,4 @@
-//! What one sets of a space, and what of it cannot be.
+//! Request bodies of spaces, and their validation.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::spaces::space;
 
 const MAX_DESCRIPTION_CHARS: usize = 4_000;
 
-/// What one sets of a space.
+/// Changes to a space.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = SpaceChange)]
@@ -68,20 +68,20 @@ pub struct UpdateSpace {
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false, minimum = 0)]
     token_limit: Option<i64>,
-    /// Only in a change: the version of the settings that it replaces.
+    /// Only for changes: the settings version on which the change is based.
     #[serde(deserialize_with = "json_body::present")]
     #[schema(nullable = false)]
     pub settings_version: Option<i64>,
 }
 
-/// What a new space has no say in.
+/// Fields that a new space must not set.
 pub const UPDATE_ONLY_FIELDS: [&str; 2] = ["status", "settings_version"];
 
 impl UpdateSpace {
-    /// The rules, judged.
+    /// Validates the fields.
     ///
     /// # Errors
-    /// 422 for what cannot be.
+    /// Returns 422 for an invalid value, naming the field.
     pub fn validate(self) -> ApiResult<SpaceRules> {
         Ok(SpaceRules {
             name: self.name.as_deref().map(parse_name).transpose()?,
@@ -118,7 +118,7 @@ impl UpdateSpace {
     }
 }
 
-/// A space to be: what one sets of a space, and it needs a name.
+/// A new space: the fields of a change, with a required name.
 pub struct CreateSpace;
 
 impl PartialSchema for CreateSpace {

@@ -1,4 +1,4 @@
-//! Spaces: making them, their rules, their end.
+//! Spaces: list, create, show, change and delete.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ use crate::spaces::lifecycle::{SpaceRules, SpaceUpdateError};
 use crate::spaces::permissions::{Access, Action};
 use crate::spaces::{events, lifecycle, membership, space};
 
-/// One's own spaces; for an admin with `all=true` every one.
+/// Lists the caller's spaces; with `all=true` every space, for admins.
 #[utoipa::path(
     get,
     path = "/api/spaces",
@@ -75,7 +75,7 @@ async fn load_own_memberships(
     Ok(seats.into_iter().map(|it| (it.space_id, it)).collect())
 }
 
-/// Makes a space with its root conversation.
+/// Creates a space with its root conversation.
 #[utoipa::path(
     post,
     path = "/api/spaces",
@@ -107,10 +107,10 @@ pub async fn create(
     Ok(HttpResponse::Created().json(view))
 }
 
-/// Makes a space with its root conversation.
+/// Creates a space with its root conversation.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns 500 when the database fails.
 pub async fn create_space(
     app: &App,
     owner: &user::Model,
@@ -126,14 +126,14 @@ pub async fn create_space(
     };
     let root = app.engine.create_conversation(space.id, root).await;
     if root.is_err() {
-        // A space without a timeline is no use to anybody.
+        // A space without a conversation is useless.
         lifecycle::delete(&app.db, space.id).await?;
     }
     let root = root.map_err(api_error)?;
     Ok(space.view(Some(root.id), Some("owner")))
 }
 
-/// A space, as the caller sees it.
+/// Returns a space as the caller sees it.
 #[utoipa::path(
     get,
     path = "/api/spaces/{space_id}",
@@ -158,9 +158,10 @@ async fn space_view(
     Ok(space.view(root, standing.map(Access::code)))
 }
 
-/// Changes the rules of a space.
+/// Changes a space.
 ///
-/// An archived one takes one change: to come back. Only its owner archives it or brings it back.
+/// The only change of an archived space is to reactivate it. Only the owner can archive or
+/// reactivate it.
 #[utoipa::path(
     patch,
     path = "/api/spaces/{space_id}",
@@ -212,7 +213,8 @@ pub async fn update(
     Ok(Json(space_view(&app, &changed, Some(at.access)).await?))
 }
 
-/// An archived space takes one change: to come back. Only its owner archives it or brings it back.
+/// Checks the caller's rights: an archived space can only be reactivated, and only the owner can
+/// change the status.
 fn authorize_update(at: &SpaceAccess, body: &UpdateSpace) -> ApiResult<()> {
     if body.status.is_some() {
         at.require_action(Action::AdministerSpace)?;
@@ -223,7 +225,7 @@ fn authorize_update(at: &SpaceAccess, body: &UpdateSpace) -> ApiResult<()> {
     }
 }
 
-/// 409 with the document as it is now.
+/// 409 with the current document.
 pub fn stale_settings_error(present: Value) -> ApiError {
     let message = "The settings were changed meanwhile. Look at them and try again.";
     let mut error = ApiError::conflict("stale_settings", message);
@@ -231,10 +233,10 @@ pub fn stale_settings_error(present: Value) -> ApiError {
     error
 }
 
-/// Tells everyone who listens what a space is like now.
+/// Publishes a space to its subscribers.
 ///
 /// # Errors
-/// When the database fails.
+/// Returns 500 when the database fails.
 pub async fn announce(app: &App, space: &space::Model) -> ApiResult<()> {
     let view = space_view(app, space, None).await?;
     app.hub.publish(events::space_updated(view));
@@ -260,7 +262,7 @@ pub async fn delete(
     at.require_action(Action::AdministerSpace)?;
     let id = at.space.id;
     let seats = membership::list_active(app.db.reader(), id).await?;
-    // Archived first: what is posted from now on is refused, so nothing new starts to run.
+    // Archive the space first: new posts are then rejected, so no new run starts.
     let archived = SpaceRules {
         status: Some(space::SpaceStatus::Archived),
         ..SpaceRules::default()

@@ -1,4 +1,4 @@
-//! The texts of a message.
+//! Swipes: the alternative texts of a message.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ use crate::http::pagination::{PageOf, PageQuery};
 use crate::http::{encoded, space_access};
 use crate::ids::{MessageId, RunId};
 
-/// What stands around the entries of a list.
+/// The size of a list without its entries, in bytes.
 const FRAME_BYTES: usize = 64;
 
-/// One text of a message.
+/// A swipe of a message.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Swipe)]
 pub struct SwipeView {
     position: i64,
     content: String,
-    /// `content` as safe HTML. Null where it was not asked for.
+    /// `content` as safe HTML. Null unless it was requested.
     #[schema(value_type = Option<String>)]
     html: Option<Arc<str>>,
     conversation_run_id: Option<RunId>,
@@ -48,9 +48,9 @@ impl SwipeView {
     }
 }
 
-/// The texts of a message by position, from 0.
+/// Lists the swipes of a message by position, from 0.
 ///
-/// A cursor is a position. A page stops before 2 MiB of JSON; it has one text at least.
+/// A cursor is a position. A page ends before 2 MiB of JSON, but has at least one swipe.
 #[utoipa::path(
     get,
     path = "/api/messages/{message_id}/swipes",
@@ -109,15 +109,15 @@ pub async fn list(
     Ok(encoded::json_page(shown.entries, has_more, cursor))
 }
 
-/// Whether a position lies between the cursors.
+/// Returns whether a position is between the cursors.
 fn contains_position(page: PageQuery, position: i64) -> bool {
     page.after.is_none_or(|it| it < position) && page.before.is_none_or(|it| it > position)
 }
 
-/// The text of a message that never had another.
+/// The swipe of a message that never had a second one.
 fn unstored_swipe(row: message::Model) -> swipe::Model {
     swipe::Model {
-        id: crate::ids::SwipeId(0), // it has no row
+        id: crate::ids::SwipeId(0), // not stored
         message_id: row.id,
         position: 0,
         content: row.content,
@@ -129,12 +129,12 @@ fn unstored_swipe(row: message::Model) -> swipe::Model {
     }
 }
 
-/// The page as far as it is made.
+/// A page that is being built.
 struct SwipePage {
     markdown: Option<Arc<Markdown>>,
     budget: PageBudget,
     entries: Vec<String>,
-    /// The position of the last one.
+    /// The position of the last entry.
     last: Option<i64>,
 }
 
@@ -148,7 +148,7 @@ impl SwipePage {
         }
     }
 
-    /// Adds texts; says whether all of them fit.
+    /// Adds swipes; returns whether all of them fit.
     async fn push_all(&mut self, app: &App, texts: Vec<swipe::Model>) -> ApiResult<bool> {
         let (markdown, mut budget) = (self.markdown.clone(), self.budget);
         let encode = move || -> Result<_, serde_json::Error> {
@@ -157,7 +157,7 @@ impl SwipePage {
                 let position = text.position;
                 let mut json =
                     serde_json::to_string(&SwipeView::from_model(text, markdown.as_deref()))?;
-                // It is held until a slow reader has it.
+                // The JSON stays in memory until a slow client has received it.
                 json.shrink_to_fit();
                 if !budget.try_add(json.len()) {
                     return Ok((encoded, None));
@@ -166,7 +166,7 @@ impl SwipePage {
             }
             Ok((encoded, Some(budget)))
         };
-        // Long texts are much to render: not on a thread of the web server.
+        // Rendering long texts would block a web worker.
         let encoding = app.shutdown.main().spawn_blocking(encode);
         let (encoded, left) = encoding
             .await

@@ -1,4 +1,4 @@
-//! Tools that characters want to call, and on which a moderator decides.
+//! Tool approvals: moderators decide whether characters may call a tool.
 
 use actix_web::web::{Data, Json, Path};
 use sea_orm::EntityTrait;
@@ -23,14 +23,14 @@ pub struct Decision {
     approve: bool,
 }
 
-/// What waits for the moderators of a conversation, oldest first.
+/// The pending approvals of a conversation, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ToolApprovals)]
 pub struct OpenApprovals {
     data: Vec<ToolApprovalView>,
 }
 
-/// What waits for a moderator's decision.
+/// Lists the tool calls that wait for a moderator's decision.
 #[utoipa::path(
     get,
     path = "/api/conversations/{conversation_id}/tool_approvals",
@@ -51,7 +51,7 @@ pub async fn list_open(
     Ok(Json(OpenApprovals { data }))
 }
 
-/// Decides whether a character may call a tool, this once.
+/// Approves or denies one tool call of a character.
 #[utoipa::path(
     post,
     path = "/api/tool_approvals/{tool_approval_id}",

@@ -1,4 +1,4 @@
-//! Accounts: making one, and changing one's own.
+//! Accounts: registration, and changes of the caller's own account.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -21,7 +21,7 @@ use crate::realtime::event::{Envelope, SocketControl};
 use crate::spaces::invite_acceptance::{JoinError, JoiningUser};
 use crate::spaces::{events, membership, membership_changes};
 
-/// What somebody who wants an account says, judged.
+/// Validated registration data.
 pub struct Registration {
     username: Username,
     display_name: String,
@@ -29,8 +29,10 @@ pub struct Registration {
 }
 
 impl Registration {
+    /// Validates the fields.
+    ///
     /// # Errors
-    /// 422, naming the first field that cannot be.
+    /// Returns 422, naming the first invalid field.
     pub fn parse(username: &str, display_name: &str, password: &str) -> ApiResult<Self> {
         Ok(Self {
             username: parse_username(username)?,
@@ -39,10 +41,10 @@ impl Registration {
         })
     }
 
-    /// The account to be made.
+    /// Hashes the password and returns the account to insert.
     ///
     /// # Errors
-    /// When the password cannot be hashed.
+    /// Returns 500 when the password cannot be hashed.
     pub async fn into_new_user(self, app: &App) -> ApiResult<NewUser> {
         Ok(NewUser {
             username: self.username,
@@ -55,7 +57,7 @@ impl Registration {
 /// Hashes a password.
 ///
 /// # Errors
-/// When that cannot be done.
+/// Returns 500 when hashing fails.
 pub async fn hash_password(app: &App, password: Password) -> ApiResult<String> {
     app.passwords
         .hash(password)
@@ -67,19 +69,19 @@ fn parse_username(text: &str) -> ApiResult<Username> {
     Username::parse(text).map_err(|error| ApiError::invalid_value("username", error.to_string()))
 }
 
-/// A display name, judged.
+/// Validates a display name.
 ///
 /// # Errors
-/// 422 for a name that cannot be shown.
+/// Returns 422 for a name that cannot be displayed.
 pub fn parse_display_name(text: &str) -> ApiResult<String> {
     names::parse_display_name(text, 100)
         .map_err(|error| ApiError::invalid_value("display_name", error.to_string()))
 }
 
-/// A password, judged.
+/// Validates a password.
 ///
 /// # Errors
-/// 422.
+/// Returns 422.
 pub fn parse_password(text: &str) -> ApiResult<Password> {
     Password::parse(text).map_err(|error| ApiError::invalid_value("password", error.to_string()))
 }
@@ -95,9 +97,9 @@ fn parse_locale(text: &str) -> ApiResult<String> {
     }
 }
 
-/// Makes an account and signs in; with an invitation it takes a seat, too.
+/// Creates an account and signs in; with an invite it also joins the space.
 ///
-/// Without one, only where registration is open. An invitation that opens nothing makes no account.
+/// Without an invite, registration must be open. An invalid invite creates no account.
 #[utoipa::path(
     post,
     path = "/api/users",
@@ -134,7 +136,7 @@ pub async fn register(
     session::open_session(&app, &request, StatusCode::CREATED, &made).await
 }
 
-/// The account and the seat are one: a token that opens nothing makes no account.
+/// Creates the account and the membership together: an invalid token creates no account.
 async fn register_invited(
     app: &App,
     request: &HttpRequest,
@@ -150,10 +152,11 @@ async fn register_invited(
     with_registration_limit(app, request, enter).await
 }
 
-/// Does what makes an account, if this address may make one more now; what fails does not count.
+/// Runs `work`, which creates an account, if this address may create one now; a failure does not
+/// count.
 ///
 /// # Errors
-/// 429, and those of the work.
+/// Returns 429, and the errors of `work`.
 pub async fn with_registration_limit<T>(
     app: &App,
     request: &HttpRequest,
@@ -184,10 +187,10 @@ async fn create(app: &App, registration: Registration) -> ApiResult<user::Model>
     Ok(made)
 }
 
-/// Changes one's own account.
+/// Changes the caller's account.
 ///
-/// A new password ends every session and opens a new one for the caller. `revoke_api_keys` also
-/// revokes every API key; the answer has how many of them still sign in.
+/// A new password ends every session and starts a new one for the caller. `revoke_api_keys` also
+/// revokes every API key; the response contains the number of keys that are still valid.
 #[utoipa::path(
     patch,
     path = "/api/users/me",
@@ -236,7 +239,7 @@ pub async fn update_me(
         for id in ended {
             session::announce_ended(&app, user.id, id);
         }
-        // Whoever had the old password is out; who changed it goes on in a new session.
+        // The password change ended all sessions; the caller continues in a new one.
         if caller.session().is_some() {
             answer.cookie(session::create_session_cookie(&app, &request, user.id).await?);
         }
@@ -254,7 +257,7 @@ async fn require_current_password(
     current: Option<String>,
 ) -> ApiResult<()> {
     let Some(hash) = caller.user.password_hash.clone() else {
-        return Ok(()); // a guest takes the first one
+        return Ok(()); // a guest sets the first password
     };
     let Some(current) = current else {
         return Err(ApiError::new(
@@ -278,14 +281,14 @@ async fn require_current_password(
 /// An account after a change.
 struct UpdatedAccount {
     user: user::Model,
-    /// Its seats, when they have a new name.
+    /// Its memberships, if their names changed.
     seats: Vec<membership::Model>,
     ended: Vec<SessionId>,
     revoked: Vec<ApiKeyId>,
     api_keys_active: u64,
 }
 
-/// Changes the account; its seats with the name, and with the password every session ends. With
+/// Changes the account and its memberships' names. A new password ends every session. With
 /// `revokes_keys`, every API key is revoked in the same transaction.
 async fn apply_change(
     app: &App,
@@ -321,7 +324,7 @@ async fn apply_change(
         .await
 }
 
-/// 409: the name looks like that of another active member of the space.
+/// 409: the name is confusable with that of another active member of the space.
 pub fn name_taken_error() -> ApiError {
     ApiError::conflict("name_taken_here", JoinError::NameTaken.to_string())
         .with_param("display_name")

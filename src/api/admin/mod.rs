@@ -1,4 +1,4 @@
-//! What those who run the server look at, and what they put right.
+//! Endpoints for administrators: users, runs and statistics of the whole server.
 
 pub mod runs;
 pub mod stats;

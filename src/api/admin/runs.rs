@@ -1,6 +1,6 @@
-//! The runs of all spaces, for those who look after the queue.
+//! Runs of all spaces, for operators who monitor the queue.
 //!
-//! **Invariant:** no text of a conversation is told here, only how long one has grown.
+//! **Invariant:** no conversation text is returned, only its length.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ use crate::runs::history::RunQuery;
 use crate::runs::run;
 use crate::spaces::{membership, space};
 
-/// Which runs; the code of an error is read beside it.
+/// Filters of the list; the error code is parsed separately.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct AdminRunFilter {
@@ -30,14 +30,14 @@ pub struct AdminRunFilter {
     status: Option<run::RunStatus>,
     #[param(inline)]
     kind: Option<run::RunKind>,
-    // Any number: where there is no such place, there are no runs.
+    // Any number is accepted; an unknown id has no runs.
     #[param(value_type = Option<i64>)]
     space_id: Option<SpaceId>,
     #[param(value_type = Option<i64>)]
     conversation_id: Option<ConversationId>,
 }
 
-/// A run as an admin reads it.
+/// A run as an admin sees it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AdminRun)]
 pub struct AdminRunView {
@@ -47,22 +47,22 @@ pub struct AdminRunView {
     space_name: String,
     conversation_title: String,
     speaker_name: String,
-    /// The node that runs it, or ran it last.
+    /// The node that executes it, or executed it last.
     worker_id: Option<String>,
-    /// How long ago its node was last heard of; null when it does not run.
+    /// The age of its last heartbeat; null unless it is running.
     heartbeat_age_ms: Option<i64>,
-    /// What it has written so far; null when it does not run on the node that answers.
+    /// The text generated so far; null unless it is running on the responding node.
     live: Option<StreamProgress>,
 }
 
-/// How far a text has grown.
+/// The length of a growing text.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LiveText)]
 pub struct StreamProgress {
     chars: usize,
 }
 
-/// The runs of all spaces, the newest first.
+/// Lists the runs of all spaces, newest first.
 #[utoipa::path(
     get,
     path = "/api/admin/runs",
@@ -103,7 +103,7 @@ pub async fn list(
     }))
 }
 
-/// What the places and speakers of some runs are called.
+/// The names of the spaces, conversations and speakers of some runs.
 struct RunLabels {
     conversations: HashMap<ConversationId, conversation::Model>,
     spaces: HashMap<SpaceId, String>,
@@ -142,7 +142,8 @@ impl RunLabels {
         })
     }
 
-    /// `None`: the conversation was deleted meanwhile, and its runs with it.
+    /// Builds the view; `None` if the conversation was deleted in the meantime, and its runs with
+    /// it.
     fn view(&self, app: &App, run: &run::Model, now: Timestamp) -> Option<AdminRunView> {
         let conversation = self.conversations.get(&run.conversation_id)?;
         let speaker = self.speakers.get(&run.speaker_space_membership_id);
@@ -155,7 +156,7 @@ impl RunLabels {
             conversation_title: conversation.title.clone(),
             speaker_name: speaker.cloned().unwrap_or_default(),
             worker_id: run.worker_id.clone(),
-            // The clocks of two machines may differ a little.
+            // The clocks of two machines may differ slightly.
             heartbeat_age_ms: beat.map(|at| now.ms_since(at).max(0)),
             live: stream_progress(app, run),
         })

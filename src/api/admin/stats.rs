@@ -1,4 +1,4 @@
-//! The server in figures: what there is, what it does now, and what it spent by space and day.
+//! Server statistics: totals, current load, and token usage by space and day.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,10 +24,10 @@ use crate::spaces::space;
 const DEFAULT_DAYS: i64 = 30;
 const MAX_DAYS: i64 = 90;
 
-/// Spaces that are told one by one; those that spent less are told together.
+/// The number of spaces that are listed individually; the rest is summed.
 const MAX_SPACES: usize = 50;
 
-/// The figures of a server.
+/// The statistics of the server.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Stats)]
 pub struct ServerStats {
@@ -39,12 +39,12 @@ pub struct ServerStats {
     token_use: TokenUse,
 }
 
-/// How much of everything there is now.
+/// Current totals.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StatsTotals)]
 pub struct ServerTotals {
     users: u64,
-    /// Those of them without a password.
+    /// Users without a password.
     guests: u64,
     active_sessions: u64,
     spaces: u64,
@@ -52,28 +52,27 @@ pub struct ServerTotals {
     messages: u64,
     queued_runs: i64,
     running_runs: i64,
-    /// Since the queued run that waits longest was planned.
+    /// The age of the run that has been queued longest.
     oldest_queued_age_ms: Option<i64>,
-    /// At this node.
+    /// On this node.
     open_sockets: usize,
 }
 
-/// What was spent in the last days, today included. Days are those of UTC.
+/// Token usage of the last days, including today. Days are in UTC.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TokenUse {
     days: i64,
     from: String,
     to: String,
-    /// One for each space and day on which something ended; the newest day first, in it the space
-    /// that spent most.
+    /// One row for each space and day on which a run ended; newest day first, then by usage.
     data: Vec<DailySpaceUsage>,
 }
 
-/// What one space came to on one day.
+/// The usage of one space on one day.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TokenUseRow)]
 pub struct DailySpaceUsage {
-    /// Null: all further spaces together.
+    /// Null: the sum of all other spaces.
     space_id: Option<SpaceId>,
     space_name: Option<String>,
     day: String,
@@ -81,7 +80,7 @@ pub struct DailySpaceUsage {
     sum: UsageSum,
 }
 
-/// What some runs came to.
+/// The usage of a group of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = TokenUseSum)]
 pub struct UsageSum {
@@ -104,7 +103,7 @@ impl UsageSum {
     }
 }
 
-/// The server in figures.
+/// Returns the statistics of the server.
 #[utoipa::path(
     get,
     path = "/api/admin/stats",
@@ -191,7 +190,7 @@ async fn load_token_use(app: &App, now: Timestamp, days: i64) -> ApiResult<Token
     })
 }
 
-/// The spaces that are told one by one.
+/// Returns the spaces that are listed individually.
 fn top_spaces(spent: &[DailyUsage]) -> HashSet<SpaceId> {
     let mut sums: HashMap<SpaceId, UsageSum> = HashMap::new();
     for it in spent {
@@ -202,7 +201,7 @@ fn top_spaces(spent: &[DailyUsage]) -> HashSet<SpaceId> {
     order.into_iter().take(MAX_SPACES).map(|it| it.0).collect()
 }
 
-/// What was spent, by day and by told space, in the order in which it is told.
+/// Sums the usage by day and listed space, in the order of the response.
 fn sum_by_day(
     spent: &[DailyUsage],
     listed: &HashSet<SpaceId>,

@@ -1,4 +1,4 @@
-//! Everybody with an account, for those who run the server.
+//! User administration: list, show and change accounts.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json, Path, Query};
@@ -25,7 +25,7 @@ use crate::ids::UserId;
 use crate::realtime::event::{Envelope, SocketControl};
 use crate::spaces::{events, membership, membership_changes};
 
-/// Which accounts; the text is read beside it.
+/// Filters of the list; the search text is parsed separately.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct UserFilter {
@@ -33,22 +33,22 @@ pub struct UserFilter {
     status: Option<UserStatus>,
 }
 
-/// An account as an admin reads it.
+/// An account as an admin sees it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AdminUser)]
 pub struct AdminUserView {
     #[serde(flatten)]
     user: user::UserView,
-    /// Browsers that are signed in.
+    /// The number of active sessions.
     n_sessions: i64,
-    /// Spaces with a seat of theirs.
+    /// The number of spaces in which the user is a member.
     n_spaces: i64,
-    /// Null when nothing of theirs is signed in and no key was used.
+    /// Null if the user has no session and has used no API key.
     last_seen_at: Option<Timestamp>,
     created_at: Timestamp,
 }
 
-/// What an admin changes of somebody's account.
+/// Changes to an account by an admin.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ChangeUser)]
@@ -67,7 +67,7 @@ pub struct UpdateUser {
     password: Option<String>,
 }
 
-/// Everybody with an account.
+/// Lists all accounts.
 #[utoipa::path(
     get,
     path = "/api/admin/users",
@@ -93,7 +93,7 @@ pub async fn list(
     }))
 }
 
-/// Somebody's account.
+/// Returns an account.
 #[utoipa::path(
     get,
     path = "/api/admin/users/{user_id}",
@@ -113,10 +113,10 @@ pub async fn show(
     load_view(&app, user).await.map(Json)
 }
 
-/// Changes somebody's account.
+/// Changes an account.
 ///
-/// Whoever is disabled is out at once, on open sockets too; what they made stays, and what runs for them
-/// goes on.
+/// A disabled user is signed out immediately, also from open sockets. Their content is kept, and
+/// their runs continue.
 #[utoipa::path(
     patch,
     path = "/api/admin/users/{user_id}",
@@ -153,7 +153,7 @@ pub async fn update(
     load_view(&app, changed.after).await.map(Json)
 }
 
-/// Changes the account, and its seats with its name.
+/// Changes the account, and its memberships if the name changed.
 async fn apply_change(
     tx: &impl ConnectionTrait,
     by: UserId,
@@ -168,7 +168,8 @@ async fn apply_change(
     Ok((changed, seats.ok_or_else(users::name_taken_error)?))
 }
 
-/// Tells whom it concerns: the rooms that know the old name, and the sockets that heard too much.
+/// Publishes the changed memberships to their spaces, and closes the sockets that lost their
+/// access.
 fn announce_user_change(app: &App, changed: &UserChange, seats: &[membership::Model]) {
     let UserChange {
         before,
