@@ -38,7 +38,7 @@ impl PartialSchema for RegisteredUser {
             .item(Ref::from_schema_name(JoinedSpace::name()))
             .item(Ref::from_schema_name(SignedIn::name()))
             .description(Some(
-                "Who is signed in; with an invitation, where they sit, too.",
+                "The signed-in user and, with an invite, the membership.",
             ))
             .into()
     }

@@ -28,10 +28,10 @@ const CACHE_REVALIDATE: &str = "private, no-cache";
     path = "/api/characters/{character_id}/avatar",
     operation_id = "avatar",
     tag = "characters",
-    params(("v" = Option<String>, Query, description = "Its hash, so that it may be kept.")),
+    params(("v" = Option<String>, Query, description = "The image's hash; the response may then be cached.")),
     responses(
-        (status = 200, description = "A WebP picture.", body = String, content_type = "image/webp"),
-        (status = 304, description = "The one with this `etag`."),
+        (status = 200, description = "A WebP image.", body = String, content_type = "image/webp"),
+        (status = 304, description = "Unchanged, by its `etag`."),
         (status = 404)
     )
 )]
@@ -82,7 +82,7 @@ pub async fn show(
     responses(
         (status = 200, body = character::CharacterView),
         (status = 413, description = "`too_large`: more than 20 MiB; `storage_full`."),
-        (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
         (status = 422, description = "`not_a_picture`, with the reason.")
     )
 )]

@@ -50,7 +50,7 @@ pub struct CandidatesStarted {
     responses(
         (status = 202, body = CandidatesStarted),
         (status = 422, description = "`invalid_value`."),
-        (status = 429, description = "`rate_limited`: too many posts in a minute; each candidate counts as one.")
+        (status = 429, description = "`rate_limited`: too many messages in a minute; each suggestion counts as one.")
     )
 )]
 pub async fn suggest(
@@ -65,10 +65,10 @@ pub async fn suggest(
     let own = at.own_membership()?;
     let body = body.read().await?;
     if body.membership_id != own.id {
-        return Err(ApiError::forbidden("Nobody speaks for somebody else."));
+        return Err(ApiError::forbidden("This is not your own membership."));
     }
     if !(1..=4).contains(&body.count) {
-        return Err(ApiError::invalid_value("count", "This takes 1 to 4."));
+        return Err(ApiError::invalid_value("count", "Must be between 1 and 4."));
     }
     let instruction = body
         .instruction
@@ -96,7 +96,7 @@ async fn charge_posts(app: &App, user: UserId, count: i64) -> ApiResult<()> {
             Ok(place) => taken.push(place),
             Err(wait) => {
                 taken.into_iter().for_each(|it| posts.refund(it));
-                let message = "You write faster than this server lets anybody.";
+                let message = "Too many messages. Wait, then try again.";
                 return Err(ApiError::rate_limited(wait.0, message));
             }
         }
@@ -110,7 +110,7 @@ fn parse_instruction(text: String) -> ApiResult<Option<String>> {
         true => Ok(Some(text.to_owned()).filter(|it| !it.is_empty())),
         false => Err(ApiError::invalid_value(
             "instruction",
-            format!("An instruction takes at most {MAX_INSTRUCTION_CHARS} characters."),
+            format!("Must have at most {MAX_INSTRUCTION_CHARS} characters."),
         )),
     }
 }

@@ -47,7 +47,7 @@ impl PartialSchema for CreateCharacter {
     fn schema() -> RefOr<Schema> {
         let flat = flat_card_schema().required("name");
         let either = AnyOfBuilder::new().item(whole_card_schema()).item(flat);
-        let about = "A character to be: a whole card, or the fields of its `data`.";
+        let about = "A new character: a whole card, or the fields of its `data`.";
         either.description(Some(about)).into()
     }
 }
@@ -77,7 +77,7 @@ impl PartialSchema for UpdateCharacter {
         let whole = whole_card_schema().property("share_whole_card", share());
         let flat = flat_card_schema().property("share_whole_card", share());
         let either = AnyOfBuilder::new().item(whole).item(flat);
-        let about = "Another card, or some fields of its `data`; the others stay.";
+        let about = "Another card, or some fields of its `data`; the others are kept.";
         either.description(Some(about)).into()
     }
 }
@@ -102,7 +102,7 @@ fn whole_card_schema() -> ObjectBuilder {
         .property("name", Ref::from_schema_name(CardNameSchema::name()))
         .required("name");
     let card = object_schema()
-        .description(Some("A document of V2 or V3; older forms are read too."))
+        .description(Some("A V2 or V3 document; older formats are accepted too."))
         .property("data", data)
         .required("data");
     schemas::deny_unknown()

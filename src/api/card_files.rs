@@ -83,7 +83,7 @@ pub struct CardPreview {
     responses(
         (status = 200, body = CardPreview),
         (status = 413, description = "`too_large`."),
-        (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
         (status = 422, description = "`not_a_card`, with the reason.")
     )
 )]
@@ -146,7 +146,7 @@ fn render_greeting(caller: &CurrentUser, card: &Card, app: &App) -> String {
         (status = 201, body = ImportedCard),
         (status = 200, body = ImportedCard),
         (status = 413, description = "`too_large`; `storage_full`."),
-        (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
         (status = 422, description = "`not_a_card`, with the reason.")
     )
 )]
@@ -162,7 +162,7 @@ pub async fn import(
     let mut answer = match arrival.is_new {
         true => HttpResponse::Created(),
         false => {
-            let sentence = "This card is on your shelf already; it was not stored again.";
+            let sentence = "This card is already in your library; it was not stored again.";
             warnings.push(ImportWarning::new("card_already_there", sentence));
             HttpResponse::Ok()
         }
@@ -183,7 +183,7 @@ pub async fn import(
     path = "/api/characters/{character_id}/export",
     tag = "characters",
     params(
-        ("format" = inline(Option<CardExportFormat>), Query, description = "`json` unless said."),
+        ("format" = inline(Option<CardExportFormat>), Query, description = "The default is `json`."),
         ("spec" = inline(Option<CardExportVersion>), Query, description = "The card's own unless said.")
     ),
     responses(

@@ -63,7 +63,7 @@ pub async fn create(
         None => {
             require_known_fields(&body, &FLAT_FIELDS)?;
             if !body.contains_key("name") {
-                let message = "A character takes a `name`, or a whole `card`.";
+                let message = "A character requires a `name` or a whole `card`.";
                 return Err(ApiError::new(400, "missing_field", message).with_param("name"));
             }
             Card::from_flat(body)?
@@ -79,7 +79,7 @@ fn require_known_fields(body: &Map<String, Value>, known: &[&str]) -> ApiResult<
         None => Ok(()),
         Some(key) => {
             let key: String = key.chars().take(100).collect();
-            let message = format!("There is no field `{key}` here.");
+            let message = format!("Unknown field `{key}`.");
             Err(ApiError::new(400, "unknown_field", message).with_param(key))
         }
     }
@@ -166,7 +166,7 @@ pub async fn update(
 
 fn parse_share_whole_card(value: Value) -> ApiResult<bool> {
     value.as_bool().ok_or_else(|| {
-        let message = "`share_whole_card` is true or false.";
+        let message = "`share_whole_card` must be true or false.";
         ApiError::new(400, "invalid_type", message).with_param("share_whole_card")
     })
 }
@@ -247,7 +247,7 @@ pub async fn require_own(
     match caller.is_admin() || found.owner_id == Some(caller.id()) {
         true => Ok(found),
         false => Err(ApiError::forbidden(
-            "Only its owner may change a character.",
+            "Only its owner can change a character.",
         )),
     }
 }

@@ -30,10 +30,10 @@ use crate::spaces::permissions::Action;
     get,
     path = "/api/conversations/{conversation_id}/export",
     tag = "conversations",
-    params(("format" = inline(Option<ChatFormat>), Query, description = "`jsonl` unless said.")),
+    params(("format" = inline(Option<ChatFormat>), Query, description = "The default is `jsonl`.")),
     responses((
         status = 200,
-        description = "The file, in pieces.",
+        description = "The file, streamed.",
         content((String = "application/x-ndjson"), (String = "text/plain")),
         headers(("content-disposition" = String))
     ), (status = 403))
@@ -98,7 +98,7 @@ async fn acquire_permit(permits: &'static Semaphore) -> ApiResult<SemaphorePermi
     match timeout(PERMIT_TIMEOUT, permits.acquire()).await {
         Ok(permit) => permit.map_err(ApiError::internal),
         Err(_) => {
-            let message = "Too many exports are being made. Try again in a moment.";
+            let message = "Too many exports are in progress. Try again later.";
             let mut busy = ApiError::new(503, "unavailable", message);
             busy.retry_after = Some(10);
             Err(busy)

@@ -61,7 +61,7 @@ impl PartialSchema for CreateConversation {
             .item(root)
             .item(thread)
             .description(Some(
-                "A root, or a thread that hangs on a conversation of its space.",
+                "A root, or a thread whose parent is a conversation of its space.",
             ))
             .into()
     }

@@ -110,9 +110,9 @@ async fn validate_parent(
     let wrong = |message: &str| Err(ApiError::invalid_value("parent_conversation_id", message));
     match (kind, parent) {
         (NewConversationKind::Root, None) => Ok(None),
-        (NewConversationKind::Root, Some(_)) => wrong("Only a thread has a parent."),
+        (NewConversationKind::Root, Some(_)) => wrong("Only a thread can have a parent."),
         (NewConversationKind::Thread, None) => {
-            wrong("A thread hangs on a conversation: say which.")
+            wrong("A thread requires the id of its parent conversation.")
         }
         (NewConversationKind::Thread, Some(id)) => {
             let found = conversation::Entity::find_by_id(id)
@@ -120,7 +120,7 @@ async fn validate_parent(
                 .await?;
             match found.filter(|it| it.space_id == at.space.id && !it.is_hidden) {
                 Some(it) => Ok(Some(it.id)),
-                None => wrong("There is no such conversation in this space."),
+                None => wrong("This space has no such conversation."),
             }
         }
     }
@@ -197,7 +197,7 @@ pub async fn delete(
     if root_conversation::find_for_space(db, at.space.id).await? == Some(id) {
         return Err(ApiError::conflict(
             "root_conversation",
-            "This is the space's first conversation. It goes only with the space.",
+            "This is the space's root conversation. Delete the space instead.",
         ));
     }
     if conversation::count_children(db, id).await? > 0 {
@@ -240,7 +240,7 @@ pub async fn mark_read(
     if !(0..=at.conversation.last_seq).contains(&seq) {
         return Err(ApiError::invalid_value(
             "seq",
-            "There is no message with this number yet.",
+            "No message has this `seq` yet.",
         ));
     }
     let id = at.conversation.id;
@@ -252,7 +252,7 @@ pub async fn mark_read(
 }
 
 fn has_children_error() -> ApiError {
-    let message = "Branches or threads hang on this conversation. Delete them first.";
+    let message = "This conversation has branches or threads. Delete them first.";
     ApiError::conflict("has_children", message)
 }
 

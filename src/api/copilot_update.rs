@@ -24,7 +24,7 @@ pub async fn validate(
 ) -> ApiResult<()> {
     let steps = change.copilot_remaining_steps.flatten();
     if steps.is_some_and(|it| !(1..=10).contains(&it)) {
-        return Err(invalid_steps("This takes 1 to 10."));
+        return Err(invalid_steps("Must be between 1 and 10."));
     }
     if let Some(id) = change.copilot_conversation_id.flatten() {
         require_in_space(app, at, id).await?;
@@ -32,7 +32,7 @@ pub async fn validate(
     match change.copilot_mode.unwrap_or(target.copilot_mode) {
         CopilotMode::Full => validate_enabled(app, at, target, change).await,
         CopilotMode::None if steps.is_some() => {
-            Err(invalid_steps("Only a copilot that is on takes steps."))
+            Err(invalid_steps("Steps require an active copilot."))
         }
         CopilotMode::None => {
             if change.copilot_mode.is_some() {
@@ -53,17 +53,17 @@ async fn validate_enabled(
     let refused = |message: &str| Err(ApiError::invalid_value("copilot_mode", message));
     let turns_on = change.copilot_mode.is_some();
     if target.kind == MembershipKind::Character {
-        return refused("A character needs no copilot.");
+        return refused("A character cannot have a copilot.");
     }
     if turns_on && at.space.reply_order == ReplyOrder::Manual {
-        return refused("Nobody answers by themselves here: choose another reply order first.");
+        return refused("The manual reply order triggers no replies. Choose another one first.");
     }
     let was_on = target.copilot_mode == CopilotMode::Full;
     let steps = change.copilot_remaining_steps;
     match steps {
         Some(Some(_)) => {}
         None if was_on => {}
-        _ => return Err(invalid_steps("Say how many texts it may write: 1 to 10.")),
+        _ => return Err(invalid_steps("The number of steps, 1 to 10, is required.")),
     }
     let here = change.copilot_conversation_id;
     if here == Some(None) || (here.is_none() && !was_on) {
@@ -81,7 +81,7 @@ async fn require_in_space(app: &App, at: &SpaceAccess, id: ConversationId) -> Ap
         true => Ok(()),
         false => Err(ApiError::invalid_value(
             "copilot_conversation_id",
-            "There is no such conversation in this space.",
+            "This space has no such conversation.",
         )),
     }
 }

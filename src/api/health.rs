@@ -76,7 +76,7 @@ pub async fn live() -> HttpResponse {
 pub async fn ready(app: Data<App>) -> HttpResponse {
     let answered = app.db.reader().execute_unprepared("select 1").await;
     if let Err(error) = &answered {
-        tracing::warn!(%error, "not ready, the database does not answer: {error}");
+        tracing::warn!(%error, "not ready: the database does not respond");
     }
     // Read this after the query, because the query itself may have found damage.
     let state = app.db.health().state();
@@ -85,11 +85,13 @@ pub async fn ready(app: Data<App>) -> HttpResponse {
         WriteState::Failing(reason) => ("failing", Some(reason)),
         WriteState::Damaged => ("damaged", Some(DAMAGED_MESSAGE)),
     };
-    let away = answered.is_err().then_some("The database does not answer.");
+    let away = answered
+        .is_err()
+        .then_some("The database does not respond.");
     let is_known = app.engine.context().is_clock_synchronized();
-    let lost = (!is_known).then_some("The clock of the database is not known.");
+    let lost = (!is_known).then_some("The database clock is not synchronized.");
     let closing = app.shutdown.draining.is_cancelled();
-    let closing = closing.then_some("The server is closing.");
+    let closing = closing.then_some("The server is shutting down.");
     // Migrations need no check: they run before the first connection is accepted.
     let bus = app.hub.bus();
     let redis = bus.state().map(|_| match bus.is_connected() {

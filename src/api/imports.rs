@@ -38,13 +38,13 @@ const MAX_NAMES: usize = 200;
     path = "/api/spaces/{space_id}/import",
     operation_id = "chat",
     tag = "imports",
-    params(("names" = Option<String>, Query, description = "Whose the names in the file are.")),
+    params(("names" = Option<String>, Query, description = "A JSON object from names in the file to membership ids or `new`.")),
     request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
         (status = 202, body = import_job::ImportView),
         (status = 409, description = "`import_running`: one at a time."),
         (status = 413, description = "`too_large`: more than 100 MiB."),
-        (status = 415, description = "`unsupported_media_type`: this takes a form with a file.")
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required.")
     )
 )]
 pub async fn import(
@@ -100,7 +100,7 @@ async fn run_import(app: Data<App>, chat: ChatImport, file: TempFileUpload) {
     };
     match app.engine.conversation_view(row.id).await {
         Ok(view) => conversations::announce(&app, &view),
-        Err(error) => tracing::error!(%error, "an imported conversation was not announced"),
+        Err(error) => tracing::error!(%error, "failed to announce an imported conversation"),
     }
 }
 
@@ -161,7 +161,7 @@ pub async fn cancel_import(app: &App, row: &import_job::Model) -> ApiResult<Http
         true => Ok(HttpResponse::NoContent().finish()),
         false => Err(ApiError::conflict(
             "already_finished",
-            "This import has ended already.",
+            "This import has already ended.",
         )),
     }
 }
@@ -188,9 +188,9 @@ fn parse_choices(
         return Ok(HashMap::new());
     };
     let said: Map<String, Value> = serde_json::from_str(&said)
-        .map_err(|_| wrong("This takes a JSON object from names to seats."))?;
+        .map_err(|_| wrong("Must be a JSON object from names to ids."))?;
     if said.len() > MAX_NAMES {
-        return Err(wrong("These are too many names."));
+        return Err(wrong("Must not have too many names."));
     }
     let choice = |(name, said): (String, Value)| {
         let choice = match (said.as_str(), said.as_i64().map(MembershipId)) {
@@ -198,7 +198,7 @@ fn parse_choices(
             (_, Some(seat)) if seats.iter().any(|it| it.id == seat) => {
                 AuthorChoice::Membership(seat)
             }
-            _ => return Err(wrong("There is no such seat in this space.")),
+            _ => return Err(wrong("This space has no such membership.")),
         };
         Ok((name, choice))
     };

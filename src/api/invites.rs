@@ -111,7 +111,7 @@ pub async fn create(
     };
     let address = csrf::public_origin(request.headers(), app.config.public_url.as_deref());
     let address = address.ok_or_else(|| {
-        let message = "Say in the header `Host` at which address people reach this server.";
+        let message = "The `Host` header must contain the address of this server.";
         ApiError::new(400, "invalid_value", message)
     })?;
     let (made, token) = invite::create(&app.db, new, now).await?;
@@ -130,7 +130,7 @@ fn parse_max_uses(max_uses: i64) -> ApiResult<i64> {
         true => Ok(max_uses),
         false => Err(ApiError::invalid_value(
             "max_uses",
-            format!("This takes 1 to {MAX_USES}, or null for as many as come."),
+            format!("Must be between 1 and {MAX_USES}, or null for no limit."),
         )),
     }
 }
@@ -141,7 +141,7 @@ fn parse_lifetime_ms(hours: f64) -> ApiResult<i64> {
     if !is_a_time {
         return Err(ApiError::invalid_value(
             "expires_in_hours",
-            format!("An invitation lives for more than 0 and at most {MAX_HOURS} hours (30 days)."),
+            format!("Must be more than 0 and at most {MAX_HOURS} hours (30 days)."),
         ));
     }
     // In this range the product is an integer that fits.

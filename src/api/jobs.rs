@@ -82,7 +82,7 @@ pub async fn cancel(
         OwnJob::Import(row) => return imports::cancel_import(&app, &row).await,
     };
     if !job::cancel(&app.db, row.id, app.clock.now()).await? {
-        let message = "This job has ended, or deletes something and cannot be canceled.";
+        let message = "This job has ended, or is a deletion, which cannot be canceled.";
         return Err(ApiError::conflict("already_finished", message));
     }
     let canceled = job::Entity::find_by_id(row.id).one(app.db.reader()).await?;

@@ -65,13 +65,13 @@ pub struct SpacePreview {
     operation_id = "look",
     tag = "invites",
     security(),
-    params(("token" = String, Path, description = "What stands behind the `#` of the link.")),
+    params(("token" = String, Path, description = "The text after the `#` of the link.")),
     responses(
         (status = 200, body = InvitePreview),
         (status = 403, description = "`space_archived`."),
-        (status = 404, description = "`not_found`: it was taken back, or never made."),
+        (status = 404, description = "`not_found`: revoked, or never existed."),
         (status = 410, description = "`invite_expired`: expired or used up."),
-        (status = 429, description = "`rate_limited`: too many links from this address led nowhere.")
+        (status = 429, description = "`rate_limited`: too many invalid links from this address.")
     )
 )]
 pub async fn preview(
@@ -114,17 +114,17 @@ pub async fn preview(
     path = "/api/join/{token}",
     tag = "invites",
     security(),
-    params(("token" = String, Path, description = "What stands behind the `#` of the link.")),
+    params(("token" = String, Path, description = "The text after the `#` of the link.")),
     request_body = Option<JoinRequest>,
     responses(
-        (status = 200, description = "Inside already.", body = JoinedSpace),
+        (status = 200, description = "Already a member.", body = JoinedSpace),
         (status = 201, body = JoinedSpace, headers(("set-cookie" = String))),
-        (status = 401, description = "`not_authenticated`: this invitation is for people with an account."),
+        (status = 401, description = "`not_authenticated`: this invite requires an account."),
         (status = 403, description = "`space_archived`; `cross_origin`."),
-        (status = 404, description = "`not_found`: it was taken back, or never made."),
+        (status = 404, description = "`not_found`: revoked, or never existed."),
         (status = 409, description = "`name_taken_here`: another member has a name that looks like this one."),
         (status = 410, description = "`invite_expired`: expired or used up."),
-        (status = 429, description = "`rate_limited`: too many links from this address led nowhere, or too many accounts were made from it.")
+        (status = 429, description = "`rate_limited`: too many invalid links from this address, or too many accounts created from it.")
     )
 )]
 pub async fn join(
@@ -160,11 +160,11 @@ async fn join_as_guest(
         return Err(ApiError::new(
             401,
             "not_authenticated",
-            "This invitation is for people with an account. Sign in, or make one, to join.",
+            "This invite requires an account. Sign in or create one to join.",
         ));
     }
     let Some(name) = body.display_name else {
-        let message = "Say by which name people here shall know you.";
+        let message = "A guest must choose a display name.";
         return Err(ApiError::new(400, "missing_field", message).with_param("display_name"));
     };
     let guest = NewUser::create_guest(users::parse_display_name(&name)?);
@@ -229,7 +229,7 @@ async fn check_guess_limit(app: &App, request: &HttpRequest) -> ApiResult<()> {
     match wait {
         Some(seconds) => Err(ApiError::rate_limited(
             seconds,
-            "Too many links from here led nowhere. Wait a little before the next one.",
+            "Too many invalid invite links from this address. Try again later.",
         )),
         None => Ok(()),
     }
@@ -249,7 +249,7 @@ impl From<JoinError> for ApiError {
             JoinError::NotFound | JoinError::Invalid => Self::new(
                 404,
                 "not_found",
-                "This invitation leads nowhere: it was taken back, or never made.",
+                "This invite does not exist or was revoked.",
             ),
             JoinError::UsedUp => Self::new(410, "invite_expired", error.to_string()),
             JoinError::Archived => Self::new(403, "space_archived", error.to_string()),

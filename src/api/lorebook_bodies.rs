@@ -233,7 +233,7 @@ impl LorebookTestRequest {
         match self.text.len() <= MAX_TEST_TEXT_BYTES {
             true => Ok(self.text),
             false => {
-                Err(ApiError::new(422, "too_long", "Try it on 64 KiB at most.").with_param("text"))
+                Err(ApiError::new(422, "too_long", "Must not exceed 64 KiB.").with_param("text"))
             }
         }
     }
@@ -257,7 +257,7 @@ fn require_range(field: &str, value: Option<i64>, most: i64) -> ApiResult<()> {
         true => Ok(()),
         false => Err(ApiError::invalid_value(
             field,
-            format!("This takes 0 to {most}."),
+            format!("Must be between 0 and {most}."),
         )),
     }
 }

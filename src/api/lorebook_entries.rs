@@ -151,7 +151,7 @@ impl From<AddEntryError> for ApiError {
     fn from(error: AddEntryError) -> Self {
         match error {
             AddEntryError::LimitReached => {
-                Self::conflict("lorebook_full", format!("This is full: {error}."))
+                Self::conflict("lorebook_full", format!("The lorebook is full: {error}."))
             }
             AddEntryError::Db(error) => error.into(),
         }

@@ -161,7 +161,7 @@ async fn set_links(
     let mut lorebook_ids = body.read().await?.lorebook_ids;
     lorebook_ids.retain(|it| seen.insert(*it));
     if lorebook_ids.len() > MAX_LINKS {
-        let message = format!("At most {MAX_LINKS} lorebooks take part in one place.");
+        let message = format!("Must have at most {MAX_LINKS} lorebooks.");
         return Err(ApiError::invalid_value("lorebook_ids", message));
     }
     require_usable(app, caller, place, &lorebook_ids).await?;
@@ -191,7 +191,7 @@ async fn require_usable(
         true => Ok(()),
         false => Err(ApiError::invalid_value(
             "lorebook_ids",
-            "There is no such lorebook on your shelf.",
+            "You have no such lorebook.",
         )),
     }
 }

@@ -89,7 +89,7 @@ pub struct UpdateMembership {
     request_body = UpdateMembership,
     responses(
         (status = 200, body = membership::MembershipView),
-        (status = 409, description = "`stale_settings`: `error.current` is the seat as it is now; `already_finished`; `name_taken_here`.")
+        (status = 409, description = "`stale_settings`: `error.current` is the current membership; `already_finished`; `name_taken_here`.")
     )
 )]
 pub async fn update(
@@ -161,7 +161,7 @@ fn authorize_update(
         || body.copilot_conversation_id.is_some();
     if touches_self && is_person && !is_own {
         return Err(ApiError::forbidden(
-            "Persona and copilot are for everybody to set for themselves.",
+            "Only the person can change their persona and copilot.",
         ));
     }
     if body.display_name.is_some() {
@@ -192,11 +192,11 @@ fn authorize_rename(is_own: bool, target: &membership::Model) -> ApiResult<()> {
     match (target.kind, is_own) {
         (MembershipKind::Human, true) => Ok(()),
         (MembershipKind::Human, false) => Err(ApiError::forbidden(
-            "Only the person can change the name of their membership.",
+            "Only the person can change their name in this space.",
         )),
         (MembershipKind::Character, _) => Err(ApiError::invalid_value(
             "display_name",
-            "A character has the name of its card.",
+            "A character always has the name of its card.",
         )),
     }
 }
@@ -207,12 +207,12 @@ fn authorize_role(
     role: MembershipRole,
 ) -> ApiResult<()> {
     if target.kind != MembershipKind::Human {
-        return Err(ApiError::invalid_value("role", "Roles are for people."));
+        return Err(ApiError::invalid_value("role", "Only people have roles."));
     }
     match (target.role, role) {
         (_, MembershipRole::Owner) => at.require_action(Action::AdministerSpace),
         (MembershipRole::Owner, _) => Err(ApiError::forbidden(
-            "The owner hands the space over to somebody else instead.",
+            "The owner must transfer the space to another member instead.",
         )),
         _ => Ok(()),
     }
@@ -228,7 +228,7 @@ async fn require_registered(app: &App, new_owner: &membership::Model) -> ApiResu
         true => Ok(()),
         false => Err(ApiError::invalid_value(
             "role",
-            "A guest cannot own a space: they must take a username and a password first.",
+            "A guest cannot own a space. They must set a user name and a password first.",
         )),
     }
 }
@@ -242,13 +242,13 @@ async fn validate(
     body: UpdateMembership,
 ) -> ApiResult<MembershipUpdate> {
     if body.position.is_some_and(|it| it < 0) {
-        return Err(ApiError::invalid_value("position", "Places count from 0."));
+        return Err(ApiError::invalid_value("position", "Must be at least 0."));
     }
     let talkativeness = body.talkativeness.flatten();
     if talkativeness.is_some_and(|it| !(0.0..=1.0).contains(&it)) {
         return Err(ApiError::invalid_value(
             "talkativeness",
-            "This takes 0 to 1.",
+            "Must be between 0 and 1.",
         ));
     }
     require_provider(app, body.llm_provider_id.flatten()).await?;
@@ -287,14 +287,14 @@ fn parse_persona(text: Option<String>) -> ApiResult<Option<String>> {
         true => Ok(text),
         false => Err(ApiError::invalid_value(
             "persona",
-            format!("A persona takes at most {MAX_PERSONA_CHARS} characters."),
+            format!("Must have at most {MAX_PERSONA_CHARS} characters."),
         )),
     }
 }
 
 fn parse_aliases(list: Vec<String>) -> ApiResult<Vec<String>> {
     if list.len() > MAX_ALIASES {
-        let message = format!("A seat takes at most {MAX_ALIASES} other names.");
+        let message = format!("Must have at most {MAX_ALIASES} names.");
         return Err(ApiError::invalid_value("aliases", message));
     }
     let names = list.iter().zip(0..).map(|(name, at)| {
@@ -315,7 +315,7 @@ async fn require_provider(app: &App, provider: Option<ProviderId>) -> ApiResult<
         Some(_) => Ok(()),
         None => Err(ApiError::invalid_value(
             "llm_provider_id",
-            "There is no such provider.",
+            "This provider does not exist.",
         )),
     }
 }

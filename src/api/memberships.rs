@@ -103,7 +103,7 @@ pub async fn create(
     let body = body.read().await?;
     let card = match (body.character_id, body.user_id) {
         (Some(id), None) if body.role.is_some() => {
-            let message = format!("Character {id} takes no role: roles are for people.");
+            let message = format!("Character {id} cannot have a role; roles are for people.");
             return Err(ApiError::invalid_value("role", message));
         }
         (Some(id), None) => require_own_character(&app, &at, &caller, id).await?,
@@ -117,11 +117,11 @@ pub async fn create(
             return space_invitations::add_or_invite(&app, &at, &caller, (id, role)).await;
         }
         (Some(_), Some(_)) => {
-            let message = "A seat is for a character or for a person, not for both.";
+            let message = "Give either `character_id` or `user_id`, not both.";
             return Err(ApiError::invalid_value("user_id", message));
         }
         (None, None) => {
-            let message = "Say who takes the seat: `character_id` or `user_id`.";
+            let message = "`character_id` or `user_id` is required.";
             return Err(ApiError::new(400, "missing_field", message).with_param("character_id"));
         }
     };
@@ -152,7 +152,7 @@ async fn require_own_character(
     }
     match shared_spaces::is_shared_with_character(db, caller.id(), id).await? {
         true => Err(ApiError::forbidden(
-            "Only its owner may seat this character.",
+            "Only its owner can add this character.",
         )),
         false => Err(ApiError::not_found()),
     }
@@ -163,7 +163,7 @@ async fn require_own_character(
 /// # Errors
 /// Returns 422 for the owner's role, and 403.
 pub fn require_can_invite_as(at: &SpaceAccess, role: MembershipRole) -> ApiResult<()> {
-    let message = "A space has one owner, who hands it over to a seated member.";
+    let message = "A space has one owner, who can transfer it to a member.";
     let act = permissions::inviting_as(role);
     at.require_write(act.ok_or_else(|| ApiError::invalid_value("role", message))?)
 }
@@ -175,7 +175,7 @@ pub fn require_can_invite_as(at: &SpaceAccess, role: MembershipRole) -> ApiResul
     tag = "memberships",
     responses(
         (status = 204),
-        (status = 409, description = "`owner_cannot_leave`: hand the space over first.")
+        (status = 409, description = "`owner_cannot_leave`: transfer the space first.")
     )
 )]
 pub async fn leave(
@@ -190,7 +190,7 @@ pub async fn leave(
     }
     at.require_write(Action::Read)?;
     if target.role == MembershipRole::Owner && !is_own && !caller.is_admin() {
-        return Err(ApiError::forbidden("Nobody removes the owner."));
+        return Err(ApiError::forbidden("The owner cannot be removed."));
     }
     let left = membership_changes::remove_member(&app.db, target.id, app.clock.now()).await?;
     announce_left(&app, &left).await?;

@@ -121,8 +121,8 @@ pub async fn regenerate(
     request_body = CreateBranch,
     responses(
         (status = 201, body = Branch),
-        (status = 202, description = "More than 2,000 messages: a job makes it.", body = JobStarted),
-        (status = 409, description = "`message_being_written`: this message is being written anew; `job_running`: another branch is being made."),
+        (status = 202, description = "More than 2,000 messages: a job creates it.", body = JobStarted),
+        (status = 409, description = "`message_being_written`: this message is being regenerated; `job_running`: another branch is being created."),
         (status = 413, description = "`storage_full`."),
         (status = 423)
     )
@@ -164,11 +164,11 @@ pub async fn branch(
     path = "/api/messages/{message_id}/swipes/select",
     tag = "messages",
     request_body = SelectSwipe,
-    params(("html" = inline(Option<bool>), Query, description = "Whether the message comes with its HTML.")),
+    params(("html" = inline(Option<bool>), Query, description = "Whether the message includes its HTML.")),
     responses(
         (status = 200, body = message::MessageView),
-        (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
-        (status = 422, description = "`invalid_value`: it has no such text."),
+        (status = 409, description = "`edit_conflict`: `error.current` is the current message; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
+        (status = 422, description = "`invalid_value`: no such swipe."),
         (status = 423)
     )
 )]

@@ -78,8 +78,8 @@ pub struct CreatedMessage {
     tag = "messages",
     params(
         PageQuery,
-        ("around" = inline(Option<MessageId>), Query, description = "The id of a message that is to stand in the middle."),
-        ("html" = inline(Option<bool>), Query, description = "Whether each message comes with its HTML.")
+        ("around" = inline(Option<MessageId>), Query, description = "The id of the message in the middle of the page."),
+        ("html" = inline(Option<bool>), Query, description = "Whether each message includes its HTML.")
     ),
     responses((status = 200, body = PageOf<message::MessageView>), (status = 404))
 )]
@@ -140,7 +140,7 @@ async fn page_around(
 }
 
 fn around_alone_error() -> ApiError {
-    let message = "This takes no `before` and no `after` beside it.";
+    let message = "Cannot be combined with `before` or `after`.";
     ApiError::new(400, "invalid_value", message).with_param("around")
 }
 
@@ -153,15 +153,15 @@ fn around_alone_error() -> ApiError {
     path = "/api/conversations/{conversation_id}/messages",
     tag = "messages",
     request_body = CreateMessage,
-    params(("html" = inline(Option<bool>), Query, description = "Whether the message comes with its HTML.")),
+    params(("html" = inline(Option<bool>), Query, description = "Whether the message includes its HTML.")),
     responses(
-        (status = 200, description = "It was posted before.", body = CreatedMessage),
+        (status = 200, description = "Already posted.", body = CreatedMessage),
         (status = 201, body = CreatedMessage),
         (status = 409, description = "`copilot_active`; `already_finished`."),
         (status = 413, description = "`storage_full`: the quota of the space's owner is used up."),
         (status = 422, description = "`blank_message`; `too_long`: more than 64 KiB; `client_id_reused`; `invalid_value`."),
         (status = 423),
-        (status = 429, description = "`rate_limited`: too many posts in a minute.")
+        (status = 429, description = "`rate_limited`: too many messages in a minute.")
     )
 )]
 pub async fn create(
@@ -177,7 +177,7 @@ pub async fn create(
     let author = at.own_membership()?;
     let place = app.limits.posts.acquire(caller.id()).await;
     place.map_err(|wait| {
-        ApiError::rate_limited(wait.0, "You write faster than this server lets anybody.")
+        ApiError::rate_limited(wait.0, "Too many messages. Wait, then try again.")
     })?;
     let body = body.read().await?;
     let text = parse_text(&body.content)?;
@@ -217,8 +217,8 @@ pub async fn create(
     operation_id = "change",
     tag = "messages",
     params(
-        ("If-Match" = Option<String>, Header, description = "The `version` that the text was made from, in quotes, as `\"3\"`."),
-        ("html" = inline(Option<bool>), Query, description = "Whether the message comes with its HTML.")
+        ("If-Match" = Option<String>, Header, description = "The `version` that was edited, in quotes, such as `\"3\"`."),
+        ("html" = inline(Option<bool>), Query, description = "Whether the message includes its HTML.")
     ),
     request_body = UpdateMessage,
     responses(
@@ -259,11 +259,11 @@ pub async fn update(
             Ok(Json(filter_html(changed, html)))
         }
         (None, None) => {
-            Err(ApiError::new(400, "missing_field", "Say what to change.").with_param("content"))
+            Err(ApiError::new(400, "missing_field", "No changes given.").with_param("content"))
         }
         (Some(_), Some(_)) => Err(ApiError::invalid_value(
             "visibility",
-            "Change the text or the visibility, one at a time.",
+            "Change either the text or the visibility, not both.",
         )),
     }
 }
@@ -332,7 +332,7 @@ fn parse_client_id(text: String) -> ApiResult<String> {
         true => Ok(text),
         false => Err(ApiError::invalid_value(
             "client_id",
-            format!("This takes 1 to {MAX_CLIENT_ID_CHARS} characters."),
+            format!("Must have 1 to {MAX_CLIENT_ID_CHARS} characters."),
         )),
     }
 }

@@ -69,7 +69,7 @@ async fn authorize(app: &App, request: &HttpRequest) -> ApiResult<()> {
     // browser.
     match (caller.credential, caller.is_admin()) {
         (Credential::ApiKey(_), true) => Ok(()),
-        _ => Err(ApiError::forbidden("This takes the API key of an admin.")),
+        _ => Err(ApiError::forbidden("The API key of an admin is required.")),
     }
 }
 
@@ -90,7 +90,7 @@ async fn count_queue(app: &App) -> Option<QueueLoad> {
     match tokio::time::timeout(QUEUE_COUNT_TIMEOUT, count).await {
         Ok(Ok(load)) => Some(load),
         Ok(Err(error)) => {
-            tracing::warn!(%error, "the queue could not be counted: {error}");
+            tracing::warn!(%error, "failed to count the queue");
             None
         }
         Err(_) => None,

@@ -67,5 +67,5 @@ fn nullable_role_schema() -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
         .enum_values(Some(roles.chain([Value::Null])))
-        .description(Some("`member` unless said."))
+        .description(Some("The default is `member`."))
 }

@@ -52,14 +52,17 @@ pub fn parse_name(text: &str) -> ApiResult<String> {
 pub fn parse_document(stated: Map<String, Value>) -> ApiResult<Value> {
     let document = Value::Object(stated);
     if document.to_string().len() > MAX_DOCUMENT_BYTES {
-        let message = format!("A preset takes at most {} KiB.", MAX_DOCUMENT_BYTES / 1024);
+        let message = format!(
+            "A preset must not exceed {} KiB.",
+            MAX_DOCUMENT_BYTES / 1024
+        );
         return Err(ApiError::invalid_value("document", message));
     }
     let stated: PartialPreset = deserialize::from_value(document.clone())
         .map_err(ApiError::from)
         .map_err(with_document_prefix)?;
     if stated.preset_id.is_some() {
-        let message = "A preset does not lie on another one.";
+        let message = "A preset cannot refer to another preset.";
         return Err(ApiError::invalid_value("document.preset_id", message));
     }
     let validated = stated.validate();

@@ -44,7 +44,7 @@ pub struct ImportedPresetResponse {
     responses(
         (status = 201, body = ImportedPresetResponse),
         (status = 413, description = "`too_large`."),
-        (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
         (status = 422, description = "`not_a_preset`, with the reason.")
     )
 )]
@@ -91,10 +91,10 @@ fn first_valid_name(candidates: [Option<&str>; 2]) -> String {
     get,
     path = "/api/presets/{preset_id}/export",
     tag = "presets",
-    params(("format" = inline(Option<PresetExportFormat>), Query, description = "`sillytavern` unless said.")),
+    params(("format" = inline(Option<PresetExportFormat>), Query, description = "The default is `sillytavern`.")),
     responses((
         status = 200,
-        description = "The preset, as SillyTavern reads it or with all that Troupe knows.",
+        description = "The preset in SillyTavern's format, or with all of Troupe's fields.",
         body = Object,
         headers(("content-disposition" = String))
     ))

@@ -168,7 +168,7 @@ async fn require_own(app: &App, caller: &CurrentUser, id: PresetId) -> ApiResult
         (PresetStatus::Deleted, _) => Err(ApiError::not_found()),
         (PresetStatus::Active, true) => Ok(found),
         (PresetStatus::Active, false) => {
-            Err(ApiError::forbidden("Only its owner may change a preset."))
+            Err(ApiError::forbidden("Only its owner can change a preset."))
         }
     }
 }
@@ -187,7 +187,7 @@ pub async fn require_usable(
     match find_visible(app, caller, id).await {
         Ok(_) => Ok(()),
         Err(error) if error.status == StatusCode::NOT_FOUND => {
-            Err(ApiError::invalid_value(field, "There is no such preset."))
+            Err(ApiError::invalid_value(field, "No such preset exists."))
         }
         Err(error) => Err(error),
     }

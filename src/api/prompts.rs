@@ -172,5 +172,5 @@ fn prompt_view(
 }
 
 fn no_speaker() -> ApiError {
-    ApiError::new(422, "no_speaker", "Nobody here can speak with a model.").with_param("speaker_id")
+    ApiError::new(422, "no_speaker", "No member here can use a model.").with_param("speaker_id")
 }

@@ -70,7 +70,7 @@ impl PartialSchema for CreateProvider {
             .item(compatible)
             .item(other)
             .description(Some(
-                "A provider to be. Of kind `openai_compatible` it has a `base_url`.",
+                "A new provider. The kind `openai_compatible` requires `base_url`.",
             ))
             .into()
     }
@@ -242,7 +242,7 @@ fn parse_api_key(text: Option<String>) -> ApiResult<Option<Secret>> {
         true => Ok(Some(Secret::new(&text))),
         false => Err(ApiError::invalid_value(
             "api_key",
-            "A key takes visible ASCII characters, no blanks inside.",
+            "Must be visible ASCII characters without spaces.",
         )),
     }
 }

@@ -57,7 +57,7 @@ pub struct KnownProviderSettings {
 pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     let settings = Value::Object(settings);
     if settings.to_string().len() > MAX_BYTES {
-        let message = format!("Settings take at most {} KiB.", MAX_BYTES / 1024);
+        let message = format!("Must not exceed {} KiB.", MAX_BYTES / 1024);
         return Err(ApiError::invalid_value("settings", message));
     }
     let known: KnownProviderSettings = deserialize::from_value(settings.clone())
@@ -88,7 +88,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         true => Ok(settings),
         false => Err(ApiError::invalid_value(
             "settings.keep_alive",
-            "This takes a time as Ollama writes it, such as 10m, or -1 for always.",
+            "Must be a duration such as `10m`, or `-1` for no limit.",
         )),
     }
 }
@@ -97,7 +97,11 @@ fn require_range(name: &str, fits: bool, min: &dyn ToString, max: &dyn ToString)
     if fits {
         return Ok(());
     }
-    let message = format!("This takes {} to {}.", min.to_string(), max.to_string());
+    let message = format!(
+        "Must be between {} and {}.",
+        min.to_string(),
+        max.to_string()
+    );
     Err(ApiError::invalid_value(
         &format!("settings.{name}"),
         message,

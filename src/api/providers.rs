@@ -63,7 +63,7 @@ pub async fn create(
 ) -> ApiResult<HttpResponse> {
     let wanted = body.read().await?.validate(&app)?;
     let missing = |field: &'static str| {
-        let message = format!("A provider takes a `{field}`.");
+        let message = format!("A provider requires `{field}`.");
         ApiError::new(400, "missing_field", message).with_param(field)
     };
     let kind = wanted.kind.unwrap_or(ProviderKind::OpenaiCompatible);
@@ -106,7 +106,7 @@ pub async fn update(
     let kind = change.kind.unwrap_or(present.kind);
     let base_url = change.base_url.clone().unwrap_or(present.base_url);
     if kind == ProviderKind::OpenaiCompatible && base_url.is_none() {
-        let message = "A provider of this kind needs a base URL.";
+        let message = "A provider of this kind requires a base URL.";
         return Err(ApiError::invalid_value("base_url", message));
     }
     let changed = provider::update(&app.db, &app.models.cipher, id, change).await?;
@@ -178,8 +178,8 @@ pub async fn test(
     responses(
         (status = 200, body = PageOf<ModelListItem>),
         (status = 403),
-        (status = 422, description = "`invalid_value`: this kind has no endpoint here, or lacks what it needs."),
-        (status = 503, description = "`upstream_error`: the endpoint does not answer as it should; `internal`.")
+        (status = 422, description = "`invalid_value`: this kind has no endpoint, or its settings are incomplete."),
+        (status = 503, description = "`upstream_error`: the endpoint returned an error or no valid response; `internal`.")
     )
 )]
 pub async fn list_models(

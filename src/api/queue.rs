@@ -55,7 +55,7 @@ pub async fn replace(
     at.require_write(Action::ManageConversation)?;
     let body = body.read().await?;
     if body.slots.len() > MAX_SLOTS {
-        let message = format!("A queue takes at most {MAX_SLOTS} turns.");
+        let message = format!("Must have at most {MAX_SLOTS} slots.");
         return Err(ApiError::invalid_value("slots", message));
     }
     let by = at.display_name(&caller);

@@ -14,56 +14,56 @@ use crate::http::endpoint::{ApiEndpoint, endpoints};
 /// The tags of the API document, in its order, with their descriptions. A handler names its tag in
 /// `tag`.
 pub const TAGS: [(&str, &str); 20] = [
-    ("setup", "The first visit: the account of the admin."),
-    ("session", "Signing in and out, and where one is signed in."),
-    ("users", "Accounts, and one's own."),
-    ("api_keys", "Keys for one's own programs."),
+    ("setup", "First-time setup: the admin account."),
+    ("session", "Sign-in, sign-out, and active sessions."),
+    ("users", "User accounts."),
+    ("api_keys", "API keys for programs."),
     (
         "spaces",
-        "Rooms as configuration: who speaks, when, and by which rules.",
+        "Containers of members, settings and conversations.",
     ),
     (
         "memberships",
-        "Seats in a space, of people and of characters.",
+        "Members of a space, who are people or characters.",
     ),
-    ("invites", "Links that let people in, and coming in by one."),
+    ("invites", "Invite links, and joining by one."),
     (
         "invitations",
-        "One person is asked to join a space, and accepts or declines.",
+        "Invitations of one person, who accepts or declines.",
     ),
     (
         "conversations",
-        "Timelines, and the buttons that move their schedule.",
+        "Conversations, and the control of their scheduler.",
     ),
     (
         "messages",
-        "What was said, and the other texts it might have.",
+        "Messages, and their alternative versions (swipes).",
     ),
     (
         "runs",
-        "Attempts to produce a text: why, how long, what came of it.",
+        "Attempts to generate a text, with reason and result.",
     ),
-    ("imports", "Chats and spaces that come in as files."),
+    ("imports", "Imports of chat and space files."),
     (
         "jobs",
-        "Work in the background: branches, deletions and imports.",
+        "Background jobs: branches, deletions, and imports of files.",
     ),
     ("characters", "Character cards."),
     (
         "lorebooks",
-        "Books of lore, their entries, and where they take part.",
+        "Lorebooks (World Info), their entries and links.",
     ),
     (
         "presets",
-        "The order of a prompt, the words around it, and the samplers.",
+        "Presets: prompt order, prompt texts, and sampler settings.",
     ),
     (
         "providers",
-        "Models: where they answer, and with which key.",
+        "Model providers with their addresses, keys and models.",
     ),
-    ("admin", "For whoever runs the server."),
-    ("socket", "What happens, as it happens."),
-    ("server", "Whether the process lives, and this document."),
+    ("admin", "Server administration."),
+    ("socket", "Live events over WebSocket."),
+    ("server", "Health, metrics, and this document."),
 ];
 
 /// Returns all endpoints in the order of the API document.

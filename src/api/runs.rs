@@ -76,7 +76,7 @@ async fn run_seq_of(
         ApiError::new(
             400,
             "invalid_value",
-            "The cursor names no run of this list.",
+            "The cursor is not a run of this list.",
         )
     };
     found.map(|run| Some(run.run_seq)).ok_or_else(unknown)

@@ -49,7 +49,7 @@ pub struct SearchHit {
     tag = "messages",
     params(
         PageQuery,
-        ("q" = inline(Option<SearchQuery>), Query, description = "What to look for; without it nothing is found."),
+        ("q" = inline(Option<SearchQuery>), Query, description = "The search text; without it nothing is found."),
         ("space_id" = inline(Option<SpaceId>), Query, description = "Only in this space.")
     ),
     responses((status = 200, body = PageOf<SearchHit>), (status = 404))
@@ -63,7 +63,7 @@ pub async fn search(
     let query = request.query_string();
     let text = pagination::parse_text(query, "q")?.unwrap_or_default();
     if text.chars().count() > search::MAX_CHARS {
-        let message = format!("Look for at most {} characters.", search::MAX_CHARS);
+        let message = format!("Must have at most {} characters.", search::MAX_CHARS);
         return Err(ApiError::new(400, "invalid_value", message).with_param("q"));
     }
     let (spaces, allowed) = match pagination::parse_value::<SpaceId>(query, "space_id")? {
@@ -156,7 +156,7 @@ async fn build_hits(
     let hits = found.into_iter().filter_map(|it| {
         let (conversation, space_name) = places.get(&it.conversation)?;
         if !allowed.contains(&conversation.space_id) {
-            tracing::error!(message.id = %it.id, "a search found what it must not");
+            tracing::error!(message.id = %it.id, "search returned a message of a space that the caller may not see");
             return None;
         }
         Some(SearchHit {

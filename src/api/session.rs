@@ -128,7 +128,7 @@ async fn check_sign_in_limit(
     checked.map_err(|RetryAfter(seconds)| {
         ApiError::rate_limited(
             seconds,
-            "Too many sign-ins have failed. Wait a little before the next one.",
+            "Too many failed sign-ins. Wait a little, then try again.",
         )
     })
 }

@@ -131,7 +131,7 @@ enum InsertionStrategy {
 pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
     let settings = Value::Object(settings);
     if settings.to_string().len() > MAX_BYTES {
-        let message = format!("Settings take at most {} KiB.", MAX_BYTES / 1024);
+        let message = format!("Must not exceed {} KiB.", MAX_BYTES / 1024);
         return Err(ApiError::invalid_value("settings", message));
     }
     let known: KnownSettings = deserialize::from_value(settings.clone())
@@ -167,13 +167,13 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
             invalid_setting(&format!("tool_servers.{at}.{field}"), message.to_owned())
         };
         if at >= MAX_SERVERS {
-            return Err(blame("label", "A space names at most 8 servers of tools."));
+            return Err(blame("label", "A space can have at most 8 tool servers."));
         }
         if !server.has_valid_label() {
             return Err(blame("label", "1 to 64 letters, digits, `_` and `-`."));
         }
         if !server.has_valid_url() {
-            return Err(blame("url", "An address like https://example.com/mcp."));
+            return Err(blame("url", "A URL such as https://example.com/mcp."));
         }
     }
     Ok(settings)
@@ -192,7 +192,7 @@ fn require_range(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiRe
         true => Ok(()),
         false => Err(invalid_setting(
             name,
-            format!("This takes {least} to {most}."),
+            format!("Must be between {least} and {most}."),
         )),
     }
 }

@@ -83,7 +83,7 @@ pub async fn create_admin(
     let answer = session::open_session(&app, &request, StatusCode::CREATED, &admin).await?;
     if let Err(error) = sample_space::create(&app, &admin).await {
         // The account exists, so sign in even without a sample space.
-        tracing::error!(%error, "the sample room was not made: {error}");
+        tracing::error!(%error, "failed to create the sample space");
     }
     Ok(answer)
 }
@@ -91,6 +91,6 @@ pub async fn create_admin(
 fn already_set_up_error() -> ApiError {
     ApiError::conflict(
         "already_set_up",
-        "This server has its admin already. Sign in.",
+        "This server already has an admin. Sign in instead.",
     )
 }

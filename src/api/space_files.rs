@@ -29,16 +29,16 @@ use crate::spaces::permissions::Action;
     tag = "spaces",
     responses((
         status = 200,
-        description = "A zip.",
+        description = "A ZIP file.",
         content_type = "application/zip",
         body = String,
         headers(("content-disposition" = String))
     ), (status = 403), (
         status = 503,
-        description = "`unavailable`: too many exports are being made."
+        description = "`unavailable`: too many exports are in progress."
     ), (
         status = 422,
-        description = "`space_too_large`: no house with the limits of this one would take the file."
+        description = "`space_too_large`: no server with the same limits could import the file."
     ))
 )]
 pub async fn export(
@@ -95,8 +95,8 @@ fn export_error(app: &App, error: ExportError) -> ApiError {
     responses(
         (status = 202, body = import_job::ImportView),
         (status = 409, description = "`import_running`: one at a time."),
-        (status = 413, description = "`too_large`: more than this server takes, 100 MiB unless its operator said otherwise."),
-        (status = 415, description = "`unsupported_media_type`: this takes a form with a file.")
+        (status = 413, description = "`too_large`: larger than this server's limit; the default is 100 MiB."),
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required.")
     )
 )]
 pub async fn import(

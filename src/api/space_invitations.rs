@@ -106,7 +106,7 @@ pub async fn add_or_invite(
     place.map_err(|wait| {
         ApiError::rate_limited(
             wait.0,
-            "Too many invitations in an hour. Wait, or share a link.",
+            "Too many invitations in one hour. Try again later, or share an invite link.",
         )
     })?;
     let new = NewInvitation {
@@ -228,9 +228,9 @@ pub async fn list_own(
     responses(
         (status = 200, body = AcceptedInvitation),
         (status = 403, description = "`space_archived`."),
-        (status = 404, description = "`not_found`: also for another person's."),
+        (status = 404, description = "`not_found`, also for an invitation of another user."),
         (status = 409, description = "`name_taken_here`: send a `display_name` for this space."),
-        (status = 410, description = "`invite_expired`: answered already, revoked or expired.")
+        (status = 410, description = "`invite_expired`: already answered, revoked or expired.")
     )
 )]
 pub async fn accept(
@@ -257,8 +257,8 @@ pub async fn accept(
     tag = "invitations",
     responses(
         (status = 204),
-        (status = 404, description = "`not_found`: also for another person's."),
-        (status = 410, description = "`invite_expired`: answered already, revoked or expired.")
+        (status = 404, description = "`not_found`, also for an invitation of another user."),
+        (status = 410, description = "`invite_expired`: already answered, revoked or expired.")
     )
 )]
 pub async fn decline(

@@ -125,7 +125,7 @@ impl PartialSchema for CreateSpace {
     fn schema() -> RefOr<Schema> {
         let mut schema = UpdateSpace::schema();
         if let RefOr::T(Schema::Object(it)) = &mut schema {
-            it.description = Some("A space to be. What is left out has its default.".to_owned());
+            it.description = Some("A new space. Omitted fields have their defaults.".to_owned());
             it.required = vec!["name".to_owned()];
             it.properties
                 .retain(|field, _| !UPDATE_ONLY_FIELDS.contains(&field.as_str()));
@@ -154,7 +154,7 @@ fn parse_description(text: String) -> ApiResult<String> {
         true => Ok(text),
         false => Err(ApiError::invalid_value(
             "description",
-            format!("A description takes at most {MAX_DESCRIPTION_CHARS} characters."),
+            format!("Must have at most {MAX_DESCRIPTION_CHARS} characters."),
         )),
     }
 }
@@ -163,7 +163,7 @@ fn require_range(name: &str, value: Option<i64>, least: i64, most: i64) -> ApiRe
     match value {
         Some(it) if !(least..=most).contains(&it) => Err(ApiError::invalid_value(
             name,
-            format!("This takes {least} to {most}."),
+            format!("Must be between {least} and {most}."),
         )),
         other => Ok(other),
     }

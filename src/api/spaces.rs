@@ -32,7 +32,7 @@ use crate::spaces::{events, lifecycle, membership, space};
     get,
     path = "/api/spaces",
     tag = "spaces",
-    params(PageQuery, ("all" = Option<bool>, Query, description = "Every space, for an admin.")),
+    params(PageQuery, ("all" = Option<bool>, Query, description = "Lists every space; for admins only.")),
     responses((status = 200, body = PageOf<space::SpaceView>), (status = 403))
 )]
 pub async fn list(
@@ -43,7 +43,7 @@ pub async fn list(
 ) -> ApiResult<Json<PageOf<space::SpaceView>>> {
     let wants_all = pagination::parse_value(request.query_string(), "all")?.unwrap_or(false);
     if wants_all && !caller.is_admin() {
-        return Err(ApiError::forbidden("Only an admin sees every space."));
+        return Err(ApiError::forbidden("Only an admin can list all spaces."));
     }
     let db = app.db.reader();
     let select = match wants_all {
@@ -93,12 +93,12 @@ pub async fn create(
     let is_given = [body.status.is_some(), body.settings_version.is_some()];
     for (is_said, field) in is_given.into_iter().zip(UPDATE_ONLY_FIELDS) {
         if is_said {
-            let message = "This is not for a new space to say.";
+            let message = "This field cannot be set on a new space.";
             return Err(ApiError::new(400, "unknown_field", message).with_param(field));
         }
     }
     if body.name.is_none() {
-        let message = "A space takes a name.";
+        let message = "A space requires a name.";
         return Err(ApiError::new(400, "missing_field", message).with_param("name"));
     }
     let rules = body.validate()?;
@@ -170,7 +170,7 @@ async fn space_view(
     request_body = UpdateSpace,
     responses(
         (status = 200, body = space::SpaceView),
-        (status = 409, description = "`stale_settings`: `error.current` is the space as it is now.")
+        (status = 409, description = "`stale_settings`: `error.current` is the current space.")
     )
 )]
 pub async fn update(
@@ -227,7 +227,7 @@ fn authorize_update(at: &SpaceAccess, body: &UpdateSpace) -> ApiResult<()> {
 
 /// 409 with the current document.
 pub fn stale_settings_error(present: Value) -> ApiError {
-    let message = "The settings were changed meanwhile. Look at them and try again.";
+    let message = "The settings were changed in the meantime. Reload and try again.";
     let mut error = ApiError::conflict("stale_settings", message);
     error.current = Some(Box::new(present));
     error

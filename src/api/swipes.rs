@@ -58,7 +58,7 @@ impl SwipeView {
     tag = "messages",
     params(
         PageQuery,
-        ("html" = inline(Option<bool>), Query, description = "Whether each text comes with its HTML.")
+        ("html" = inline(Option<bool>), Query, description = "Whether each swipe includes its HTML.")
     ),
     responses((status = 200, body = PageOf<SwipeView>))
 )]

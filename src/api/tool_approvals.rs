@@ -59,7 +59,7 @@ pub async fn list_open(
     request_body = Decision,
     responses(
         (status = 200, body = ToolApprovalView),
-        (status = 409, description = "`already_decided`, also when the turn is over.")
+        (status = 409, description = "`already_decided`, also when the run has ended.")
     )
 )]
 pub async fn decide(
@@ -77,7 +77,7 @@ pub async fn decide(
     let by = at.display_name(&caller);
     let decided = app.engine.decide_tool_approval(id, approve, by).await?;
     let decided = decided.ok_or_else(|| {
-        let message = "That was decided already, or the turn is over.";
+        let message = "This was already decided, or the run has ended.";
         ApiError::conflict("already_decided", message)
     })?;
     Ok(Json(decided.view()))

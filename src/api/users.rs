@@ -92,7 +92,7 @@ fn parse_locale(text: &str) -> ApiResult<String> {
         true => Ok(text.to_owned()),
         false => Err(ApiError::invalid_value(
             "locale",
-            "This takes a language such as `en` or `pt-BR`.",
+            "Must be a language tag such as `en` or `pt-BR`.",
         )),
     }
 }
@@ -109,10 +109,10 @@ fn parse_locale(text: &str) -> ApiResult<String> {
     responses(
         (status = 201, body = RegisteredUser, headers(("set-cookie" = String))),
         (status = 403, description = "`registration_closed`; `space_archived`; `cross_origin`."),
-        (status = 404, description = "`not_found`: there is no such invitation."),
+        (status = 404, description = "`not_found`: the invite does not exist."),
         (status = 409, description = "`username_taken`, also for one that looks alike; `name_taken_here`."),
         (status = 410, description = "`invite_expired`: expired or used up."),
-        (status = 429, description = "`rate_limited`: too many accounts, or links that led nowhere, from this address.")
+        (status = 429, description = "`rate_limited`: too many accounts or invalid links from this address.")
     )
 )]
 pub async fn register(
@@ -128,7 +128,7 @@ pub async fn register(
         return Err(ApiError::new(
             403,
             "registration_closed",
-            "Nobody can register here without an invitation.",
+            "Registration on this server requires an invite.",
         ));
     }
     let registration = Registration::parse(&body.username, &body.display_name, &body.password)?;
@@ -168,7 +168,7 @@ pub async fn with_registration_limit<T>(
         None => None,
     };
     let place = place.transpose().map_err(|RetryAfter(seconds)| {
-        ApiError::rate_limited(seconds, "Too many accounts were made from here. Wait.")
+        ApiError::rate_limited(seconds, "Too many new accounts. Try again later.")
     })?;
     let made = work.await;
     if let (Err(_), Some(place)) = (&made, place) {
@@ -263,7 +263,7 @@ async fn require_current_password(
         return Err(ApiError::new(
             400,
             "missing_field",
-            "A new password takes the `current_password` beside it.",
+            "A new password requires `current_password`.",
         )
         .with_param("current_password"));
     };

@@ -70,7 +70,7 @@ pub struct StreamProgress {
     operation_id = "list_runs",
     params(
         AdminRunFilter,
-        ("error_code" = Option<String>, Query, description = "Why it failed, as `upstream_timeout`."),
+        ("error_code" = Option<String>, Query, description = "The error code of failed runs, such as `upstream_timeout`."),
         PageQuery<RunId>
     ),
     responses((status = 200, body = PageOf<AdminRunView>), (status = 403))

@@ -109,7 +109,7 @@ impl UsageSum {
     path = "/api/admin/stats",
     tag = "admin",
     operation_id = "show_stats",
-    params(("days" = Option<i64>, Query, minimum = 1, maximum = 90, description = "How far back the use of tokens is told; 30 unless said.")),
+    params(("days" = Option<i64>, Query, minimum = 1, maximum = 90, description = "The number of days of token usage; the default is 30.")),
     responses((status = 200, body = ServerStats), (status = 403))
 )]
 pub async fn show(
@@ -121,7 +121,7 @@ pub async fn show(
         None => DEFAULT_DAYS,
         Some(days @ 1..=MAX_DAYS) => days,
         Some(_) => {
-            let message = format!("This takes a number from 1 to {MAX_DAYS}.");
+            let message = format!("Must be an integer between 1 and {MAX_DAYS}.");
             return Err(ApiError::new(400, "invalid_value", message).with_param("days"));
         }
     };
