@@ -184,7 +184,7 @@ pub async fn import(
     tag = "characters",
     params(
         ("format" = inline(Option<CardExportFormat>), Query, description = "The default is `json`."),
-        ("spec" = inline(Option<CardExportVersion>), Query, description = "The card's own unless said.")
+        ("spec" = inline(Option<CardExportVersion>), Query, description = "The default is the card's own version.")
     ),
     responses(
         (
@@ -194,8 +194,8 @@ pub async fn import(
             headers(("content-disposition" = String))
         ),
         (status = 403, description = "`card_not_shared`."),
-        (status = 422, description = "`too_large_for_png`: as CHARX it can leave."),
-        (status = 503, description = "`unavailable`: too many exports are being made.")
+        (status = 422, description = "`too_large_for_png`: export it as CHARX instead."),
+        (status = 503, description = "`unavailable`: too many exports are in progress.")
     )
 )]
 pub async fn export(

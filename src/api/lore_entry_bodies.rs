@@ -131,8 +131,8 @@ impl PartialSchema for EntryView {
         let id = |name: Cow<'static, str>| Ref::from_schema_name(name);
         of(Type::Object)
             .description(Some(
-                "An entry as a `character_book` has it. `uid` is its own number; what it says \
-                 beside this stays in it.",
+                "An entry as in a `character_book`. `uid` is the entry's own number; further \
+                 fields are kept.",
             ))
             .property("id", id(LorebookEntryId::name()))
             .property("lorebook_id", id(LorebookId::name()))

@@ -83,7 +83,7 @@ pub async fn create(
     responses(
         (status = 201, body = ImportedLorebookResponse),
         (status = 413, description = "`too_large`."),
-        (status = 415, description = "`unsupported_media_type`: this takes a form with a file."),
+        (status = 415, description = "`unsupported_media_type`: a multipart form with a file is required."),
         (status = 422, description = "`not_a_lorebook`, with the reason; `too_large`.")
     )
 )]

@@ -223,7 +223,7 @@ pub async fn create(
     request_body = UpdateMessage,
     responses(
         (status = 200, body = message::MessageView),
-        (status = 409, description = "`edit_conflict`: `error.current` is the message as it is now; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
+        (status = 409, description = "`edit_conflict`: `error.current` is the current message; `message_being_written`; `not_tail`; `fork_point`; `already_finished`."),
         (status = 422, description = "`blank_message`; `too_long`; `invalid_value`."),
         (status = 423)
     )

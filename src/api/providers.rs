@@ -209,14 +209,14 @@ pub async fn list_models(
     tag = "providers",
     responses(
         (status = 200, body = PageOf<DiscoveredServerView>),
-        (status = 403, description = "`forbidden`: not an admin, or the server may not call private addresses.")
+        (status = 403, description = "`forbidden`: not an admin, or the server must not call private addresses.")
     )
 )]
 pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<PageOf<DiscoveredServerView>>> {
     if !app.config.allow_private_providers {
         return Err(ApiError::forbidden(
-            "This server may not call private addresses, those of its own machine among them. \
-             TROUPE_ALLOW_PRIVATE_PROVIDERS=true allows that.",
+            "This server must not call private addresses, including its own machine. \
+             TROUPE_ALLOW_PRIVATE_PROVIDERS=true allows it.",
         ));
     }
     let (registry, places) = (app.models.registry.clone(), app.server_addresses.clone());

@@ -23,8 +23,8 @@ pub async fn create(app: &App, admin: &user::Model) -> ApiResult<()> {
     let rules = SpaceRules {
         name: Some("The Lantern Inn".to_owned()),
         description: Some(
-            "A sample room. Say something, and one of the two will answer. Change it as you \
-             like, or delete it: it does not come back."
+            "A sample space. Write something, and one of the two will reply. Change it as you \
+             like, or delete it; it will not be created again."
                 .to_owned(),
         ),
         ..SpaceRules::default()

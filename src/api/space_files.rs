@@ -73,8 +73,8 @@ fn export_error(app: &App, error: ExportError) -> ApiError {
         ExportError::TooLarge => {
             let most = app.config.max_space_mib;
             let message = format!(
-                "This space makes a file of more than {most} MiB, and this server takes none that is \
-                 larger. Whoever runs it may allow more (TROUPE_MAX_SPACE_MIB)."
+                "The file of this space would exceed the limit of {most} MiB. The operator of this \
+                 server can raise it (TROUPE_MAX_SPACE_MIB)."
             );
             ApiError::new(422, "space_too_large", message)
         }

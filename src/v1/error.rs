@@ -61,7 +61,7 @@ impl V1Error {
         Self::new(
             404,
             "not_found",
-            "There is nothing here, or it is not yours to see.",
+            "This does not exist, or you do not have access to it.",
         )
     }
 
