@@ -190,7 +190,7 @@ fn parse_choices(
     let said: Map<String, Value> = serde_json::from_str(&said)
         .map_err(|_| wrong("Must be a JSON object from names to ids."))?;
     if said.len() > MAX_NAMES {
-        return Err(wrong("Must not have too many names."));
+        return Err(wrong("Must not have more than 200 names."));
     }
     let choice = |(name, said): (String, Value)| {
         let choice = match (said.as_str(), said.as_i64().map(MembershipId)) {

@@ -175,8 +175,8 @@ async fn join_as_guest(
 /// Joins a user and returns `{user, membership}`: 201, or 200 for an existing member.
 ///
 /// # Errors
-/// Returns 404, 410, 403 for an archived space, 422 for an invalid name, and 429 after too many
-/// guesses.
+/// Returns 404 for an unknown or revoked invite, 410 for an expired or used-up one, 403 for an
+/// archived space, 422 for an invalid name, and 429 after too many guesses.
 pub async fn join_space(
     app: &App,
     request: &HttpRequest,
@@ -206,7 +206,8 @@ pub async fn join_space(
 /// Loads the invite of a token that a new member can still use.
 ///
 /// # Errors
-/// Returns 404, 410, 403 for an archived space, and 429 after too many guesses.
+/// Returns 404 for an unknown or revoked invite, 410 for an expired or used-up one, 403 for an
+/// archived space, and 429 after too many guesses.
 pub async fn require_open(app: &App, request: &HttpRequest, token: &str) -> ApiResult<OpenInvite> {
     let invite_link = find_invite(app, request, token).await?;
     invite_link.require_open(app.clock.now())?;

@@ -277,7 +277,7 @@ pub async fn load_detail(app: &App, book: lorebook::Model) -> ApiResult<Lorebook
 /// Loads a lorebook that the caller may read and change: their own, or any for an admin.
 ///
 /// # Errors
-/// Returns 404.
+/// Returns 404 when it does not exist or is another user's.
 pub async fn require_own(
     app: &App,
     caller: &CurrentUser,

@@ -210,7 +210,7 @@ pub async fn announce_left(app: &App, left: &membership::Model) -> ApiResult<()>
 /// Loads a membership, also a removed one, and the caller's access to its space.
 ///
 /// # Errors
-/// Returns 404.
+/// Returns 404 when it does not exist or the caller has no access to its space.
 pub async fn load_membership(
     app: &App,
     caller: &CurrentUser,
@@ -275,7 +275,7 @@ impl From<RemoveMemberError> for ApiError {
 /// Checks that a membership is active; a removed one can only be added again.
 ///
 /// # Errors
-/// Returns 404.
+/// Returns 404 for a removed membership.
 pub fn require_active(target: &membership::Model) -> ApiResult<()> {
     match target.status {
         MembershipStatus::Active => Ok(()),

@@ -66,7 +66,7 @@ pub struct SelectSwipe {
     expected_version: Option<i64>,
 }
 
-/// Regenerates a message of a character as a new swipe.
+/// Regenerates a model's message as a new swipe.
 ///
 /// If the message is not the newest, or a branch starts from it, a new branch is created and the
 /// message is regenerated there.

@@ -142,7 +142,7 @@ pub async fn delete(
 /// admin. A deleted one is visible only where it is used.
 ///
 /// # Errors
-/// Returns 404.
+/// Returns 404 when it does not exist or is not visible to the caller.
 pub async fn find_visible(
     app: &App,
     caller: &CurrentUser,
@@ -196,7 +196,7 @@ pub async fn require_usable(
 /// Checks the preset that the settings of a space name, like [`require_usable`].
 ///
 /// # Errors
-/// Returns 422.
+/// Returns 422 when the caller must not use it.
 pub async fn require_usable_in_settings(
     app: &App,
     caller: &CurrentUser,

@@ -81,7 +81,7 @@ pub fn parse_display_name(text: &str) -> ApiResult<String> {
 /// Validates a password.
 ///
 /// # Errors
-/// Returns 422.
+/// Returns 422 when it is too short or too long.
 pub fn parse_password(text: &str) -> ApiResult<Password> {
     Password::parse(text).map_err(|error| ApiError::invalid_value("password", error.to_string()))
 }
@@ -156,7 +156,7 @@ async fn register_invited(
 /// count.
 ///
 /// # Errors
-/// Returns 429, and the errors of `work`.
+/// Returns 429 when this address has created too many accounts, and the errors of `work`.
 pub async fn with_registration_limit<T>(
     app: &App,
     request: &HttpRequest,

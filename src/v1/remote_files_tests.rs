@@ -85,7 +85,7 @@ async fn an_unusable_remote_picture_is_rejected_with_its_path() {
         let refused = code_and_param(inline_all(&web(true), "input", &mut items).await);
         let at = ("invalid_image", "input[1].content[2].image_url");
         assert_eq!((refused.0.as_str(), refused.1.as_str()), at, "{bad}");
-        assert_eq!(items[1], message(&[&good, &bad]), "nothing is half done");
+        assert_eq!(items[1], message(&[&good, &bad]), "no part is changed");
     }
     let many: Vec<&str> = vec![good.as_str(); 33];
     let refused = code_and_param(inline_all(&web(true), "items", &mut [message(&many)]).await);
@@ -123,5 +123,5 @@ async fn a_remote_document_is_a_pdf_and_is_inlined() {
     let at = ("invalid_value", "input[0].content[0].file_url");
     assert_eq!((refused.0.as_str(), refused.1.as_str()), at);
     let refused = code_and_param(inline_all(&web(true), "input", &mut [message(&[&pdf])]).await);
-    assert_eq!(refused.0, "invalid_image", "a document is no picture");
+    assert_eq!(refused.0, "invalid_image", "a document is not a picture");
 }
