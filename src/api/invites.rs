@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invite_is_for_one_to_a_thousand() {
+    fn an_invite_has_one_to_a_thousand_uses() {
         assert!(parse_max_uses(1).is_ok() && parse_max_uses(1_000).is_ok());
         assert!(
             parse_max_uses(0).is_err()

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_four_kinds_are_known_by_how_they_begin() {
+    fn a_picture_type_is_detected_from_its_first_bytes() {
         for (kind, bytes) in [
             ("image/png", &b"\x89PNG\r\n\x1a\n.."[..]),
             ("image/jpeg", b"\xff\xd8\xff\xe0.."),
