@@ -1,4 +1,4 @@
-//! Reply suggestions for a person; the texts are sent only to that person's sockets.
+//! Copilot candidates: suggestions for a person's next message, sent only to that person's sockets.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};

@@ -128,7 +128,7 @@ pub fn filter_html(mut view: message::MessageView, html: bool) -> message::Messa
     view
 }
 
-/// Returns 404 for a message that is hidden or belongs to another conversation.
+/// Returns the page around a message, or 404 if it is hidden or in another conversation.
 async fn page_around(
     app: &App,
     conversation: ConversationId,

@@ -40,8 +40,8 @@ struct V1WsSession {
     caller: SocketCaller,
     outlet: WsSender,
     controls: ControlReceiver,
-    /// Checks the key again, because it may be revoked between authentication and the first control
-    /// message.
+    /// Checks the key again, because it may be revoked between authentication and the subscription
+    /// to control messages.
     review: Option<LocalBoxFuture<'static, ApiResult<bool>>>,
     pulse: Keepalive,
     pings: FrameRateLimit,
