@@ -145,7 +145,7 @@ fn characters_greet_once_and_only_before_anybody_spoke() {
     assert_eq!(greeted, [r#"Ada says "Hello.""#, "remember"]);
     let told = format!("{plan:?}");
     assert!(
-        told.contains(r#"alternates: [Text { content: "Hello.""#),
+        told.contains(r#"alternates: [SwipeText { content: "Hello.""#),
         "{told}"
     );
     assert!(told.contains(r#"Text { content: "Hey.""#), "{told}");
