@@ -62,7 +62,7 @@ pub fn parse_document(stated: Map<String, Value>) -> ApiResult<Value> {
         .map_err(ApiError::from)
         .map_err(with_document_prefix)?;
     if stated.preset_id.is_some() {
-        let message = "A preset cannot refer to another preset.";
+        let message = "A preset cannot be based on another preset.";
         return Err(ApiError::invalid_value("document.preset_id", message));
     }
     let validated = stated.validate();

@@ -68,7 +68,7 @@ const ERRORS: [(u16, &str, &str); 17] = [
     (
         500,
         "InternalError",
-        "`internal`: something went wrong on the server. It has been logged under the `request_id`.",
+        "`internal`: internal server error. It has been logged under the `request_id`.",
     ),
     (
         502,

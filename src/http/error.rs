@@ -149,7 +149,7 @@ impl ApiError {
         Self::new(
             500,
             "internal",
-            "Something went wrong on the server. It has been logged.",
+            "Internal server error. It has been logged.",
         )
     }
 

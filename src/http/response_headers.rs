@@ -128,7 +128,7 @@ fn default_error(status: u16) -> ApiError {
         500.. => ApiError::new(
             status,
             "internal",
-            "Something went wrong on the server. It has been logged.",
+            "Internal server error. It has been logged.",
         ),
         _ => ApiError::new(status, "invalid_value", "The request is not valid."),
     }

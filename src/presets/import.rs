@@ -50,7 +50,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedPreset, PresetImportError> {
         .iter()
         .any(|(key, value)| key.contains('\0') || has_nul(value))
     {
-        return reject("A text in the file contains the character U+0000.");
+        return reject("A string in the file contains the character U+0000.");
     }
     if fields.get("spec").and_then(Value::as_str) == Some(SPEC) {
         return read_own(fields);

@@ -16,7 +16,7 @@ pub struct HubMetrics {
     controls: Counter,
     /// Events lost by sockets that are read too slowly.
     pub dropped: Counter,
-    /// How often a socket was told to subscribe again.
+    /// How often a socket was asked to subscribe again.
     pub resyncs: Counter,
 }
 
@@ -56,7 +56,7 @@ impl HubMetrics {
         );
         registry.register(
             "resyncs",
-            "How often a socket was told to subscribe again",
+            "How often a socket was asked to subscribe again",
             self.resyncs.clone(),
         );
     }

@@ -48,7 +48,7 @@ pub enum ResponseEngineError {
     StreamNotAvailable,
     #[error("the space is archived")]
     SpaceArchived,
-    #[error("the space has used up its tokens")]
+    #[error("the space has used up its token limit")]
     TokenLimitReached,
     #[error("no character of the space can speak")]
     NoSpeaker,
@@ -65,7 +65,7 @@ pub enum ResponseEngineError {
     /// The label of the server.
     #[error("the address of the server {0} is not allowed")]
     ForbiddenServerAddress(String),
-    #[error("the model is not available")]
+    #[error("the model is unavailable")]
     ModelUnavailable,
     #[error(transparent)]
     Database(#[from] DbErr),

@@ -253,19 +253,19 @@ pub fn start_error(error: &ResponseEngineError) -> ResponseError {
     let (code, message) = match error {
         ResponseEngineError::PromptTooLong { .. } => (
             "context_length_exceeded",
-            "The input is longer than the model's window.",
+            "The input exceeds the model's context window.",
         ),
         ResponseEngineError::ModelNotFound(_) => {
-            ("upstream_error", "The model does not exist any more.")
+            ("upstream_error", "The requested model no longer exists.")
         }
-        ResponseEngineError::SpaceArchived => ("upstream_error", "The space is archived."),
+        ResponseEngineError::SpaceArchived => ("upstream_error", "This space is archived."),
         ResponseEngineError::TokenLimitReached => {
-            ("upstream_error", "The space has used up its tokens.")
+            ("upstream_error", "This space has used up its token limit.")
         }
         ResponseEngineError::NoSpeaker => {
-            ("upstream_error", "No character of the space can speak.")
+            ("upstream_error", "No character of this space can speak.")
         }
-        _ => ("upstream_error", "The model is not available."),
+        _ => ("upstream_error", "The model is unavailable."),
     };
     ResponseError {
         code: code.to_owned(),

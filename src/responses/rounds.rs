@@ -345,7 +345,7 @@ fn output_after_panic() -> ModelOutput {
     ModelOutput {
         end: CallEnd::Failed(GenerationFailure {
             code: FailureCode::Internal,
-            message: "Something went wrong on the server. It has been logged.".to_owned(),
+            message: "Internal server error. It has been logged.".to_owned(),
             is_retryable: true,
         }),
         text: String::new(),

@@ -52,7 +52,7 @@ pub fn claim(builder: &mut PlanBuilder, id: RunId) {
 pub fn token_limit_exceeded() -> GenerationFailure {
     GenerationFailure {
         code: FailureCode::TokenLimitExceeded,
-        message: "This space has used up its tokens. Its owner can raise the limit.".to_owned(),
+        message: "This space has used up its token limit. Its owner can raise it.".to_owned(),
         is_retryable: true,
     }
 }

@@ -37,7 +37,7 @@ pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: LeaseGuar
     } = claimed;
     let turn = AssertUnwindSafe(generate_reply(&context, &run, &lease, situation)).catch_unwind();
     let turn = turn.await.unwrap_or_else(|_| {
-        let message = "Something went wrong on the server. It has been logged.";
+        let message = "Internal server error. It has been logged.";
         ExecutionResult {
             end: Some(failed_end(FailureCode::Internal, message, true, None, None)),
             usage: None,

@@ -158,7 +158,7 @@ async fn handle_error(
                 context,
                 job,
                 "internal",
-                "Something went wrong on the server.",
+                "Internal server error. It has been logged.",
             )
             .await;
         }

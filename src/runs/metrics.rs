@@ -96,7 +96,7 @@ impl RunMetrics {
         );
         to.register(
             "reaped",
-            "What the reaper of this node recovered",
+            "Runs, rounds and jobs that this node recovered",
             self.recoveries.clone(),
         );
         to.register(

@@ -287,7 +287,7 @@ fn internal_failure(cause: impl std::fmt::Display) -> GenerationFailure {
     tracing::error!(error = %cause, "failed to prepare a run");
     GenerationFailure {
         code: FailureCode::Internal,
-        message: "Something went wrong on the server. It has been logged.".to_owned(),
+        message: "Internal server error. It has been logged.".to_owned(),
         is_retryable: true,
     }
 }

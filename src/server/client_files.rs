@@ -28,7 +28,7 @@ pub async fn serve(request: HttpRequest) -> ApiResult<HttpResponse> {
         return Err(ApiError::new(
             405,
             "method_not_allowed",
-            "This address does not support this method.",
+            "This path does not support this method.",
         ));
     }
     let tag = etag_from_hash(&file.metadata.sha256_hash());

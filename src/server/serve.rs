@@ -56,7 +56,7 @@ pub async fn listen(app: App) -> anyhow::Result<BoundServer> {
             .app_data(web::QueryConfig::default().error_handler(|_, _| {
                 // actix's own message would repeat the whole query.
                 let message =
-                    "The query contains a name or a value that this address does not accept.";
+                    "The query contains a name or a value that this path does not accept.";
                 ApiError::new(400, "invalid_value", message).into()
             }))
             .wrap(from_fn(allowed_hosts::require_allowed_host))

@@ -147,7 +147,7 @@ impl LiveSession {
         match incoming {
             Incoming::Text(text) => self.handle_command(command::parse(&text), now).await,
             Incoming::Binary => {
-                let error = ApiError::new(400, "invalid_type", "Frames are texts, not bytes.");
+                let error = ApiError::new(400, "invalid_type", "Frames must be text, not binary.");
                 self.handle_command(Err(InvalidFrame { id: None, error }), now)
                     .await
             }
@@ -172,7 +172,7 @@ impl LiveSession {
             (Err(InvalidFrame { id, error }), Ok(())) => self.send_error(id, error).await,
             (frame, Err(wait)) => {
                 let id = frame.map_or_else(|it| it.id, |it| Some(it.id));
-                let error = "More than 60 frames in 10 seconds are too many.";
+                let error = "Too many frames. At most 60 in 10 seconds are allowed.";
                 let error = ApiError::rate_limited(wait.as_secs() + 1, error);
                 self.send_error(id, error).await
             }
@@ -245,7 +245,8 @@ impl LiveSession {
         }
     }
 
-    /// The snapshot is there, or refused. The answer waits for the mark: see [`Opening`].
+    /// Handles a finished or failed snapshot. The answer waits for the mark, see
+    /// [`PendingSubscription`].
     async fn apply_opened(
         &mut self,
         opened: ApiResult<Box<OpenedSubscription>>,
@@ -320,6 +321,7 @@ pub(super) async fn take_result<T>(task: &mut Option<LocalBoxFuture<'static, T>>
 }
 
 fn too_many() -> ApiError {
-    let message = format!("One socket hears at most {MAX_SUBSCRIPTIONS} conversations and spaces.");
+    let message =
+        format!("A socket can subscribe to at most {MAX_SUBSCRIPTIONS} conversations and spaces.");
     ApiError::new(429, "rate_limited", message)
 }

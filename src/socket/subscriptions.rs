@@ -34,7 +34,7 @@ struct Subscription {
     space: SpaceId,
     /// The membership under which the user is present; an admin without one is not.
     membership: Option<MembershipId>,
-    /// `None`: the client was told to subscribe again, and receives nothing until then.
+    /// `None`: the client was asked to subscribe again, and receives nothing until then.
     filter: Option<SubscriptionFilter>,
 }
 

@@ -109,7 +109,7 @@ pub fn parse_object(bytes: &[u8]) -> V1Result<Map<String, Value>> {
     };
     for (name, value) in &fields {
         if name.contains('\0') || has_nul(value) {
-            let message = "A text contains the character U+0000.";
+            let message = "A string contains the character U+0000.";
             return Err(V1Error::invalid("invalid_value", name, message));
         }
     }

@@ -61,7 +61,7 @@ impl V1Error {
         Self::new(
             404,
             "not_found",
-            "This does not exist, or you do not have access to it.",
+            "This does not exist, or you cannot see it.",
         )
     }
 

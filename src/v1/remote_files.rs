@@ -139,7 +139,10 @@ async fn fetch_one(web: &WebFetcher, file: &RemoteFile) -> V1Result<String> {
         let answer = web.fetch(&file.url, accept).await;
         let answer = answer.map_err(|it| it.to_string())?;
         if !answer.status().is_success() {
-            return Err(format!("Fetching failed: {}.", answer.status().as_u16()));
+            return Err(format!(
+                "Fetching the file failed with status {}.",
+                answer.status().as_u16()
+            ));
         }
         let bytes = fetch::read_body(answer, MAX_BYTES).await;
         let (bytes, is_whole) = bytes.map_err(|it| it.to_string())?;
