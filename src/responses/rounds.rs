@@ -23,11 +23,11 @@ use crate::responses::event_queue::EventQueue;
 use crate::responses::fold_calls::CallItem;
 use crate::responses::response_document::ResponseUsage;
 use crate::responses::response_sink::{AnnotationBudget, ResponseSink};
-use crate::responses::sorting::{CallBudget, DispatchedCall, Disposition};
 use crate::responses::speakers::SpeakerCall as ModelCall;
 use crate::responses::step::{DecisionState, NextAction};
 use crate::responses::tool_config::{DeclaredTool, ToolConfig, ToolKind};
-use crate::responses::{prompt_assembler, sorting, step, usage};
+use crate::responses::tool_dispatch::{CallBudget, DispatchedCall, Disposition};
+use crate::responses::{prompt_assembler, step, tool_dispatch, usage};
 use crate::tools::executor::ToolJob;
 use crate::tools::ordered_output::ToolUpdate;
 use crate::tools::tool::ToolResult;
@@ -187,7 +187,7 @@ impl ResponseLoop<'_> {
             has_run_tools: false,
         };
         if is_truncated(&iteration.output) {
-            for call in sorting::truncated_calls(calls, self.tools) {
+            for call in tool_dispatch::truncated_calls(calls, self.tools) {
                 self.queue
                     .push(EngineEvent::ClientToolCall(call, Completeness::Truncated));
             }
@@ -198,7 +198,7 @@ impl ResponseLoop<'_> {
             call_budget: left,
             ..
         } = &mut *self.loop_state;
-        let dispatched = sorting::dispatch(calls, self.tools, known, left);
+        let dispatched = tool_dispatch::dispatch(calls, self.tools, known, left);
         (iteration.calls, iteration.exceeds_budget) = (dispatched.calls, dispatched.exceeds_budget);
         if !iteration
             .calls

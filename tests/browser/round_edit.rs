@@ -3,7 +3,7 @@
 use serde_json::json;
 use thirtyfour::Key;
 
-use crate::cast::drag;
+use crate::members_tab::drag;
 use crate::page::Page;
 use crate::rounds::{have_spoken, list_order, next_waits, places};
 use crate::several_users::SeveralUsers;

@@ -2,7 +2,7 @@
 import { bdi, el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { ERRORS, KINDS, STATUSES } from "../models/runs/run_history.js"
-import { iconButton } from "../views/components/buttons.js"
+import { iconButton } from "../views/components/button.js"
 import { field, select } from "../views/components/form.js"
 
 export default class RunFilter {

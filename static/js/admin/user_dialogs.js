@@ -2,7 +2,7 @@
 import { el } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { randomPassword } from "../base/ids.js"
-import { button, submitButton } from "../views/components/buttons.js"
+import { button, submitButton } from "../views/components/button.js"
 import { openDialog } from "../views/components/dialog.js"
 import { field, form, input } from "../views/components/form.js"
 

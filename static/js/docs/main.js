@@ -4,7 +4,7 @@ import { el, replace } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { storage } from "../base/storage.js"
 import Language from "../language.js"
-import { button } from "../views/components/buttons.js"
+import { button } from "../views/components/button.js"
 import Page from "./page.js"
 import Reference from "./reference.js"
 

@@ -2,7 +2,7 @@
 import { el, icon } from "../base/dom.js"
 import { t } from "../base/i18n.js"
 import { copyText } from "../base/clipboard.js"
-import { button } from "../views/components/buttons.js"
+import { button } from "../views/components/button.js"
 import { curlOf } from "./curl.js"
 import { paragraphs, prose } from "./prose.js"
 import { fieldRow, schemaView } from "./schema_view.js"

@@ -2,6 +2,6 @@
 //! becomes of it.
 
 pub mod attempts;
+pub mod call_ends;
 pub mod cancel;
-pub mod endings;
 pub mod limits;

@@ -1,7 +1,7 @@
 // Answers that fit a schema.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { MODEL, client } from "./stage.mjs"
+import { MODEL, client } from "./test_server.mjs"
 
 test("an answer is parsed into what was asked for", async () => {
   const city = { type: "string" }

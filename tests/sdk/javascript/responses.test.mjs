@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import test from "node:test"
 import OpenAI from "openai"
-import { MODEL, SILENT, client, collect, create } from "./stage.mjs"
+import { MODEL, SILENT, client, collect, create } from "./test_server.mjs"
 
 test("a blocking answer is complete and reads as text", async () => {
   const response = await create({ input: "Hello!", metadata: { a: "b" } })

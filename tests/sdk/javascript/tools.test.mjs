@@ -1,7 +1,7 @@
 // Functions that a model calls and the program answers.
 import assert from "node:assert/strict"
 import test from "node:test"
-import { collect, create } from "./stage.mjs"
+import { collect, create } from "./test_server.mjs"
 
 const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
 const WEATHER = { type: "function", name: "get_weather", parameters, strict: false }

@@ -2,7 +2,7 @@
 
 import openai
 
-from stage import Check
+from test_server import Check
 
 
 class Conversations(Check):

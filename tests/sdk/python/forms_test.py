@@ -4,8 +4,8 @@ import json
 
 import pydantic
 
-from stage import MODEL
-from stage import Check
+from test_server import MODEL
+from test_server import Check
 
 
 class Place(pydantic.BaseModel):

@@ -5,10 +5,10 @@ import time
 
 import openai
 
-from stage import MODEL
-from stage import SILENT
-from stage import Check
-from stage import client
+from test_server import MODEL
+from test_server import SILENT
+from test_server import Check
+from test_server import client
 
 
 class Responses(Check):

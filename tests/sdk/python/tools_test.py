@@ -4,7 +4,7 @@ import json
 
 import openai
 
-from stage import Check
+from test_server import Check
 
 
 def function(name, *properties):

@@ -2,7 +2,7 @@
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { percent } from "../../base/numbers.js"
-import { button, iconButton } from "../components/buttons.js"
+import { button, iconButton } from "../components/button.js"
 import { area, check, field, input, select } from "../components/form.js"
 
 const PARTS = {

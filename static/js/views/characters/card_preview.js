@@ -5,7 +5,7 @@ import { looksLikeCard } from "../../models/characters/card_file.js"
 import { may } from "../../models/members/rights.js"
 import { sentencesOf } from "../../models/files/import_warnings.js"
 import { avatar } from "../components/avatar.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { explain } from "../components/error_messages.js"
 

@@ -2,7 +2,7 @@
 import { bdi, el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { avatar } from "../components/avatar.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 
 export function showPublicCard(character) {

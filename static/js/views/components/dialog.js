@@ -2,7 +2,7 @@
 // returns to the opener.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { button, iconButton } from "./buttons.js"
+import { button, iconButton } from "./button.js"
 
 let n = 0
 let backStack = null

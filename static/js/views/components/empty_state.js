@@ -1,7 +1,7 @@
 // A page without content: says why, and offers the next action.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { button, iconButton } from "./buttons.js"
+import { button, iconButton } from "./button.js"
 
 export function emptyState({ title, text, action, openSidebar }) {
   const control = action.href

@@ -1,7 +1,7 @@
 // Short notifications at the bottom of the page, with at most one action each.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { iconButton } from "./buttons.js"
+import { iconButton } from "./button.js"
 import { explain } from "./error_messages.js"
 
 const STAYS_MS = 5000

@@ -4,7 +4,7 @@ import { t } from "../../base/i18n.js"
 import { describeCopilot, locksComposer } from "../../models/conversation/copilot.js"
 import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
 import { may } from "../../models/members/rights.js"
-import { iconButton } from "../components/buttons.js"
+import { iconButton } from "../components/button.js"
 import { copilotNotice } from "./copilot_notice.js"
 import CopilotPanel from "./copilot_panel.js"
 

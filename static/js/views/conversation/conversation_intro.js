@@ -4,7 +4,7 @@ import { t } from "../../base/i18n.js"
 import { list } from "../../base/time.js"
 import { modelChoiceOf } from "../../models/providers/provider_kinds.js"
 import { may } from "../../models/members/rights.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { openCharacterDialog } from "../characters/character_dialog.js"
 import { connectModel } from "../providers/provider_dialog.js"
 

@@ -2,7 +2,7 @@
 // take over.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 
 // `copilot` is the result of `describeCopilot`.
 export function copilotNotice(parts, { status, left }, name) {

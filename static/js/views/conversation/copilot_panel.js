@@ -3,7 +3,7 @@ import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { describeCopilot } from "../../models/conversation/copilot.js"
 import { may } from "../../models/members/rights.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { explainCandidateError } from "../components/error_messages.js"
 import { field, input, select } from "../components/form.js"
 

@@ -3,7 +3,7 @@ import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
 import { paths } from "../../router.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { check, field, input } from "../components/form.js"
 

@@ -2,7 +2,7 @@
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { sentenceOf } from "../../models/files/import_warnings.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { explain } from "../components/error_messages.js"
 
 const MAX_LINES = 20

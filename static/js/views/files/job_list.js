@@ -2,7 +2,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 
 // Shorter jobs are not shown.
 const SHOWN_AFTER_MS = 500

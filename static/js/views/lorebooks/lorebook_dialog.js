@@ -2,7 +2,7 @@
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { matching } from "../../models/lorebooks/lorebook_entry.js"
-import { button, iconButton, submitButton } from "../components/buttons.js"
+import { button, iconButton, submitButton } from "../components/button.js"
 import { confirm, openDialog } from "../components/dialog.js"
 import { field, form, input, select, trackChanges } from "../components/form.js"
 import { entryForm } from "./lorebook_entry_form.js"

@@ -4,7 +4,7 @@ import { t } from "../../base/i18n.js"
 import { looksLikeLorebook, previewOf } from "../../models/lorebooks/lorebook_file.js"
 import { may } from "../../models/members/rights.js"
 import { sentencesOf } from "../../models/files/import_warnings.js"
-import { submitButton } from "../components/buttons.js"
+import { submitButton } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { check, form } from "../components/form.js"
 

@@ -2,7 +2,7 @@
 // and the arrow keys.
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { button, iconButton } from "../components/buttons.js"
+import { button, iconButton } from "../components/button.js"
 import { openLorebookDialog } from "./lorebook_dialog.js"
 import Sortable from "../components/sortable.js"
 

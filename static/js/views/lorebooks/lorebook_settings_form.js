@@ -2,7 +2,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { FLAGS, NUMBERS, numberOf, STRATEGIES, readLorebookSettings } from "../../models/lorebooks/lorebook_settings.js"
-import { submitButton } from "../components/buttons.js"
+import { submitButton } from "../components/button.js"
 import { check, field, form, input, select } from "../components/form.js"
 
 const FIRST = ["scan_depth", "token_budget_percent", "recursive", "case_sensitive", "whole_words", "ascii_words"]

@@ -2,7 +2,7 @@
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import LorebookLinks from "./lorebook_links.js"
 import { openNewLorebookDialog, openLorebookDialog } from "./lorebook_dialog.js"
 import AuthorNoteSection from "../prompt/author_note_section.js"

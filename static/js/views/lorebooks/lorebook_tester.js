@@ -4,7 +4,7 @@ import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { readLorebookReason } from "../../models/lorebooks/lorebook_reason.js"
 import { sentencesOf } from "../../models/files/import_warnings.js"
-import { submitButton } from "../components/buttons.js"
+import { submitButton } from "../components/button.js"
 import { area, field, form } from "../components/form.js"
 
 // `openEntry(id)` shows an entry; the lorebook may change between two tests.

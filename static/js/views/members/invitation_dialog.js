@@ -4,7 +4,7 @@ import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
 import { paths } from "../../router.js"
-import { button, submitButton } from "../components/buttons.js"
+import { button, submitButton } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { field, form, input } from "../components/form.js"
 

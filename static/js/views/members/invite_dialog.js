@@ -5,7 +5,7 @@ import { copyText } from "../../base/clipboard.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
 import { renewalOf, stateOf } from "../../models/members/invites.js"
-import { button, iconButton, submitButton } from "../components/buttons.js"
+import { button, iconButton, submitButton } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { field, form, input, select } from "../components/form.js"
 

@@ -2,7 +2,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { readAliases } from "../../models/members/aliases.js"
-import { submitButton } from "../components/buttons.js"
+import { submitButton } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { area, field, form, input, trackChanges } from "../components/form.js"
 

@@ -2,7 +2,7 @@
 // are shown and the user chooses one.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { button, submitButton } from "../components/buttons.js"
+import { button, submitButton } from "../components/button.js"
 
 export default class MessageEditor {
   #view

@@ -2,7 +2,7 @@
 import { bdi, el, icon, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { explainCancel, explainRun } from "../components/error_messages.js"
 import { changeModel } from "../providers/provider_dialog.js"
 

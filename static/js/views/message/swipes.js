@@ -6,7 +6,7 @@ import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
 import { swipeTarget } from "../../models/message/swipes.js"
 import { paths } from "../../router.js"
-import { iconButton } from "../components/buttons.js"
+import { iconButton } from "../components/button.js"
 import { confirm } from "../components/dialog.js"
 
 // The minimum distance of a gesture in pixels, and the ratio of its horizontal to its vertical

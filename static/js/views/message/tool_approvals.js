@@ -4,7 +4,7 @@ import { t } from "../../base/i18n.js"
 import { CONVERSATION_EVENTS } from "../../models/conversation/open_conversation.js"
 import { may } from "../../models/members/rights.js"
 import { toolName } from "../../models/characters/tools.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 
 export default class ToolApprovals {
   #root

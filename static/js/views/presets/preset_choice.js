@@ -3,7 +3,7 @@ import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
 import { decided } from "../../models/presets/preset_document.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { field, select } from "../components/form.js"
 import { openPresetDialog } from "./preset_editor.js"
 

@@ -3,7 +3,7 @@
 import { el, icon, reconcile } from "../../base/dom.js"
 import { has, t } from "../../base/i18n.js"
 import { hasText, placeFrom, placeOf } from "../../models/presets/preset_document.js"
-import { button, iconButton } from "../components/buttons.js"
+import { button, iconButton } from "../components/button.js"
 import { area, check, field, input, select } from "../components/form.js"
 import Sortable from "../components/sortable.js"
 

@@ -2,7 +2,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { SAMPLERS, TEXTS } from "../../models/presets/preset_document.js"
-import { iconButton } from "../components/buttons.js"
+import { iconButton } from "../components/button.js"
 import { area, field, input, select } from "../components/form.js"
 
 const WORDS = {

@@ -2,7 +2,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { COMBINE_MODES, readAuthorNote, POSITIONS, ROLES, wholeNumber } from "../../models/presets/author_note.js"
-import { submitButton } from "../components/buttons.js"
+import { submitButton } from "../components/button.js"
 import { area, field, form, input, select } from "../components/form.js"
 
 // `save(note)` stores it; `beside` shows how it is combined with the note of the space.

@@ -3,7 +3,7 @@ import { bdi, el, reconcile, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { fullTime, shortTime } from "../../base/time.js"
 import { may } from "../../models/members/rights.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { showPrompt, showPromptOfRun } from "./prompt_dialog.js"
 import { detailList, detailsOf } from "./run_details.js"
 

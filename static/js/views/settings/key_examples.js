@@ -3,7 +3,7 @@ import { copyText } from "../../base/clipboard.js"
 import { bdi, el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { NO_KEY, apiExamples } from "../../models/settings/api_examples.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 
 // The demo model exists on every new server; users may not see the others.
 const USUAL_MODEL = "demo"

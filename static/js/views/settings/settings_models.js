@@ -1,7 +1,7 @@
 // The connected providers and the default one.
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { confirm } from "../components/dialog.js"
 import { connectModel } from "../providers/provider_dialog.js"
 import { card } from "./settings_profile.js"

@@ -1,7 +1,7 @@
 // The user's own presets.
 import { bdi, el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { importPreset, openPresetDialog } from "../presets/preset_editor.js"
 import { card } from "./settings_profile.js"
 

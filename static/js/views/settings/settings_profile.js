@@ -2,7 +2,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
-import { submitButton } from "../components/buttons.js"
+import { submitButton } from "../components/button.js"
 import { usernameInput } from "../sign_in/sign_in_page.js"
 import { check, field, form, input } from "../components/form.js"
 import { keepForm } from "../sign_in/guest.js"

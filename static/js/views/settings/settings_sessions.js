@@ -3,7 +3,7 @@ import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
 import { readUserAgent } from "../../models/settings/user_agent.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { card } from "./settings_profile.js"
 
 export function sessionsCard(parts) {

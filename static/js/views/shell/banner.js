@@ -1,7 +1,7 @@
 // The banner that is shown while the connection to the server is lost.
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 
 export default class Banner {
   #root

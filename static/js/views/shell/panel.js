@@ -1,7 +1,7 @@
 // The right panel with the tabs Cast, Lore & note, Prompt & runs, and Settings.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { iconButton } from "../components/buttons.js"
+import { iconButton } from "../components/button.js"
 import MembersTab from "../members/members_tab.js"
 import LorebookTab from "../lorebooks/lorebook_tab.js"
 import RunsTab from "../prompt/runs_tab.js"

@@ -2,7 +2,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
-import { button, submitButton } from "../components/buttons.js"
+import { button, submitButton } from "../components/button.js"
 import { openDialog } from "../components/dialog.js"
 import { usernameInput } from "./sign_in_page.js"
 import { field, form, input } from "../components/form.js"

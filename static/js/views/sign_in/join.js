@@ -3,7 +3,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { shortTime } from "../../base/time.js"
-import { button } from "../components/buttons.js"
+import { button } from "../components/button.js"
 import { accountFields, showSignInPage, showNotFound, signInForm, wideSubmit } from "./sign_in_page.js"
 import { explain } from "../components/error_messages.js"
 import { field, form, input } from "../components/form.js"

@@ -1,7 +1,7 @@
 // The pages for setup and sign-in.
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
-import { submitButton } from "../components/buttons.js"
+import { submitButton } from "../components/button.js"
 import { field, form, input } from "../components/form.js"
 import { languageSwitch } from "../components/language_switch.js"
 

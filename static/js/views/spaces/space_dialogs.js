@@ -2,7 +2,7 @@
 import { el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { paths } from "../../router.js"
-import { submitButton } from "../components/buttons.js"
+import { submitButton } from "../components/button.js"
 import { confirm, openDialog } from "../components/dialog.js"
 import { field, form, input } from "../components/form.js"
 import { conversationName } from "../conversation/conversation_name.js"

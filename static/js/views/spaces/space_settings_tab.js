@@ -2,7 +2,7 @@
 import { el, replace } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { may } from "../../models/members/rights.js"
-import { button, submitButton } from "../components/buttons.js"
+import { button, submitButton } from "../components/button.js"
 import { form } from "../components/form.js"
 import { presetChoice } from "../presets/preset_choice.js"
 import { confirmDeleteSpace } from "./space_dialogs.js"

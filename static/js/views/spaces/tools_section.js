@@ -2,7 +2,7 @@
 import { bdi, el } from "../../base/dom.js"
 import { t } from "../../base/i18n.js"
 import { serversOf, TOOLS, USES, usesOf } from "../../models/characters/tools.js"
-import { button, submitButton } from "../components/buttons.js"
+import { button, submitButton } from "../components/button.js"
 import { field, form, input, select } from "../components/form.js"
 
 // `save({ uses, servers })` stores them.

@@ -195,5 +195,5 @@ pub fn truncated_calls(calls: Vec<ToolCall>, tools: &ToolConfig) -> Vec<CallItem
 }
 
 #[cfg(test)]
-#[path = "sorting_tests.rs"]
+#[path = "tool_dispatch_tests.rs"]
 mod tests;
