@@ -1,4 +1,4 @@
-//! Keys for programs.
+//! Tests of API keys: use, revocation and storage.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Branches and threads over HTTP: made, listed, and in the way of a deletion.
+//! Tests of branches and threads over HTTP: creation, lists, and how they prevent a deletion.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn refusal(answer: &(u16, Value)) -> (u16, &str) {
     )
 }
 
-/// A space, its root conversation, and the message in it.
+/// Creates a space; returns its id, its root conversation and the message in it.
 async fn begun(ann: &HttpClient) -> (i64, i64, i64) {
     let space = ann
         .create_space("Room", json!({"reply_order": "manual"}))

@@ -1,4 +1,4 @@
-//! Candidates pass the same permits and limits as runs, after them.
+//! Copilot candidates use the same permits and limits as runs; runs have priority.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::fake_provider::script::ResponseScript;
 use crate::support::poll;
 
 impl CandidateFixture {
-    /// Waits until so many candidates wait for a permit.
+    /// Waits until `n` candidates wait for a permit.
     async fn n_waiting(&self, n: usize) {
         let permits = &self.stage.house.app.engine.context().permits;
         poll::until("candidates wait", async || {
@@ -22,7 +22,6 @@ impl CandidateFixture {
 }
 
 on_both! {
-    // L19
     async fn candidates_call_a_provider_with_its_permits_alone(backend) {
         let room = CandidateFixture::open_with(backend, &[("TROUPE_MAX_RUNNING_PER_PROVIDER", "2")]).await;
         let (bobs, anns) = (ws_client_of(&room.stage.bob).await, ws_client_of(&room.stage.ann).await);
@@ -32,7 +31,7 @@ on_both! {
         let for_ann = room.request_as_ann(json!({"count": 4})).await;
         room.upstream.requested(2).await;
         room.n_waiting(6).await;
-        // Each step ends one call, and one more may begin.
+        // Each iteration ends one call, which lets one more call begin.
         for n_ended in 0..6 {
             assert_eq!(room.upstream.n_requests(), 2 + n_ended);
             gate.step();

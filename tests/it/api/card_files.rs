@@ -1,4 +1,4 @@
-//! Cards that come and go as files.
+//! Tests of character card files: import and export as JSON, PNG and archive, and avatars.
 
 use std::collections::HashSet;
 use std::io::{Cursor, Write};
@@ -17,7 +17,7 @@ use crate::support::multipart::{multipart_body, send, upload};
 use crate::support::space_content::unpacked;
 
 const IMPORT: &str = "/api/characters/import";
-/// A PNG of one pixel.
+/// A PNG of one pixel, in base64.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const PREVIEW: &str = "/api/characters/preview";
 
@@ -295,7 +295,7 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(path).expect("a fixture")
 }
 
-/// A card with one sound.
+/// Returns a card archive with one sound.
 fn archive_with(sound: &[u8]) -> Vec<u8> {
     let card = json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {
         "name": "Ada", "assets": [{"type": "x_sound", "uri": "embeded://s.ogg", "name": "s", "ext": "ogg"}],
@@ -325,7 +325,7 @@ async fn admin_name(person: &HttpClient) -> String {
     name.expect("a name").to_owned()
 }
 
-/// A picture is no text, but its headers are what is looked at.
+/// Fetches a picture as an `Answer`: its body is not text, but the tests read only the headers.
 async fn fetch(person: &HttpClient, path: &str) -> Answer {
     let answer = Answer::to(get(person, path)).await;
     assert_eq!(answer.status, 200, "{path}");

@@ -1,4 +1,4 @@
-//! Characters: made from cards, seen by those who meet them.
+//! Tests of characters: creation from cards, visibility and changes.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Chats of other frontends: on their way in, and out again.
+//! Tests of chat files of other frontends: import and export.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ const FIXTURES: [(&str, &[u8], i64, i64); 12] = [
     ("old", fixture!("old.jsonl"), 2, 0),
 ];
 
-/// The room of a test, and the one that every house begins with.
+/// The space of a test and the one that every installation has from its setup.
 const SPACES: i64 = 2;
 
 async fn n_spaces(facts: &mut DatabaseFacts) -> i64 {
@@ -39,7 +39,7 @@ async fn n_spaces(facts: &mut DatabaseFacts) -> i64 {
         .await
 }
 
-/// A room with Ada in it, who greets.
+/// Creates a space with Ada, who has a greeting.
 async fn room(ann: &HttpClient) -> (Value, String) {
     let space = ann
         .create_space("Room", json!({"reply_order": "manual"}))
@@ -55,7 +55,7 @@ fn conversation(import: &Value) -> i64 {
     import["conversation_id"].as_i64().expect("a conversation")
 }
 
-/// What a timeline says, without the ids that every one has for itself.
+/// Returns the messages of a timeline without the ids, which differ between conversations.
 async fn told(ann: &HttpClient, conversation: i64) -> Vec<Value> {
     let mut told = Vec::new();
     for message in ann.messages(conversation).await {
@@ -144,7 +144,7 @@ on_both! {
         assert_eq!(n_spaces(&mut facts).await, SPACES, "nothing hidden is left");
         let found = expect(200, ann.get("/api/search?q=wind").await);
         assert_eq!(found["data"][0]["conversation_id"], conversation);
-        // And the room goes on from there.
+        // The conversation continues after the import.
         expect(201, ann.post_message(conversation, "We go on.", None).await);
         assert_eq!(ann.messages(conversation).await.last().unwrap()["seq"], 5);
         app.close().await;
@@ -197,7 +197,7 @@ on_both! {
         let (space, door) = room(&ann).await;
         import(&ann, &door, "a.jsonl", fixture!("solo.jsonl")).await;
         let mut facts = DatabaseFacts::open(&app.database).await;
-        // As it stands when a process dies in the middle.
+        // The state that a process leaves when it dies during an import.
         facts.execute("INSERT INTO spaces (name, created_at) VALUES ('', 1)").await;
         let hidden = facts.number("SELECT CAST(max(id) AS TEXT) FROM spaces").await;
         facts.execute(&format!("INSERT INTO conversations (space_id, created_at) VALUES ({hidden}, 1)")).await;
@@ -238,7 +238,7 @@ on_both! {
         assert_eq!(refusal(&ann.delete(&path).await), (409, "already_finished".to_owned()));
         let listed = expect(200, ann.get(&format!("/api/spaces/{}/conversations", id(&space))).await);
         assert_eq!(listed["data"].as_array().unwrap().len(), 1);
-        // The next one may come at once, and nothing of this one does.
+        // The next import is accepted immediately and contains nothing of the canceled one.
         let next = import(&ann, &door, "a.jsonl", fixture!("solo.jsonl")).await;
         assert_eq!(next["n_messages"], 3);
         let mut facts = DatabaseFacts::open(&app.database).await;

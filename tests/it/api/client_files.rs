@@ -1,4 +1,4 @@
-//! The web client comes from the same server.
+//! The same server delivers the web client.
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;

@@ -1,4 +1,4 @@
-//! Conversations: their list, their documents, how far one has read.
+//! Tests of conversations: the list, the documents and the read marks.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::support::backends::on_both;
 use crate::support::http_client::{expect, id, root_of};
 use crate::support::http_response::refusal;
 
-/// Nobody works: what is queued stays queued.
+/// No workers: queued runs stay queued.
 const IDLE: &[(&str, &str)] = &[("TROUPE_WORKERS", "0")];
 
 on_both! {

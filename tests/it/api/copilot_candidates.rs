@@ -1,4 +1,4 @@
-//! Candidates for what a person might say: written for that person alone, and stored nowhere.
+//! Copilot candidates are texts that a user might post: sent to that user only and never stored.
 
 use serde_json::{Value, json};
 use troupe::llm::tokens;
@@ -12,7 +12,7 @@ use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::poll;
 use crate::support::ws_client::WsClient;
 
-/// Ann and Bob with Ada, where nobody works: no candidate waits for a worker.
+/// A space with Ann, Bob and Ada on a server without workers: candidates do not need a worker.
 pub struct CandidateFixture {
     pub stage: LiveFixture,
     pub upstream: FakeProvider,
@@ -42,7 +42,7 @@ impl CandidateFixture {
         format!("/api/conversations/{id}/copilot_candidates")
     }
 
-    /// Bob asks; answers the id of the generation.
+    /// Requests candidates as Bob; returns the id of the generation.
     pub async fn request_as_bob(&self, wish: Value) -> Value {
         let mut wish = wish;
         wish["membership_id"] = json!(self.stage.bobs_seat);
@@ -84,15 +84,15 @@ impl CandidateFixture {
     }
 }
 
-/// Bob's socket, without any subscription.
+/// Opens Bob's socket without any subscription.
 pub async fn ws_client_of(person: &HttpClient) -> WsClient {
     let ear = WsClient::open(person).await;
-    // The answer tells that the socket listens.
+    // The answer shows that the socket is registered.
     assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
     ear
 }
 
-/// Everything that was told of a generation, in the order of the candidates.
+/// Waits for all events of a generation; returns them in the order of the candidates.
 pub async fn all_of(ear: &WsClient, generation: &Value, count: i64) -> Vec<Value> {
     let mut told = Vec::new();
     for index in 0..count {
@@ -131,7 +131,7 @@ on_both! {
 
     async fn candidates_store_nothing_and_leave_the_schedule_alone(backend) {
         let room = CandidateFixture::open(backend).await;
-        room.stage.post(&room.stage.ann, "Hello, Bob.").await; // queued: nobody works here
+        room.stage.post(&room.stage.ann, "Hello, Bob.").await; // stays queued: there are no workers
         let ear = room.stage.bobs_ws_client().await;
         let is_stored = |it: &String| !it.starts_with("spaces") && !it.starts_with("sessions");
         let before = room.facts().await.everything().await;

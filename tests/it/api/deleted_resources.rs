@@ -1,5 +1,5 @@
-//! What one takes away while another uses it: whoever comes late is told that it is gone, and
-//! never that the server failed.
+//! Deleting a resource while other requests use it: a late request is answered that the resource is
+//! gone, never with a server error.
 
 use futures::future::{join, join_all};
 use reqwest::Method;
@@ -9,16 +9,16 @@ use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 
-/// So often one is taken away while it is used.
+/// How often each resource is deleted while it is used.
 const ROUNDS: usize = 12;
 
-/// What is taken away, and everything that uses it at that moment.
+/// A resource to delete and the requests that use it at that moment.
 struct Deletion {
     goes: String,
     uses: Vec<(Method, String, Value)>,
 }
 
-/// A space of one's own, and a book, a preset, a model and a character in use there.
+/// Creates a space, and a lorebook, a preset, a provider and a character that are in use there.
 async fn scenes(admin: &HttpClient, round: usize) -> Vec<Deletion> {
     let space = admin
         .create_space(&format!("Harbor {round}"), json!({}))

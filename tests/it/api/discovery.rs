@@ -1,4 +1,4 @@
-//! Looking for servers of models on the server's own machine.
+//! Tests of the discovery of model servers on the server's own machine.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ async fn a_responding_server_is_discovered_with_its_models_and_can_be_added() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_listener_does_not_delay_discovery() {
-    // The system takes the connection; nobody ever answers it.
+    // The operating system accepts the connection, but nothing ever answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let upstream = FakeProvider::start().await;

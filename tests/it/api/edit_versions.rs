@@ -1,5 +1,5 @@
-//! Edits name the version of the message they were made from; two people who edit one message never
-//! lose a text.
+//! An edit names the version of the message that it is based on, so concurrent edits of one message
+//! never lose a text.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::backends::on_both;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::poll;
 
-/// A space in which Ada greeted with "Hi." and has one more greeting.
+/// Creates a space in which Ada greeted with "Hi." and has one alternate greeting.
 async fn greeted(ann: &HttpClient) -> (Value, Value) {
     let space = ann
         .create_space("Space", json!({"reply_order": "manual"}))

@@ -1,4 +1,4 @@
-//! One shape for every error, and the headers that every answer wears.
+//! All errors have the same shape, and all responses have the same security headers.
 
 use reqwest::{Method, RequestBuilder};
 
@@ -148,7 +148,7 @@ async fn a_body_over_one_mebibyte_is_too_large() {
     };
 
     assert_eq!(refused(post(1024 * 1024)).await.0, 413);
-    // Just below, only its value is judged.
+    // Just below the limit the body is read, and only its value is invalid.
     assert_eq!(refused(post(1024 * 1024 - 100)).await.1, "invalid_value");
     app.close().await;
 }

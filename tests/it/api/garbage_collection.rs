@@ -1,5 +1,5 @@
-//! What is stored of cards goes when nobody uses it any more, never before, and there is an end to
-//! what one person may store.
+//! Garbage collection deletes data of cards only when nothing refers to it any more; quotas limit
+//! what each user can store.
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -83,7 +83,8 @@ on_both! {
             let card = imported(&admin).await;
             let all = expect(200, admin.get("/api/characters").await);
             expect(204, admin.delete(&path_of(&card)).await);
-            // Old, and nobody's: what the sweep looks for, and what the import is about to use.
+            // Old and without a reference: the garbage collection would delete what the import is
+            // about to use.
             app.app.clock.advance_ms(2 * HOUR_MS);
 
             let (_, _, again) = tokio::join!(sweep(&app), sweep(&app), imported(&admin));
@@ -196,7 +197,7 @@ async fn sweep(app: &TestApp) -> GcReport {
     swept.expect("the database answers")
 }
 
-/// How many characters and assets there are.
+/// Returns the numbers of stored characters and assets.
 async fn stored(app: &TestApp) -> (i64, i64) {
     let mut facts = DatabaseFacts::open(&app.database).await;
     let characters = facts
@@ -232,7 +233,7 @@ async fn get(person: &HttpClient, path: &str) -> Response {
     request.send().await.expect("the server answers")
 }
 
-/// A card of 700 KB that no database packs smaller.
+/// Returns a card of 700 KB that no database can compress.
 fn large(name: &str) -> Vec<u8> {
     let card = json!({"name": name, "description": noise(name, 700_000)});
     card.to_string().into_bytes()

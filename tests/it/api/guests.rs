@@ -1,4 +1,4 @@
-//! Guests: accounts without a password, that live by their session.
+//! Tests of guests: accounts without a password that exist only as long as their session.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
-/// A guest in the room of everybody, with the answer that let them in and the token that did.
+/// Creates a guest in the shared space; returns the client, the join response and the invite token.
 async fn zoe(cast: &RoleFixture) -> (HttpClient, Value, String) {
     let invite = cast
         .owner

@@ -1,5 +1,4 @@
-//! What a space file may not decide: whether characters speak by themselves, and which tools they
-//! call without approval.
+//! What a space file cannot enable: Auto Mode, and tool calls without approval.
 
 use serde_json::{Value, json};
 

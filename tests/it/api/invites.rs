@@ -1,4 +1,4 @@
-//! Invites: made, listed, taken back.
+//! Tests of invites: creation, lists and revocation.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn own(invite: &Value) -> String {
     format!("/api/invites/{}", id(invite))
 }
 
-/// How long an invite lives, in milliseconds.
+/// Returns the lifetime of an invite in milliseconds.
 fn lifetime(invite: &Value) -> i64 {
     let at = |field: &str| {
         let text = invite[field].as_str().expect("an instant");

@@ -1,4 +1,4 @@
-//! Background jobs over HTTP: begun, hidden, shown, canceled, and charged to the owner's quota.
+//! Tests of background jobs over HTTP: start, hidden rows, progress, cancellation and quota.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 use crate::support::poll;
 
-/// More than a request waits for.
+/// More messages than a request handles without a job.
 const LONG: i64 = 2_500;
 const MIB: usize = 1024 * 1024;
 

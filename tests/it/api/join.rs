@@ -1,4 +1,4 @@
-//! Coming in by an invite: the use, the account and the seat are one.
+//! Joining by an invite: the use of the invite, the account and the membership are one transaction.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ async fn n_users(app: &TestApp) -> i64 {
     number(app, "SELECT CAST(count(*) AS TEXT) FROM users").await
 }
 
-/// What somebody who stands before the door gets who wants in under a name.
+/// Joins as a guest, from a client without a session; returns the response.
 pub async fn join_as_guest(app: &TestApp, token: &str, name: &str) -> (u16, Value) {
     let body = json!({"display_name": name});
     HttpClient::at(&app.base)

@@ -1,4 +1,4 @@
-//! Lorebooks: one's shelf, their entries, where they take part, and trying them.
+//! Tests of lorebooks: the user's library, entries, where lorebooks apply, and the activation test.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn path_of(book: &Value) -> String {
     format!("/api/lorebooks/{}", id(book))
 }
 
-/// What a text wakes, and why not the others: `name: because`.
+/// Returns the entries that a text activates, and the others as `name: because`.
 async fn tried(person: &HttpClient, book: &Value, text: &str) -> (Vec<String>, Vec<String>) {
     let path = format!("{}/test", path_of(book));
     let tried = expect(200, person.post(&path, json!({"text": text})).await);
@@ -178,11 +178,11 @@ on_both! {
         assert_eq!(linked["lorebook_ids"], json!([id(&two), id(&one)]));
         assert_eq!(linked["lorebooks"][1], json!({"id": id(&one), "name": "One", "n_entries": 1}));
         assert_eq!(refusal(&put(json!([id(&strange)])).await), (422, "invalid_value".to_owned()));
-        // What another brought may stay, and be put elsewhere in the order.
+        // A lorebook that another member added can stay and be moved in the order.
         expect(200, cast.admin.put(&path, json!({"lorebook_ids": [id(&one), id(&strange)]})).await);
         let kept = expect(200, put(json!([id(&strange), id(&one)])).await);
         assert_eq!(kept["lorebook_ids"], json!([id(&strange), id(&one)]));
-        // A book that is gone takes part nowhere.
+        // A deleted lorebook applies nowhere.
         assert_eq!(cast.moderator.delete(&path_of(&one)).await.0, 204);
         assert_eq!(expect(200, cast.moderator.get(&path).await)["lorebook_ids"], json!([id(&strange)]));
         cast.app.close().await;

@@ -1,4 +1,4 @@
-//! Who speaks with which model: each seat may have a provider, and a model of it, of its own.
+//! Each membership can have its own provider and a model of it.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 use crate::support::poll;
 
-/// A provider at this upstream.
+/// Creates a provider that calls this fake provider.
 async fn provider(
     admin: &HttpClient,
     upstream: &FakeProvider,
@@ -22,7 +22,7 @@ async fn provider(
     id(&expect(201, admin.post("/api/providers", body).await))
 }
 
-/// Has somebody answer, and tells with which model.
+/// Triggers a reply; returns the model that was requested.
 async fn asked_for(admin: &HttpClient, conversation: i64, upstream: &FakeProvider) -> Value {
     let nth = upstream.n_requests();
     let posted = admin.post_message(conversation, "Hello?", None).await;
@@ -54,7 +54,7 @@ on_both! {
 
         let runs = admin.runs(here).await;
         assert!(runs.iter().any(|it| it["prompt"]["model"] == "special"), "{runs:?}");
-        // Of another provider the name would mean nothing.
+        // The model name has no meaning for a different provider.
         expect(200, admin.patch(&format!("/api/providers/{other}"), json!({"disabled": true})).await);
         assert_eq!(asked_for(&admin, here, &usual).await, "usual");
         let refused = admin.patch(&seat, json!({"settings": {"model": "a\nb"}})).await;

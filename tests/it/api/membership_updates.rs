@@ -1,4 +1,4 @@
-//! Seats changed: by whom, and into what.
+//! Tests of changes to memberships: who can change which fields.
 
 use futures::future::join_all;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Seats: taken, left, taken again.
+//! Tests of memberships: adding members, leaving and rejoining.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Messages and their other texts.
+//! Tests of messages, their swipes and their pages.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The figures for a watcher: who may read them, that they are right, and that they tell nothing.
+//! Tests of the Prometheus metrics: access, correct values, and no private data.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::support::ws_client::WsClient;
 
 const PLANTED: &str = "zanzibar";
 
-/// Asks for the figures with these headers.
+/// Requests the metrics with these headers.
 async fn ask(office: &AdminFixture, headers: &[(&str, &str)]) -> Answer {
     let mut request = http_client().get(format!("{}/metrics", office.app.base));
     for (name, value) in headers {
@@ -24,7 +24,7 @@ async fn ask(office: &AdminFixture, headers: &[(&str, &str)]) -> Answer {
     Answer::to(request).await
 }
 
-/// Every figure by its name and labels; fails on what no reader of OpenMetrics takes.
+/// Returns every sample by its name and labels; fails on anything that OpenMetrics does not allow.
 async fn figures(office: &AdminFixture) -> BTreeMap<String, f64> {
     let answer = ask(office, &[]).await;
     assert_eq!(answer.status, 200, "{}", answer.text);

@@ -1,4 +1,5 @@
-//! What each REST door promises: one file for each file of `src/api`, and what all have in common.
+//! Tests of the REST API: one file for each file of `src/api`, and files for the rules that all
+//! endpoints share.
 
 pub mod admin;
 pub mod api_keys;

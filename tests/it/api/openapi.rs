@@ -1,4 +1,4 @@
-//! The API document: whole, in order, and true of the doors.
+//! Tests of the OpenAPI document: it is complete, consistent, and matches the endpoints.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::support::http_client::{expect, http_client};
 use crate::support::http_response::Answer;
 use crate::support::ws_client::{WsClient, type_of};
 
-/// Every operation: its path, its method, and what the document says of it.
+/// Returns every operation: its path, its method and its part of the document.
 fn operations() -> Vec<(&'static str, &'static str, &'static Value)> {
     let paths = document()["paths"]
         .as_object()
@@ -27,7 +27,7 @@ fn operations() -> Vec<(&'static str, &'static str, &'static Value)> {
     each.collect()
 }
 
-/// Calls `look` with everything that stands anywhere in a value.
+/// Calls `look` with every object that a value contains.
 fn walk(value: &'static Value, look: &mut impl FnMut(&'static Value)) {
     look(value);
     match value {
@@ -143,7 +143,7 @@ fn every_operation_documents_its_success_and_its_errors() {
             let about = answer["description"].as_str().unwrap_or_default();
             assert!(about.ends_with('.'), "{what}: {status} {about:?}");
             let error = &answer["content"]["application/json"]["schema"];
-            // What is not ready says of each part how it is, beside the error.
+            // The 503 of `/readyz` has the state of each component in addition to the error.
             let is_readiness = path == "/readyz" && status == "503";
             let is_error = is_readiness || *error == json!({"$ref": "#/components/schemas/Error"});
             assert_eq!(is_error, status >= &"400".to_owned(), "{what}: {status}");
@@ -189,7 +189,7 @@ fn a_body_is_closed_and_an_answer_is_whole() {
     }
 }
 
-/// The documents as the design of the API lists them: none of these fields may be missing.
+/// Fields of the documents that the design of the API requires.
 #[test]
 fn the_documents_have_every_field_that_clients_rely_on() {
     let documents = [
@@ -272,7 +272,7 @@ async fn only_documented_public_endpoints_work_without_authentication() {
         let method: Method = method.to_uppercase().parse().unwrap();
         let answer = Answer::to(http_client().request(method.clone(), url)).await;
 
-        // Where nothing is needed, or nothing is one of the choices.
+        // Public: no security requirement, or an empty one among the alternatives.
         let choices = operation["security"].as_array();
         let is_open = choices.is_some_and(|all| all.is_empty() || all.contains(&json!({})));
         let asks = answer.status == 401 && answer.refusal().1 == "not_authenticated";
@@ -301,7 +301,7 @@ fn an_undocumented_status_is_detected() {
     api_contract::check_response(&Method::GET, "/api/setup", 418, &json!({}));
 }
 
-/// What a run says is held to the document wherever the engine room is tested; here, what people do.
+/// The engine tests check the events of runs against the document; this test checks user actions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_of_a_space_match_the_document() {
     let stage = LiveFixture::open().await;

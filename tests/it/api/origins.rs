@@ -1,4 +1,4 @@
-//! What another site's page can make a browser do: nothing.
+//! Requests that a page of another site can make a browser send change nothing.
 
 use reqwest::Method;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::support::raw_http::{RawResponse, UPGRADE, exchange, request};
 
 const PUBLIC: &[(&str, &str)] = &[("TROUPE_PUBLIC_URL", "https://troupe.example")];
 
-/// A request to make a space, as a page would send it.
+/// Sends a request to create a space, as a page would.
 async fn make(base: &str, host: &str, headers: &[(&str, &str)]) -> RawResponse {
     let body = r#"{"name":"Room"}"#;
     let length = body.len().to_string();
@@ -24,13 +24,13 @@ async fn make(base: &str, host: &str, headers: &[(&str, &str)]) -> RawResponse {
     exchange(base, post).await
 }
 
-/// The upgrade to a socket, as a page would ask for it.
+/// Sends a WebSocket upgrade, as a page would.
 async fn upgrade(base: &str, host: &str, headers: &[(&str, &str)]) -> RawResponse {
     let headers = [headers, &UPGRADE].concat();
     exchange(base, request("GET /ws HTTP/1.1", Some(host), &headers)).await
 }
 
-/// Origins that are not the one of `host`, each in its own way.
+/// Returns origins that differ from the origin of `host`, each in a different way.
 fn foreign(host: &str) -> Vec<String> {
     let (name, port) = host.rsplit_once(':').expect("a port");
     vec![
@@ -94,7 +94,7 @@ async fn only_our_own_origin_may_use_the_cookie() {
         let ours = [cookie, ("Origin", base)];
         assert_eq!(make(base, host, &ours).await.status, 201);
         assert_eq!(upgrade(base, host, &ours).await.status, 101);
-        // The public one is ours only where it was named.
+        // The public origin is ours only where it is configured.
         let public = [cookie, ("Origin", "https://troupe.example")];
         let (made, opened) = if env.is_empty() {
             (403, 403)
@@ -103,7 +103,8 @@ async fn only_our_own_origin_may_use_the_cookie() {
         };
         assert_eq!(make(base, host, &public).await.status, made);
         assert_eq!(upgrade(base, host, &public).await.status, opened);
-        // A program names no origin; at the socket no browser does without.
+        // A program sends no origin. Browsers always send one with an upgrade, so the socket
+        // requires it.
         assert_eq!(make(base, host, &[cookie]).await.status, 201);
         assert_eq!(upgrade(base, host, &[cookie]).await.error(), refused);
         app.close().await;
@@ -114,7 +115,7 @@ async fn only_our_own_origin_may_use_the_cookie() {
 async fn behind_a_proxy_the_public_origin_is_ours() {
     let app = TestApp::start_with(TestBackend::Sqlite, PUBLIC).await;
     let admin = app.admin().await;
-    // As the proxy passes it on: with the name that the browser asked for.
+    // As the proxy forwards it: with the host name that the browser requested.
     let host = "troupe.example";
 
     for (origin, made, opened) in [
@@ -218,7 +219,8 @@ async fn a_key_is_no_cookie() {
     };
 
     assert_eq!(Answer::to(ask("Bearer")).await.status, 201);
-    // What is no key of ours (a proxy's password) leaves the cookie, and the cookie is guarded.
+    // A credential that is not an API key (a proxy's password) is ignored: the cookie counts, and
+    // its origin check applies.
     assert_eq!(Answer::to(ask("Basic")).await.status, 403);
     app.close().await;
 }

@@ -9,11 +9,11 @@ use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 
-/// How many long messages a conversation has, and how long each is.
+/// The number of long messages in a conversation.
 const N_MESSAGES: i64 = 90;
 const LONG: usize = 60_000;
 
-/// A conversation of long messages.
+/// Creates a conversation of long messages.
 async fn long_conversation(app: &TestApp, ann: &HttpClient) -> i64 {
     let manual = json!({"reply_order": "manual"});
     let conversation = root_of(&ann.create_space("Room", manual).await);
@@ -38,7 +38,7 @@ async fn long_conversation(app: &TestApp, ann: &HttpClient) -> i64 {
     conversation
 }
 
-/// Other texts of a message, at the positions from 1 on.
+/// Adds swipes to a message, at the positions from 1 on.
 async fn add_swipes(app: &TestApp, message: i64, n_swipes: i64) {
     let mut facts = DatabaseFacts::open(&app.database).await;
     facts
@@ -50,7 +50,7 @@ async fn add_swipes(app: &TestApp, message: i64, n_swipes: i64) {
         .await;
 }
 
-/// A page, which must keep to its bound.
+/// Returns a page and asserts that it is within the byte limit.
 async fn page(person: &HttpClient, path: &str) -> Value {
     let page = expect(200, person.get(path).await);
     let n_bytes = serde_json::to_string(&page).unwrap().len();
@@ -179,7 +179,7 @@ on_both! {
         assert_eq!((newest.last(), reset, has_more), (Some(&N_MESSAGES), json!(false), json!(true)));
         let (few, reset, has_more) = snapshot(Some(rev - 3)).await;
         assert_eq!((few, reset, has_more), (vec![88, 89, 90], json!(false), json!(false)));
-        // 20 texts fit, and do not with their HTML; 60 do not fit at all.
+        // 20 texts fit, but not together with their HTML; 60 texts do not fit.
         for n_changes in [25, 60] {
             let again = snapshot(Some(rev - n_changes)).await;
             assert_eq!(again, (newest.clone(), json!(true), json!(true)), "{n_changes}");
@@ -230,7 +230,7 @@ on_both! {
         let pages = follow(&ann, "/api/characters?limit=200", "after", "id").await;
         let backwards = page(&ann, &format!("/api/characters?before={}", i64::MAX)).await;
 
-        // Two of them fit, beside the small ones that everyone begins with.
+        // Two of them fit together with the small sample cards of every user.
         assert_eq!(pages.len(), 3, "{pages:?}");
         assert!(pages.concat().ends_with(&made), "{pages:?}");
         assert_eq!((numbers(&backwards, "id"), &backwards["cursor"]), (made[3..].to_vec(), &json!(made[3])));

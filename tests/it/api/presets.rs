@@ -1,4 +1,4 @@
-//! Presets: one's shelf, who may read them, and what a model is sent because of them.
+//! Tests of presets: the user's library, who can read them, and their effect on requests to models.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn path_of(preset: &Value) -> String {
     format!("/api/presets/{}", id(preset))
 }
 
-/// The seats of a space, in order.
+/// Returns the memberships of a space in order.
 async fn seats(person: &HttpClient, space: &Value) -> Vec<Value> {
     let path = format!("/api/spaces/{}/memberships", id(space));
     let roster = expect(200, person.get(&path).await);
@@ -77,7 +77,7 @@ on_both! {
             }
             statuses
         };
-        // An outsider, a guest, a member, the moderator, the owner, an admin.
+        // In the order: outsider, guest, member, moderator, owner, admin.
         let own = [404, 404, 404, 200, 404, 200];
         let met = [404, 200, 200, 200, 200, 200];
 

@@ -1,5 +1,5 @@
-//! The whole card of a character is for its owner and admins, and for people who share a space with
-//! it only when its owner shares it: a word in each field is looked for in every answer.
+//! The whole card of a character is for its owner and admins; people who share a space with it get
+//! it only if the owner shares it. The tests search every response for a unique word of each field.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::support::poll;
 use crate::support::space_content::unpacked;
 use crate::support::ws_client::WsClient;
 
-/// A card with a word of its own in each field; those of the public part begin with `public`.
+/// Returns a card with a unique word in each field; words of the public part begin with `public`.
 fn card() -> Value {
     json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {
         "name": "Ada",
@@ -43,7 +43,8 @@ fn card() -> Value {
     }})
 }
 
-/// A space with Ada, whose card is the owner's, people of every role, and a run that has ended.
+/// A space with Ada, whose card belongs to the owner, users of every role, and a run that has
+/// ended.
 struct Fixture {
     app: TestApp,
     admin: HttpClient,
@@ -123,7 +124,7 @@ impl Fixture {
         format!("/api/characters/{}", self.character)
     }
 
-    /// Every answer in which text of a card may be.
+    /// Returns every response that may contain text of a card.
     async fn answers_to(&self, person: &HttpClient) -> Vec<(String, u16, String)> {
         let (space, root) = (self.space, self.root);
         let paths = [
@@ -159,7 +160,7 @@ impl Fixture {
     }
 }
 
-/// The texts of a prompt's blocks of one kind, and whether they are withheld.
+/// Returns the texts of a prompt's blocks of one kind, and whether each is withheld.
 fn blocks(prompt: &Value, kind: &str) -> Vec<(String, bool)> {
     let blocks = prompt["blocks"].as_array().expect("blocks").iter();
     let of_kind = blocks.filter(|it| it["kind"] == kind);

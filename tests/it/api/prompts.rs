@@ -1,5 +1,5 @@
-//! What a model is told: a group of three with books of their own, an author's note at depth and a
-//! preset, in the three modes of their cards, as their runs have sent it.
+//! The prompts of a group of three with their own lorebooks, an author's note at depth and a
+//! preset, in the three card modes, as the runs sent them.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn entry(name: &str, keys: &[&str], content: &str, extensions: Value) -> Value {
     })
 }
 
-/// Ada, Cid and Dot; two of them with a book in their cards.
+/// Returns the cards of Ada, Cid and Dot; two of them contain a lorebook.
 fn cards() -> [Value; 3] {
     let of_ada = [
         entry(
@@ -91,7 +91,7 @@ fn cards() -> [Value; 3] {
     ]
 }
 
-/// A preset with a line in the chat, and one for what is written anew.
+/// Returns a preset with a prompt in the chat, and one for regenerated messages.
 fn preset() -> Value {
     let slot = |name: &str| json!({"id": name, "slot": name, "place": "relative"});
     let order = [
@@ -113,11 +113,11 @@ fn preset() -> Value {
     json!({"name": "Exact", "document": {"temperature": 0.8, "prompt_order": order}})
 }
 
-/// Three characters in a room of this kind, Dot muted, and what has been said so far.
+/// A space in this card mode with three characters, of which Dot is muted, and some messages.
 struct GroupOfThree<'a> {
     bob: &'a HttpClient,
     upstream: &'a FakeProvider,
-    /// The address of the space.
+    /// The path of the space.
     space: String,
     here: i64,
     own_seat: i64,
@@ -171,7 +171,7 @@ impl<'a> GroupOfThree<'a> {
         expect(201, self.bob.post_message(self.here, text, None).await);
     }
 
-    /// One of them is made to speak; answers the run.
+    /// Triggers a reply of one character; returns the run.
     async fn answers(&self, nth: usize, text: &str) -> Value {
         self.upstream.next(ResponseScript::say(text));
         let asked = self.bob.generate(self.here, Some(self.seats[nth])).await;
@@ -189,7 +189,8 @@ impl<'a> GroupOfThree<'a> {
         .await
     }
 
-    /// What a run has sent, as people read it; and it is what the model was asked by that request.
+    /// Returns what a run sent, in readable form, after checking that it is what the provider
+    /// received.
     async fn sent_by(&self, run: &Value, nth: usize) -> String {
         let path = format!("/api/runs/{}/prompt", run["id"].as_str().unwrap());
         let sent = expect(200, self.bob.get(&path).await);
@@ -199,7 +200,7 @@ impl<'a> GroupOfThree<'a> {
         assert_eq!(asked.len(), kept.len());
         for (asked, kept) in asked.zip(kept) {
             let told = asked["content"].as_str().expect("a text");
-            // A model that takes no names is told them in the text.
+            // For an API without message names, the text begins with the name.
             let name = kept["name"].as_str().map(|it| format!("{it}: "));
             let told = told.strip_prefix(name.as_deref().unwrap_or_default());
             assert_eq!(
@@ -254,7 +255,7 @@ on_both! {
             insta::assert_snapshot!(format!("regenerate_{mode}"), regenerate);
 
             upstream.next(ResponseScript::say("I see."));
-            // What follows the copilot's words is not looked at.
+            // The replies that follow the copilot's message do not matter here.
             expect(200, bob.patch(&three.space, json!({"reply_order": "list"})).await);
             let seat = format!("/api/memberships/{}", three.own_seat);
             let copilot = json!({"copilot_mode": "full", "copilot_remaining_steps": 1, "copilot_conversation_id": three.here});

@@ -1,4 +1,4 @@
-//! Providers: an admin's shelf. A key goes in and never comes out.
+//! Tests of providers: only admins manage them, and a stored key is never returned.
 
 use futures::future::join_all;
 use serde_json::{Value, json};

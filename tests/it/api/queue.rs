@@ -1,4 +1,4 @@
-//! The queue of a round, arranged by people through its door.
+//! Users edit the queue of a round over HTTP.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use crate::support::backends::{TestBackend, on_both};
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 
-/// Nobody works: what is queued stays queued.
+/// No workers: queued runs stay queued.
 const IDLE: &[(&str, &str)] = &[("TROUPE_WORKERS", "0")];
 
-/// A round of Ada, Bob and Cid waits for Ada.
+/// A round of Ada, Bob and Cid in which Ada is next.
 struct Fixture {
     app: TestApp,
     ann: HttpClient,

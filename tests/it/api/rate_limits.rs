@@ -1,4 +1,4 @@
-//! What stands at the door of an invite: floods, guesses, and names that look like another's.
+//! Limits on joining by an invite: rate limits, token guesses and look-alike names.
 
 use futures::future::join_all;
 use serde_json::json;
@@ -19,7 +19,8 @@ on_both! {
         let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let token = token_of(&invite);
 
-        // Cyrillic о and е, wide letters, a mark that nobody sees, a character's name.
+        // Cyrillic о and е, full-width letters, an invisible character, and the name of a
+        // character.
         for name in ["owner", "Owner", "\u{43e}wn\u{435}r", "ｏｗｎｅｒ", "ow\u{200b}ner", "MARL0"] {
             let refused = join_as_guest(&cast.app, token, name).await;
             assert_eq!(refusal(&refused), (409, "name_taken_here".to_owned()), "{name}");

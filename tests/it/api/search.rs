@@ -1,5 +1,5 @@
-//! Finding messages: by whom, how fresh, and that what one looks for is never more than words.
-#![allow(clippy::print_stdout)] // the figures are for whoever reads the test's output
+//! Tests of the message search: access, freshness, and that no query text is interpreted as syntax.
+#![allow(clippy::print_stdout)] // prints measured times for the reader of the output
 
 use std::time::Instant;
 
@@ -169,7 +169,7 @@ on_both! {
             let took = began.elapsed();
             println!("{backend:?}: {q} in 10 000 messages: {took:?}");
             assert_eq!(found.len(), n, "{q}");
-            // Aimed at 50 ms; this machine is shared with other tests.
+            // The target is 50 ms; this machine also runs other tests.
             assert!(took.as_millis() < 1_000, "{q} took {took:?}");
         }
         app.close().await;

@@ -1,4 +1,4 @@
-//! Signing in and out.
+//! Tests of signing in and out.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ async fn guessing_at_once_gains_no_guess() {
     let n_judged = answers.iter().filter(|it| it.0 == 401).count();
     let n_refused = answers.iter().filter(|it| it.0 == 429).count();
     assert_eq!(n_judged + n_refused, 40);
-    // At most four are at work when the tenth failure is counted.
+    // At most four sign-ins are in progress when the tenth failure is counted.
     assert!(
         (10..=14).contains(&n_judged),
         "{n_judged} guesses were judged"

@@ -1,4 +1,4 @@
-//! The first visit.
+//! Tests of the setup: the first admin and the sample characters.
 
 use futures::future::join_all;
 use serde_json::json;

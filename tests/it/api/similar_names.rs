@@ -1,4 +1,5 @@
-//! Names that people would take for another member's: refused on every path into a space.
+//! Names that look like another member's name are rejected wherever a user can enter a space or
+//! change a name.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::{RoleFixture, user_id};
 
-/// Look-alikes of the member's name: Cyrillic е, a zero-width space, another case.
+/// Look-alikes of the member's name: Cyrillic е, a zero-width space, uppercase.
 const OF_MEMBER: [&str; 3] = ["m\u{435}mber", "mem\u{200b}ber", "MEMBER"];
 
 fn taken() -> (u16, String) {
@@ -30,7 +31,7 @@ async fn registers(
         .await
 }
 
-/// The outsider with another account name.
+/// Changes the display name of the outsider's account.
 async fn called(cast: &RoleFixture, name: &str) {
     let renamed = cast
         .outsider
@@ -76,7 +77,7 @@ on_both! {
         let root = cast.document["root_conversation_id"].as_i64().unwrap();
         let posted = expect(201, cast.outsider.post_message(root, "Hello.", None).await);
         assert_eq!(posted["message"]["author_name"], "Visitor");
-        // A change of the account's name leaves the name of this space as it is.
+        // A change of the account's name does not change the name in this space.
         called(&cast, "Somebody else").await;
         let roster = expect(200, cast.owner.get(&cast.path("/memberships")).await);
         let names: Vec<_> = roster["data"].as_array().unwrap().iter().map(|it| it["display_name"].as_str().unwrap()).collect();
@@ -117,7 +118,7 @@ on_both! {
 
         let renamed = expect(200, cast.guest.patch(&own, json!({"display_name": " Gil\u{202e} "})).await);
         assert_eq!(renamed["display_name"], "Gil", "marks of direction are stripped");
-        // With a name of its own the space is no obstacle to the account any more.
+        // Once the guest has a name for this space, the account itself may get the name.
         expect(200, cast.guest.patch(me, json!({"display_name": "member"})).await);
         assert_eq!(refusal(&cast.guest.patch(&own, json!({"display_name": null})).await), taken());
         expect(200, cast.guest.patch(me, json!({"display_name": "Guest"})).await);
@@ -165,7 +166,7 @@ on_both! {
 
         let invisible = registers(&cast, "new\u{200b}comer", "New", None).await;
         assert_eq!(refusal(&invisible), (422, "invalid_value".to_owned()));
-        // One's own name in other letters is nobody else's.
+        // A change of case in one's own user name is allowed.
         expect(200, cast.guest.patch("/api/users/me", json!({"username": "Guest"})).await);
         expect(200, cast.guest.patch("/api/users/me", json!({"username": "visitor"})).await);
         assert_eq!(registers(&cast, "guest", "New", None).await.0, 201);

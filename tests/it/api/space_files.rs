@@ -1,4 +1,4 @@
-//! A whole space as a file, out of one house and into another.
+//! Tests of space files: export from one installation and import into another.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ on_both! {
         let seats = expect(200, ann.get(&format!("/api/spaces/{arrived}/memberships")).await);
         let seats: Vec<_> = seats["data"].as_array().unwrap().iter().map(|it| (it["display_name"].as_str().unwrap(), it["role"].as_str().unwrap(), it["status"].as_str().unwrap())).collect();
         assert_eq!(seats, [("admin", "owner", "active"), ("Ada", "member", "active"), ("ben", "member", "removed"), ("Maren", "member", "active")]);
-        // And the evening goes on.
+        // The conversation continues after the import.
         let root = root_of(&expect(200, ann.get(&format!("/api/spaces/{arrived}")).await));
         let next = expect(201, ann.post_message(root, "We go on.", None).await);
         assert_eq!(next["message"]["seq"], 6);

@@ -1,5 +1,5 @@
-//! What has happened in a space leaves with it: runs that ended, what they sent and wrote, rounds,
-//! and what macros and lore remember. What is due stays behind.
+//! The history of a space is part of its file: ended runs with their prompts and texts, rounds,
+//! macro variables and lorebook state. Queued and running work is not exported.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::support::space_content::{unpacked, with_file, without_files};
 
 const IMPORT: &str = "/api/spaces/import";
 
-/// Waits until nothing is queued and nothing runs; a second later something else may happen.
+/// Waits until no run is queued or running, then moves the clock on by a second.
 async fn wait_until_idle(app: &TestApp, ann: &HttpClient, conversation: i64) {
     poll::until("every run has ended", async || {
         let is_open = |it: &Value| it["status"] == "queued" || it["status"] == "running";
@@ -30,8 +30,8 @@ async fn wait_until_idle(app: &TestApp, ann: &HttpClient, conversation: i64) {
     app.app.clock.advance_ms(1_000);
 }
 
-/// A space in which two characters have spoken by turns, one of them twice in one place, and once in
-/// vain; and a branch of it.
+/// Creates a space in which two characters have replied in turn, one of them with a swipe and one
+/// failed run, and a branch of the conversation.
 async fn create_space_with_history(
     app: &TestApp,
     ann: &HttpClient,
@@ -81,7 +81,7 @@ async fn create_space_with_history(
     space
 }
 
-/// The runs of a space that have ended, newest first, with what they sent.
+/// Returns the ended runs of a space, newest first, with what they sent.
 async fn runs_of(ann: &HttpClient, space: i64) -> Vec<Value> {
     let at = format!("/api/spaces/{space}");
     let seats = expect(200, ann.get(&format!("{at}/memberships")).await);
@@ -122,7 +122,8 @@ async fn runs_of(ann: &HttpClient, space: i64) -> Vec<Value> {
     told
 }
 
-/// What no door tells: who wrote which text, the rounds that ended with their places, the variables.
+/// Returns what no endpoint shows: the run of each text, ended rounds with their slots, and
+/// variables.
 async fn written(facts: &mut DatabaseFacts) -> Vec<Vec<TextRow>> {
     let mut all = Vec::new();
     for sql in [
@@ -146,7 +147,7 @@ async fn written(facts: &mut DatabaseFacts) -> Vec<Vec<TextRow>> {
     all
 }
 
-/// What the conversations remember, and the keys by which the lore of this house is remembered.
+/// Returns the variables of the conversations and the keys that lorebook state can have here.
 async fn remembered(facts: &mut DatabaseFacts) -> (Vec<Value>, BTreeSet<String>) {
     let text = |row: TextRow| row[0].clone().expect("a text");
     let variables = "SELECT CAST(c.variables AS TEXT) FROM conversations c \
@@ -190,7 +191,8 @@ on_both! {
         old.close().await;
 
         let new = TestApp::start(backend).await;
-        // The clock of the old house was put forward, and what ends in the future does not go out.
+        // The clock of the old server was moved forward; runs that end in the future are not
+        // exported.
         new.app.clock.advance_ms(60_000);
         let ann = new.admin().await;
         let done = import(&ann, IMPORT, "inn.troupe.zip", &file).await;
@@ -206,7 +208,7 @@ on_both! {
         let due = "SELECT CAST((SELECT count(*) FROM conversation_runs WHERE status IN ('queued', 'running')) \
                    + (SELECT count(*) FROM conversation_rounds WHERE status = 'active') AS TEXT)";
         assert_eq!(facts.number(due).await, 0, "nobody begins to speak by themselves");
-        // Twice into the same house, and out of it again.
+        // Imported a second time into the same installation, and exported again.
         let again = fetch(&ann, &format!("/api/spaces/{}/export", done["space_id"])).await;
         let twice = import(&ann, IMPORT, "inn.troupe.zip", &again).await;
         assert_eq!(runs_of(&ann, twice["space_id"].as_i64().unwrap()).await, before);
@@ -269,7 +271,7 @@ on_both! {
         let space = ann.create_space("The inn", json!({"reply_order": "manual"})).await;
         let at = format!("/api/spaces/{}/export", id(&space));
         let fits = fetch(&ann, &at).await;
-        // Hexadecimal digits of noise take half of their room when they are packed.
+        // Random hexadecimal digits shrink to half of their size when they are compressed.
         let mut dice = ChaCha8Rng::seed_from_u64(7);
         let noise: String = (0..200_000).map(|_| format!("{:016x}", dice.random::<u64>())).collect();
         let card = json!({"name": "Noise", "first_mes": "", "description": "", "creator_notes": noise}).to_string();

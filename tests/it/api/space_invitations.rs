@@ -1,5 +1,5 @@
-//! Invitations of one person into a space: nobody becomes a member without consent, and the inviter
-//! learns nothing about ids.
+//! Invitations of a user into a space: a user becomes a member only by consent, and the inviter
+//! cannot find out which user ids exist.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn not_found() -> (u16, String) {
 }
 
 impl RoleFixture {
-    /// The owner asks somebody to join; returns the invitation.
+    /// Invites a user as the owner; returns the invitation.
     async fn invites(&self, user: i64, role: &str) -> Value {
         let body = json!({"user_id": user, "role": role});
         let answer = self.owner.post(&self.path("/memberships"), body).await;
@@ -32,7 +32,7 @@ async fn answers(person: &HttpClient, invitation: &Value, verb: &str) -> (u16, V
     person.post(&path, json!({})).await
 }
 
-/// An answer without what differs between two invitations.
+/// Returns an answer without the fields that differ between two invitations.
 fn shape(mut answer: Value) -> Value {
     let invitation = answer["invitation"].as_object_mut().expect("an invitation");
     for key in ["id", "user_id"] {

@@ -1,4 +1,4 @@
-//! Spaces and their rules.
+//! Tests of spaces and their settings.
 
 use futures::future::join_all;
 use serde_json::{Value, json};

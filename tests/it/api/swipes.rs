@@ -1,4 +1,4 @@
-//! The texts of a message over HTTP: read, chosen, and written anew.
+//! Tests of swipes over HTTP: list, selection and regeneration.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::support::app::TestApp;
 use crate::support::backends::on_both;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 
-/// A space in which Ada has greeted, with one other greeting in reserve.
+/// Creates a space in which Ada has greeted and has one alternate greeting.
 async fn greeted(ann: &HttpClient) -> (i64, i64) {
     let space = ann
         .create_space("Room", json!({"reply_order": "manual"}))

@@ -1,4 +1,4 @@
-//! Accounts: registration, and one's own.
+//! Tests of accounts: registration and changes to one's own account.
 
 use futures::future::join_all;
 use serde_json::json;

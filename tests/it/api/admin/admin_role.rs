@@ -1,4 +1,4 @@
-//! A server with its admin, people who may register, and a model that says what a test wants.
+//! Fixture of the admin tests: a server with its admin, open registration and a scripted provider.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::poll;
 
-/// The server of a test, seen by those who run it.
+/// The server of an admin test, with its admin.
 pub struct AdminFixture {
     pub app: TestApp,
     pub admin: HttpClient,
@@ -26,7 +26,7 @@ impl AdminFixture {
         AdminFixture::open_with(backend, &[]).await
     }
 
-    /// The same with more settings.
+    /// Opens the fixture with additional settings.
     pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> AdminFixture {
         let upstream = FakeProvider::start().await;
         let url = upstream.base_url();
@@ -44,7 +44,7 @@ impl AdminFixture {
         }
     }
 
-    /// Somebody's space, in which Ada answers.
+    /// Creates a space of `owner` in which Ada replies.
     pub async fn create_space(&self, owner: &HttpClient, name: &str) -> OwnedSpace {
         let space = owner
             .create_space(name, json!({"reply_order": "list"}))
@@ -57,13 +57,13 @@ impl AdminFixture {
         }
     }
 
-    /// Says something and waits until whatever follows has ended.
+    /// Posts a message and waits until all runs that follow it have ended.
     pub async fn post(&self, person: &HttpClient, conversation: i64, text: &str) {
         expect(201, person.post_message(conversation, text, None).await);
         self.settle(person, conversation).await;
     }
 
-    /// Waits until nothing is queued or running in a conversation.
+    /// Waits until the conversation has no queued or running run.
     pub async fn settle(&self, person: &HttpClient, conversation: i64) {
         poll::until("nothing is queued or running", async || {
             let at = person.conversation(conversation).await;
@@ -72,7 +72,7 @@ impl AdminFixture {
         .await;
     }
 
-    /// A document for the admin.
+    /// Returns the document at `path`, fetched by the admin.
     pub async fn get(&self, path: &str) -> Value {
         expect(200, self.admin.get(path).await)
     }

@@ -1,4 +1,4 @@
-//! What those who run the server may look at and put right, and that nobody else may.
+//! Tests of the admin API: what only admins can read and change.
 
 pub mod admin_role;
 pub mod runs;

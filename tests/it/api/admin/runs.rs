@@ -1,4 +1,4 @@
-//! The ledger: every run of every space, filtered, without a word of what was said.
+//! Tests of the admin's run list: all runs of all spaces, with filters, and no message text.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! The figures are exact: what there is, what goes on, and who spent what on which day.
+//! Tests of the admin statistics: exact counts of rows, of current activity, and of the tokens used
+//! for each space and day.
 
 use serde_json::{Value, json};
 use troupe::runs::history::DAY_MS;
@@ -17,7 +18,7 @@ fn reply(prompt_tokens: i64, completion_tokens: i64) -> ResponseScript {
     reply.usage(prompt_tokens, completion_tokens).done()
 }
 
-/// The date that a server of a test shows, so many days from now.
+/// Returns the server's date `days_ago` days ago.
 fn date(office: &AdminFixture, days_ago: i64) -> String {
     let at = office.app.app.clock.now().plus_ms(-days_ago * DAY_MS);
     at.to_string()[..10].to_owned()

@@ -1,4 +1,5 @@
-//! The register: who is in it, what an admin changes, and what follows at once.
+//! Tests of the admin's user list: who is listed, what an admin can change, and the immediate
+//! effects.
 
 use futures::future::join;
 use sea_orm::sea_query::Expr;
@@ -31,7 +32,7 @@ async fn sign_in(base: &str, username: &str, password: &str) -> (u16, Value) {
     HttpClient::at(base).post("/api/session", body).await
 }
 
-/// Somebody becomes an admin; tells their id.
+/// Registers a user and makes them an admin; returns their client and id.
 async fn promote(app: &TestApp, admin: &HttpClient, username: &str) -> (HttpClient, i64) {
     let person = app.register(username).await;
     let id = user_id(&person).await;
@@ -40,7 +41,7 @@ async fn promote(app: &TestApp, admin: &HttpClient, username: &str) -> (HttpClie
     (person, id)
 }
 
-/// Who runs the server now, by the database.
+/// Returns the user names of the current admins from the database.
 async fn admins(app: &TestApp) -> Vec<String> {
     let found = user::Entity::find()
         .filter(user::Column::Role.eq(user::UserRole::Admin))
@@ -249,7 +250,7 @@ on_both! {
             let left = admins(&app).await;
             assert_eq!(left.len(), 1, "{one:?} {two:?}");
             assert!((one.0 == 200) != (two.0 == 200), "{one:?} {two:?}");
-            // The winner makes the other one an admin again.
+            // The winner makes the other user an admin again.
             let (winner, loser) = match one.0 {
                 200 => (&admin, to_ann),
                 _ => (&ann, to_admin),
