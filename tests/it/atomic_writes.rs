@@ -1,5 +1,6 @@
-//! What must happen together: numbers are given under the conversation's lock, a message is stored
-//! with its plan, a writer locks before it reads. Each wrong way is tried as well, and seen to fail.
+//! What must be atomic: message numbers are assigned under the conversation's lock, a message is
+//! stored with its plan, and a writer locks before it reads. Each incorrect order is also shown to
+//! fail.
 
 use futures::future::join_all;
 use sea_orm::sea_query::{Expr, OnConflict};
@@ -26,9 +27,9 @@ use crate::support::queue_fixture::QueueFixture;
 /// How a message gets its number.
 #[derive(Clone, Copy)]
 enum Number {
-    /// As the gate does: the conversation's row is locked, its counter goes up.
+    /// As the server does: the conversation's row is locked and its counter incremented.
     UnderTheLock,
-    /// One more than the greatest that is there.
+    /// One more than the greatest existing number.
     ByTheGreatest,
 }
 
@@ -75,7 +76,8 @@ async fn append_in(tx: &DatabaseTransaction, new: NewText, how: Number) -> Resul
     timeline::append(tx, row).await.map(|it| it.seq)
 }
 
-/// Lets four writers append at once, so often; gives the numbers, and how many were refused.
+/// Lets four writers append concurrently for `n_rounds`; returns the numbers and the count of
+/// failures.
 async fn numbers(room: &EngineTest, n_rounds: usize, how: Number) -> (Vec<i64>, usize) {
     let new = NewText {
         conversation: room.conversation,
@@ -107,8 +109,8 @@ async fn numbers(room: &EngineTest, n_rounds: usize, how: Number) -> (Vec<i64>, 
     (given, n_refused)
 }
 
-/// Reads, lets the other writer read too, then writes; in a transaction begun as SQLite begins
-/// one unless told otherwise.
+/// Reads, waits until the other writer has read too, then writes. On SQLite the transaction begins
+/// in the default mode (deferred).
 async fn reads_then_writes(db: &Db, id: ConversationId, both_read: &Barrier) -> Result<(), DbErr> {
     let tx = db.heartbeat_connection().begin().await?;
     let row = conversation::Entity::find_by_id(id).one(&tx).await?;
@@ -122,7 +124,7 @@ async fn reads_then_writes(db: &Db, id: ConversationId, both_read: &Barrier) -> 
     tx.commit().await
 }
 
-/// The upsert into the queued place, its index named by a bound value instead of a literal.
+/// Inserts or updates the queued run; the condition of the index is a bound value, not a literal.
 async fn enqueue_by_parameter(db: &impl ConnectionTrait, plan: run::Model) -> Result<(), DbErr> {
     let mut conflict = OnConflict::column(run::Column::ConversationId);
     conflict
@@ -135,7 +137,7 @@ async fn enqueue_by_parameter(db: &impl ConnectionTrait, plan: run::Model) -> Re
         .map(|_| ())
 }
 
-/// The same with no condition at all.
+/// The same without a condition.
 async fn enqueue_by_column(db: &impl ConnectionTrait, plan: run::Model) -> Result<(), DbErr> {
     let mut conflict = OnConflict::column(run::Column::ConversationId);
     conflict.update_column(run::Column::RunAfter);
@@ -146,7 +148,7 @@ async fn enqueue_by_column(db: &impl ConnectionTrait, plan: run::Model) -> Resul
         .map(|_| ())
 }
 
-/// From now on no run can be planned.
+/// Makes every insertion of a run fail.
 const NO_RUN_ON_SQLITE: &str = "CREATE TRIGGER no_run BEFORE INSERT ON conversation_runs \
     BEGIN SELECT RAISE(ABORT, 'no run today'); END";
 const NO_RUN_ON_POSTGRES: &str = "CREATE FUNCTION no_run() RETURNS trigger LANGUAGE plpgsql AS \
@@ -206,7 +208,7 @@ on_both! {
     async fn an_upsert_finds_the_queued_place_only_by_the_literal(backend) {
         let bench = QueueFixture::new(backend).await;
         if bench.dialect() == Backend::Postgres {
-            // What the server does by itself from the sixth execution on, unless told not to.
+            // PostgreSQL chooses this itself from the sixth execution on by default.
             let generic = "SET plan_cache_mode = force_generic_plan";
             bench.db().execute_unprepared(generic).await.unwrap();
         }
@@ -270,7 +272,7 @@ on_both! {
         let mut facts = room.facts().await;
         assert_eq!(invariants::at_any_instant(&mut facts).await, Vec::<String>::new());
 
-        // What a crash between two transactions would leave: the end of the run, not what follows.
+        // The state after a crash between two transactions: the run has ended, but nothing follows.
         let end = "UPDATE conversation_runs SET status = 'canceled', canceled_because = 'stopped', finished_at = 1";
         facts.execute(end).await;
 
@@ -318,9 +320,9 @@ on_both! {
         let n_done = join_all(all).await.into_iter().filter(Result::is_ok).count();
 
         match backend {
-            // The second is refused at once, whatever the busy timeout.
+            // The second write fails immediately, whatever the busy timeout is.
             TestBackend::Sqlite => assert_eq!(n_done, 1),
-            // The second writes over the first.
+            // The second write overwrites the first.
             TestBackend::Postgres => assert_eq!(n_done, 2),
         }
         assert_eq!(room.row().await.rev, 1, "two writers, one change");
@@ -331,7 +333,7 @@ on_both! {
     }
 }
 
-/// On PostgreSQL alone: a transaction that writes on SQLite has the whole file to itself.
+/// PostgreSQL only: on SQLite a writing transaction locks the whole file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_by_the_greatest_are_seen_to_collide() {
     if !TestBackend::Postgres.is_given() {

@@ -1,5 +1,5 @@
-//! When the binary cannot do what it was asked to: one clear sentence on the standard error, a
-//! failure that a script can see, and nothing begun.
+//! Failures of the command line: one clear sentence on standard error, an exit code for scripts,
+//! and no changes.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::support::backends::{TestBackend, fresh_database};
 use crate::support::poll;
 use crate::support::process::Server;
 
-/// A command that came to its end.
+/// The result of a finished command.
 struct CommandOutput {
     ok: bool,
     said: String,
     complained: String,
 }
 
-/// Runs the binary in a folder with these settings and no others, until it ends by itself.
+/// Runs the binary in a folder with only these settings until it exits.
 async fn troupe(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> CommandOutput {
     let mut command = Command::new(env!("CARGO_BIN_EXE_troupe"));
     command
@@ -40,7 +40,7 @@ async fn troupe(folder: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Comm
 }
 
 impl CommandOutput {
-    /// It failed, and one line on the standard error says all of this.
+    /// Asserts that it failed and that one line of standard error contains all these words.
     fn failed_with(&self, words: &[&str]) {
         assert!(!self.ok, "it must fail: {}", self.said);
         let line = self.complained.trim_end();

@@ -1,4 +1,4 @@
-//! The binary: its commands, and how it starts and refuses to.
+//! Tests of the binary: its commands, and when it starts or refuses to start.
 
 use std::path::Path;
 use std::process::{Command, Output};

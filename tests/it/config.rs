@@ -1,4 +1,4 @@
-//! `.env.example` names every setting and no other, and shows the defaults.
+//! `.env.example` names every setting and no others, and shows the defaults.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,7 +6,7 @@ use troupe::config::Config;
 
 const EXAMPLE: &str = include_str!("../../.env.example");
 
-/// The settings that the example shows, uncommented, as whoever copies it would do.
+/// Returns the settings of the example, uncommented as a user who copies it would do.
 fn shown() -> HashMap<String, String> {
     EXAMPLE
         .lines()

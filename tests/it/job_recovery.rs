@@ -1,5 +1,5 @@
-//! Background jobs through `kill -9`: nothing half-made is seen at any moment, and in the end the
-//! work is whole.
+//! Background jobs survive `kill -9`: partial results are never visible, and the job completes in
+//! the end.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::support::test_space::TestSpace;
 const N: i64 = 20_000;
 const N_KILLS: usize = 3;
 
-/// Fills the conversation of a room; returns its last message.
+/// Fills the conversation of a space; returns its last message.
 async fn fill(room: &TestSpace, facts: &mut DatabaseFacts) -> i64 {
     let conversation = room.conversation;
     expect(

@@ -1,4 +1,4 @@
-//! The provider for compatible endpoints at the wire: what it sends, what it never shows.
+//! Tests of the provider for OpenAI-compatible endpoints: its requests, and what it never reveals.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Tests through real doors: one binary, so that it links once.
-// All of this is tests, the support too: a panic is how they fail.
+//! Integration tests over the real interfaces, in one binary so that it is linked once.
+// All of this, including the support code, is test code, which fails by a panic.
 #![allow(clippy::unwrap_used)]
 
 mod api;

@@ -1,4 +1,4 @@
-//! The tables go forward and back on both databases, and leave nothing behind.
+//! The migrations run up and down on both databases and leave nothing behind.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -72,8 +72,8 @@ on_both! {
         let connection = Database::connect(database.url()).await.expect("the test database answers");
         Migrator::up(&connection, None).await.expect("every step goes forward");
 
-        // What both databases do for each run that is deleted. An empty table is read whole unless
-        // that is forbidden.
+        // The statement that both databases run for each deleted run. An empty table is scanned
+        // unless that is disabled.
         let forget = "UPDATE messages SET conversation_run_id = NULL WHERE conversation_run_id =";
         let (explain, column) = match backend {
             TestBackend::Sqlite => (format!("EXPLAIN QUERY PLAN {forget} x'00'"), "detail"),
@@ -106,8 +106,7 @@ on_both! {
         assert_eq!(sought, READ_WHOLE, "each of these has its table read whole for each row that goes");
     }
 
-    // K12. When it falls is a matter of time; wherever that is, the next start finds or makes a
-    // whole database.
+    // The kill may happen at any moment: the next start must find or complete a whole schema.
     async fn a_killed_migration_leaves_complete_steps(backend) {
         let whole = fresh_database(&backend).await;
         let begun = Instant::now();
@@ -131,7 +130,7 @@ on_both! {
     }
 }
 
-/// Two conversations: one with visible and hidden messages of each role, one without any.
+/// Two conversations: one with visible and hidden messages of each role, and one without messages.
 const MESSAGES_THAT_EXIST: &str = "\
     INSERT INTO spaces (id, name, description, settings, created_at) VALUES (1, 'Inn', '', '{}', 0); \
     INSERT INTO space_memberships (id, space_id, kind, cached_display_name, aliases, settings, created_at) \
@@ -145,11 +144,10 @@ const MESSAGES_THAT_EXIST: &str = "\
         (1, 5, 3, 'assistant', 'e', 'hidden', 0, 1, '{}'), (1, 6, 1, 'user', 'f', 'hidden', 0, 1, '{}'), \
         (1, 7, 1, 'system', 'g', 'normal', 0, 1, '{}')";
 
-/// Columns that refer to something and are led by no index. A provider is deleted by an admin, and
-/// seats are few.
+/// References without an index. Only admins delete providers, and memberships are few.
 const READ_WHOLE: &[&str] = &["space_memberships.llm_provider_id"];
 
-/// An index is of use when the column comes first, and when it leaves out no row that refers.
+/// An index is usable if the column comes first and the index omits no row with a reference.
 const SOUGHT_ON_POSTGRES: &str = "\
     SELECT c.conrelid::regclass || '.' || a.attname FROM pg_constraint c \
     JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1] \
@@ -174,7 +172,7 @@ fn name_of(database: &TestDatabase) -> &str {
         .expect("a URL ends with a name")
 }
 
-/// At so many moments of its work a process is killed.
+/// At how many moments of a migration the process is killed.
 const KILLS: u32 = 8;
 
 fn migrates(database: &TestDatabase) -> Child {
@@ -192,7 +190,7 @@ fn finish(mut process: Child) {
     assert!(ended.success(), "the next start ends with {ended}");
 }
 
-/// Every column, index and rule, and which steps were taken.
+/// Returns every column, index and constraint, and the applied migrations.
 async fn schema(database: &TestDatabase) -> Vec<String> {
     let mut facts = DatabaseFacts::open(database).await;
     let questions: &[&str] = match database.backend() {
@@ -217,7 +215,7 @@ async fn schema(database: &TestDatabase) -> Vec<String> {
     schema
 }
 
-/// On SQLite the lock beside the file keeps a second process from getting this far.
+/// On SQLite, the lock next to the file stops a second process before this point.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_start_at_once_on_an_empty_database_bring_it_up_to_date_together() {
     if !TestBackend::Postgres.is_given() {

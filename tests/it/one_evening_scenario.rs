@@ -1,8 +1,8 @@
-//! A long evening: one person in two tabs and two characters talk, the model fails now and then,
-//! and the server is killed in their midst, each time at another moment.
+//! A long session: one user in two tabs talks with two characters, the model sometimes fails, and
+//! the server is killed several times, each time at a different moment.
 //!
-//! At its end nothing acknowledged is lost, nothing is doubled, nothing is stuck, and both tabs
-//! show what the database holds, without a reload. TROUPE_SLOW_TESTS=1 makes it ten such evenings.
+//! At the end no acknowledged message is lost, duplicated or stuck, and both tabs show what the
+//! database contains, without a reload. TROUPE_SLOW_TESTS=1 runs ten such sessions.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -20,35 +20,36 @@ use crate::support::test_space::TestSpace;
 use crate::support::timeline_model::Timeline;
 use crate::support::{event_invariants, invariants, poll};
 
-/// Stale time and one sweep of the room's short leases, and what a busy machine may add.
+/// The stale time and one sweep with the short leases of the fixture, and a margin for a busy
+/// machine.
 const RECOVERY_TIME: Duration = Duration::from_millis(1500 + 300 + 5_000);
 
-/// A model that hangs is given up soon, so that the evening ends.
+/// A call that hangs times out soon, so that the test ends.
 const SHORT_TIMEOUTS: &[(&str, &str)] = &[
     ("LLM_FIRST_CHUNK_TIMEOUT_MS", "1000"),
     ("LLM_IDLE_TIMEOUT_MS", "1000"),
     ("RUN_TIMEOUT_MS", "4000"),
 ];
 
-/// The dice of the faults: a broken connection early, a failure in mid-sentence later.
+/// The seed of the faults: a broken connection early, a failure in the middle of a text later.
 const SEED: u64 = 8;
 
-/// When the server is killed.
+/// The moment at which the server is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// Somebody posts, and has no answer yet.
+    /// A post is sent and not answered yet.
     BeforeTheAnswer,
     /// The post is acknowledged.
     AfterTheAnswer,
-    /// The reply is being written.
+    /// The reply is being generated.
     InTheReply,
-    /// The reply was just shown.
+    /// The reply has just been shown.
     AfterTheReply,
-    /// Nothing happens.
+    /// Nothing is running.
     InTheSilence,
 }
 
-/// In which exchanges of twenty the server is killed, and when.
+/// Returns when the server is killed in this exchange of twenty, if it is.
 fn moment_of(n: usize) -> Option<Moment> {
     match n % 20 {
         2 => Some(Moment::InTheReply),
@@ -60,7 +61,7 @@ fn moment_of(n: usize) -> Option<Moment> {
     }
 }
 
-/// Twenty posts and their replies are a conversation of forty.
+/// Twenty posts and their replies are a conversation of forty messages.
 fn n_posts() -> usize {
     let is_long = env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
     if is_long { 200 } else { 20 }
@@ -76,7 +77,7 @@ on_both! {
         let watch = tokio::spawn(watch_invariants(room.facts().await, over.clone()));
 
         for n in 1..=n_posts() {
-            // One tab sleeps through some exchanges, kills among them, and catches up.
+            // One tab is disconnected during some exchanges, including kills, and catches up.
             if n % 4 == 3 {
                 tabs[1].disconnect().await;
             }
@@ -99,12 +100,12 @@ on_both! {
     }
 }
 
-/// What the person says; each line only once in the evening.
+/// Returns the user's line; each is used only once in the session.
 fn line(n: usize) -> String {
     format!("Line {n} of the evening.")
 }
 
-/// One post and its reply, with a kill and a restart at the given moment.
+/// Runs one post and its reply, with a kill and a restart at the given moment.
 async fn one_exchange(
     room: &mut TestSpace,
     tabs: &[ClientModel; 2],
@@ -140,7 +141,7 @@ async fn one_exchange(
     }
 }
 
-/// Says a line under its key until it is acknowledged, as the client does.
+/// Posts a line under its key until it is acknowledged, as the client does.
 async fn post(room: &TestSpace, n: usize) {
     let path = format!("/api/conversations/{}/messages", room.conversation);
     let body = json!({"content": line(n), "client_id": format!("line-{n}")});
@@ -156,7 +157,7 @@ async fn post(room: &TestSpace, n: usize) {
     .await;
 }
 
-/// Begins to post and kills the server under it: stored or not, nobody knows.
+/// Sends a post and kills the server meanwhile: whether it was stored is unknown.
 async fn post_into_a_kill(room: &mut TestSpace, n: usize) {
     let person = room.person.clone();
     let path = format!("/api/conversations/{}/messages", room.conversation);
@@ -165,7 +166,7 @@ async fn post_into_a_kill(room: &mut TestSpace, n: usize) {
         tokio::spawn(async move { person.attempt(Method::POST, &path, Some(&body)).await });
     tokio::task::yield_now().await;
     room.server.kill9();
-    // Its outcome, an answer or a broken line, is exactly what the person cannot rely on.
+    // The result, an answer or a broken connection, is what the user cannot rely on.
     let _ = posting.await;
     restart_unstuck(room).await;
 }
@@ -175,7 +176,7 @@ async fn kill_and_restart(room: &mut TestSpace) {
     restart_unstuck(room).await;
 }
 
-/// Starts the server again; what the dead one left running must end within its stale time.
+/// Restarts the server; runs of the killed process must end within their stale time.
 async fn restart_unstuck(room: &mut TestSpace) {
     let mut facts = room.facts().await;
     let running = facts.hex("id");
@@ -201,7 +202,7 @@ async fn restart_unstuck(room: &mut TestSpace) {
     }
 }
 
-/// Waits for one more reply; where a reply failed, the person presses Retry.
+/// Waits for one more reply; if a reply failed, the user retries.
 async fn wait_for_the_reply(room: &TestSpace, tab: &ClientModel, n_shown: usize) {
     let is_answered = |shown: &Timeline| {
         let lines = shown.lines();
@@ -217,15 +218,15 @@ async fn wait_for_the_reply(room: &TestSpace, tab: &ClientModel, n_shown: usize)
             return Some(());
         }
         let (status, answer) = room.person.retry(room.conversation).await;
-        // 409: what failed has been taken up in the meantime.
+        // 409: the failed run has been retried in the meantime.
         assert!(status == 202 || status == 409, "{status} {answer}");
         None
     })
     .await;
 }
 
-/// Asks the database for the laws that hold at every instant until it is told that the evening is
-/// over; answers what was broken on the way, and how often it looked.
+/// Checks the invariants of the database until the session is over; returns the violations and the
+/// number of checks.
 async fn watch_invariants(
     mut facts: DatabaseFacts,
     over: CancellationToken,
@@ -265,7 +266,8 @@ fn nothing_is_lost_or_doubled(timeline: &[(i64, String, String)]) {
     assert_eq!(replies.len(), n_posts(), "no reply is stored twice");
 }
 
-/// The tab was never reloaded, and shows what the database and the list of messages hold.
+/// Asserts that the tab, which was never reloaded, shows what the database and the message list
+/// hold.
 async fn assert_shows_stored(room: &TestSpace, facts: &mut DatabaseFacts, tab: &ClientModel) {
     let truth = facts.timeline(room.conversation).await;
     let shown = tab

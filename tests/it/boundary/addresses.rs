@@ -1,5 +1,5 @@
-//! Limits per address: by the connection's own, unless a proxy that is trusted says for whom it
-//! asks.
+//! Limits per address count the address of the connection, or the forwarded one if a trusted proxy
+//! sends it.
 
 use reqwest::RequestBuilder;
 use serde_json::json;
@@ -12,7 +12,7 @@ use crate::support::http_client::{HttpClient, http_client};
 use crate::support::http_response::Answer;
 use crate::support::raw_http::{RawResponse, UPGRADE, exchange, request};
 
-/// Headers by which a caller may claim to be somebody, or somewhere, else.
+/// Headers by which a client could claim another identity or address.
 const CLAIMS: [&str; 8] = [
     "x-forwarded-for",
     "x-real-ip",
@@ -25,7 +25,7 @@ const CLAIMS: [&str; 8] = [
 ];
 
 fn guess(app: &TestApp, nth: usize) -> RequestBuilder {
-    // Another name each time: only the address is left to be counted.
+    // A different user name each time, so that only the limit per address counts.
     http_client()
         .post(format!("{}/api/session", app.base))
         .json(&json!({"username": format!("somebody{nth}"), "password": "wrong horse"}))
@@ -83,7 +83,7 @@ async fn behind_a_trusted_proxy_everybody_is_counted_for_themselves() {
     let app = TestApp::start_with(TestBackend::Sqlite, &env).await;
     let from = |nth: usize, chain: String| guess(&app, nth).header("x-forwarded-for", chain);
     for nth in 0..10 {
-        // What the caller wrote first changes from one to the next; the proxy's word does not.
+        // The client's own first entry changes with each request; the entry of the proxy does not.
         let chain = format!("{}, 198.51.100.7, 10.0.0.2", claimed(nth));
         assert_eq!(Answer::to(from(nth, chain)).await.status, 401);
     }
@@ -142,7 +142,8 @@ async fn sockets_per_address_are_limited_across_users() {
     let app = TestApp::start_with(TestBackend::Sqlite, &[OPEN_REGISTRATION, &limit].concat()).await;
     let (ann, ben) = (app.admin().await, app.register("ben").await);
     let home = Some("198.51.100.7");
-    // A socket that nobody reads goes on until the server has noticed: it is held by its limit.
+    // The server notices only later that a socket was dropped; until then it counts toward the
+    // limit.
     let address =
         troupe::accounts::limits::ClientNetwork::from(std::net::IpAddr::from([198, 51, 100, 7]));
     let browser = CredentialId::Session(SessionId(0));

@@ -1,4 +1,4 @@
-//! Which answers a cache may keep: the client, pictures, and whether the server is set up.
+//! Only the client, pictures and the setup state may be cached.
 
 use reqwest::Method;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::support::http_client::http_client;
 use crate::support::http_response::Answer;
 use crate::support::v1_client::V1Client;
 
-/// The addresses under `/v1`, as its routes have them, and one that is not there.
+/// Returns the paths under `/v1` from its routes, and one that does not exist.
 fn addresses_of_v1() -> Vec<String> {
     let routes = std::fs::read_to_string("src/v1/routes.rs").expect("the routes of /v1");
     let paths = routes

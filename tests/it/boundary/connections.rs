@@ -1,4 +1,4 @@
-//! How many connections there are: of one address, and of a process that may hold few.
+//! Limits on connections: per address, and for a process with few file descriptors.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -25,7 +25,7 @@ const SLOW: &str = "POST /api/session HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-typ
 
 const HEALTH: &str = "GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
 
-/// A connection from this address of the machine.
+/// Opens a connection from this local address.
 async fn connect_from(address: &str, base: &str) -> std::io::Result<TcpStream> {
     let to: SocketAddr = base
         .strip_prefix("http://")
@@ -38,7 +38,7 @@ async fn connect_from(address: &str, base: &str) -> std::io::Result<TcpStream> {
     socket.connect(to).await
 }
 
-/// Whether the server answers a request on this connection; it has closed it otherwise.
+/// Returns whether the server answers a request on this connection; if not, it has closed it.
 async fn is_served(stream: &mut TcpStream) -> bool {
     let _ = stream.write_all(HEALTH.as_bytes()).await;
     let mut answer = [0; 12];
@@ -47,7 +47,7 @@ async fn is_served(stream: &mut TcpStream) -> bool {
     read.is_ok() && answer.starts_with(b"HTTP/1.1 200")
 }
 
-/// A server that counts connections from this machine like those from elsewhere.
+/// Starts a server that counts connections from this machine like those from elsewhere.
 async fn counting(env: &[(&str, &str)]) -> TestApp {
     TestApp::start_changed(TestBackend::Sqlite, env, |app| {
         let connections = Connections::new(&app.config, None).with_loopback_limit();
@@ -56,7 +56,7 @@ async fn counting(env: &[(&str, &str)]) -> TestApp {
     .await
 }
 
-/// A body of one byte a second, sent for as long as the server takes it; then another one.
+/// Sends a body of one byte a second until the server closes the connection, then starts again.
 async fn trickle_for_ever(address: &'static str, base: String) {
     loop {
         if let Ok(mut stream) = connect_from(address, &base).await
@@ -66,7 +66,7 @@ async fn trickle_for_ever(address: &'static str, base: String) {
                 sleep(Duration::from_secs(1)).await;
             }
         }
-        // The server has closed it: not at once again.
+        // The server has closed the connection: pause before the next one.
         sleep(Duration::from_millis(100)).await;
     }
 }
@@ -147,7 +147,8 @@ async fn four_hundred_slow_bodies_of_one_address_leave_the_others_served() {
     app.close().await;
 }
 
-/// From loopback, which no limit of an address holds: as an attack through a proxy looks.
+/// The connections come from loopback, which has no limit per address, like an attack through a
+/// proxy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn four_hundred_slow_bodies_leave_a_server_with_256_descriptors_alive() {
     let database = fresh_database(&TestBackend::Sqlite).await;

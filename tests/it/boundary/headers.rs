@@ -1,4 +1,4 @@
-//! What every answer wears, whatever it is, and what none may tell.
+//! Every response has the security headers, and none reveals anything internal.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ const REQUIRED_HEADERS: [(&str, &str); 7] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// What an answer must not have: it would open what the others close.
+/// Headers that no response may have: they would weaken the others.
 const FORBIDDEN_HEADERS: [&str; 4] = [
     "access-control-allow-origin",
     "access-control-allow-credentials",

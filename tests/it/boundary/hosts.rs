@@ -1,4 +1,4 @@
-//! Under which names the server may be asked: a name that somebody made point to us is not ours.
+//! The server rejects foreign host names, which protects against DNS rebinding.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn port_of(app: &TestApp) -> &str {
     app.base.rsplit(':').next().expect("a port")
 }
 
-/// Where the server is when it is bound to every address of the machine.
+/// Returns the loopback address of a server that is bound to every address of the machine.
 fn on_loopback(app: &TestApp) -> String {
     format!("http://127.0.0.1:{}", port_of(app))
 }
@@ -43,7 +43,7 @@ async fn a_foreign_host_is_rejected_by_every_endpoint() {
             let refused = exchange(&app.base, request(line, Some(host), &[])).await;
             assert_eq!(refused.error(), misdirected(), "{line} {host}");
         }
-        // On a fresh server this would make the page's author its admin.
+        // On a fresh server this would make the author of the page its admin.
         let set_up = request("POST /api/setup HTTP/1.1", Some(host), &json) + body;
         assert_eq!(exchange(&app.base, set_up).await.error(), misdirected());
         let upgrade = request("GET /ws HTTP/1.1", Some(host), &UPGRADE);
@@ -63,7 +63,8 @@ async fn credentials_do_not_help_under_a_foreign_host() {
     let made = expect(201, admin.post("/api/api_keys", json!({"name": "k"})).await);
     let bearer = format!("Bearer {}", made["key"].as_str().unwrap());
     let origin = format!("http://{FOREIGN}");
-    // As a browser sends it whose page was led here: it is all of one origin to it.
+    // The headers that a browser sends after DNS rebinding: for the browser, everything has one
+    // origin.
     let browser = [
         ("Cookie", admin.cookie()),
         ("Origin", &origin),
@@ -94,7 +95,7 @@ async fn health_checks_answer_under_any_host() {
         let line = format!("GET {path} HTTP/1.1");
         let well = exchange(&app.base, request(&line, Some("10.0.0.7:8080"), &[])).await;
         assert_eq!(well.status, 200, "{path}");
-        // Old balancers name nobody.
+        // Old load balancers send no host name.
         let line = format!("GET {path} HTTP/1.0");
         assert_eq!(
             exchange(&app.base, request(&line, None, &[])).await.status,

@@ -1,4 +1,4 @@
-//! Guessing passwords, and what a session outlives.
+//! Tests of password guessing and of the lifetime of sessions.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ on_both! {
             let request = sign_in(&app, "admin", &guess);
             async move { Answer::to(request).await.refusal() }
         });
-        // Fifty at a time, as a guesser would.
+        // Fifty at a time, as an attacker would.
         let guesses: Vec<_> = guesses.collect();
         let mut answers = Vec::new();
         let mut waiting = guesses.into_iter();
@@ -45,7 +45,7 @@ on_both! {
         let n_refused = answers.iter().filter(|it| **it == (429, "rate_limited".to_owned())).count();
         eprintln!("of 1000 guesses {n_judged} were judged, {n_refused} refused");
         assert_eq!(n_judged + n_refused, 1_000);
-        // Four may be at work when the tenth fails.
+        // Four sign-ins may be in progress when the tenth failure is counted.
         assert!((10..=13).contains(&n_judged), "{n_judged}");
         let late = Answer::to(sign_in(&app, "admin", RIGHT)).await;
         assert_eq!(late.refusal(), (429, "rate_limited".to_owned()));
@@ -65,7 +65,7 @@ async fn response_time_does_not_reveal_whether_a_name_exists() {
     app.admin().await;
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
 
-    // In turns, so that whatever else the machine does falls on both.
+    // The requests alternate, so that other load on the machine affects both.
     for _ in 0..25 {
         for (name, times) in [("admin", &mut known), ("nobody", &mut unknown)] {
             let began = Instant::now();
@@ -77,7 +77,7 @@ async fn response_time_does_not_reveal_whether_a_name_exists() {
 
     let (known, unknown) = (median(known), median(unknown));
     eprintln!("a wrong password for a known name takes {known:?}, for an unknown one {unknown:?}");
-    // Without the same work, one would take a small part of the other.
+    // Without equal work, one would take only a small fraction of the other's time.
     assert!(
         known < unknown * 2 && unknown < known * 2,
         "{known:?} {unknown:?}"
@@ -85,7 +85,7 @@ async fn response_time_does_not_reveal_whether_a_name_exists() {
     app.close().await;
 }
 
-/// The session in an answer's cookie, after a look at the cookie's flags.
+/// Returns the session of a response's cookie and checks the cookie's flags.
 fn given(answer: &Answer, is_secure: bool) -> String {
     let cookies: Vec<_> = answer.headers.get_all("set-cookie").iter().collect();
     assert_eq!(cookies.len(), 1, "{answer:?}");

@@ -1,4 +1,4 @@
-//! The wall towards browsers and whoever speaks HTTP: names, addresses, headers, guesses, secrets.
+//! Security tests of the HTTP boundary: host names, addresses, headers, guessing and secrets.
 
 mod addresses;
 mod caches;

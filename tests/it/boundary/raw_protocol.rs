@@ -1,4 +1,4 @@
-//! What is wrong on the wire itself.
+//! Tests of malformed HTTP requests, sent as raw bytes.
 
 use crate::support::app::TestApp;
 use crate::support::backends::TestBackend;
@@ -25,7 +25,7 @@ async fn a_request_with_two_lengths_is_no_request() {
         let post = request("POST /api/session HTTP/1.1", Some(host), headers) + smuggled;
         let answer = exchange(&app.base, post).await;
         assert_eq!(answer.status, 400, "{headers:?}");
-        // Nothing that stands behind it is read as another request.
+        // The bytes that follow are not parsed as another request.
         assert!(!answer.body.contains("HTTP/1.1"), "{}", answer.body);
     }
     let nameless = exchange(&app.base, request("GET / HTTP/1.1", None, &[])).await;

@@ -1,4 +1,5 @@
-//! Looking changes nothing, and another site's page can only look: a picture, a link, a form.
+//! Safe methods change nothing, and a page of another site cannot send anything else: no image,
+//! link or form.
 
 use reqwest::Method;
 
@@ -7,14 +8,14 @@ use crate::support::backends::on_both;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_response::Answer;
 
-/// What it is, its headers, its body.
+/// A description, the headers and the body.
 type Forgery = (
     &'static str,
     &'static [(&'static str, &'static str)],
     &'static str,
 );
 
-/// How a page of another site may have a browser send something.
+/// Requests that a page of another site can make a browser send.
 const FORGERIES: [Forgery; 6] = [
     (
         "a form",
@@ -91,7 +92,7 @@ on_both! {
             n_seen += usize::from(Answer::to(house.request(Method::GET, &path)).await.status == 200);
         }
 
-        // Most of the doors were really open: otherwise little could have changed.
+        // Most of the endpoints returned success; otherwise the test would prove little.
         assert!(n_seen > 100, "{n_seen}");
         assert_eq!(facts.everything().await, before);
         house.app.close().await;
@@ -130,7 +131,7 @@ on_both! {
         let before = facts.everything().await;
 
         for content_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/json", ""] {
-            // As a browser of long ago would send a form: it does not say where it comes from.
+            // Sent as an old browser sends a form: without headers that name its origin.
             let form = house.request(Method::POST, "/api/spaces")
                 .header("content-type", content_type)
                 .body("{\"name\":\"x\"}");

@@ -1,4 +1,4 @@
-//! Nothing secret is in what the process says, however much it is asked to say.
+//! The log contains no secret, even at the most verbose level.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ const DATABASE_PASSWORD: &str = "canary-of-the-database";
 const SAID: &str = "canary of what was said";
 const ANSWERED: &str = "canary of what was answered";
 
-/// Keeps every secret that a caller has, and asks.
+/// A client that keeps its credentials and sends requests.
 struct Caller {
     base: String,
     cookie: String,
@@ -51,7 +51,7 @@ fn cookie_of(answer: &Answer) -> String {
     cookie.expect("a session").to_owned()
 }
 
-/// Goes through everything that takes a secret; gives those that the server made.
+/// Calls everything that accepts a secret; returns the secrets that the server created.
 async fn tour(server: &Server, upstream: &FakeProvider) -> Vec<String> {
     let base = server.url();
     let account = json!({"username": "ann", "password": PASSWORD, "display_name": "Ann"});
@@ -113,7 +113,7 @@ async fn tour(server: &Server, upstream: &FakeProvider) -> Vec<String> {
     assert_eq!(changed.status, 200, "{changed:?}");
     ann.cookie = cookie_of(&changed);
     made.push(token_of(&changed));
-    // Bodies that are wrong in every way quote nothing of themselves.
+    // Errors about invalid bodies do not quote the body.
     for body in [
         format!("{{\"password\": \"{PASSWORD}\", \"x\": 1}}"),
         PASSWORD.to_owned(),
@@ -151,7 +151,7 @@ async fn provider(ann: &Caller, upstream: &FakeProvider) {
     let _ = Answer::to(ann.to(reqwest::Method::GET, &format!("{path}/models"))).await;
 }
 
-/// An invitation, looked at and taken; gives its token and the guest's.
+/// Creates an invite, previews it and joins; returns its token and the guest's.
 async fn invitation(ann: &Caller, space: i64) -> [String; 2] {
     let invite = json!({"role": "guest", "max_uses": 2, "expires_in_hours": 1});
     let invites = format!("/api/spaces/{space}/invites");
@@ -168,7 +168,7 @@ async fn invitation(ann: &Caller, space: i64) -> [String; 2] {
     [token, token_of(&guest)]
 }
 
-/// A message and its reply, written by the environment's provider; gives the space.
+/// Posts a message that the provider of the environment answers; returns the space.
 async fn conversation(ann: &Caller) -> i64 {
     let space = ann
         .post(
@@ -222,7 +222,8 @@ on_both! {
         let upstream = FakeProvider::start().await;
         upstream.say(ANSWERED);
         let base_url = upstream.base_url();
-        // A server that asks for none takes any; a test database with one keeps its own.
+        // PostgreSQL without authentication accepts any password; a test database that has one
+        // keeps it.
         let with_password = format!(":{DATABASE_PASSWORD}@");
         let database_url = match database.url().matches(':').count() {
             2 => database.url().replacen('@', &with_password, 1),
@@ -277,7 +278,7 @@ fn the_settings_do_not_show_their_secrets() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_capture_sees_a_test_user() {
-    // Otherwise the rule above would hold for want of a log: a request leaves its trace there.
+    // Checks that the log is captured at all: a request must leave a line in it.
     let database = fresh_database(&crate::support::backends::TestBackend::Sqlite).await;
     let server = Server::start(&database, &[("RUST_LOG", "trace")]).await;
     let admin = HttpClient::set_up(&server.url(), "admin").await;

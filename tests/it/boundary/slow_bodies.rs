@@ -16,7 +16,7 @@ use crate::support::v1_client::V1Client;
 const JSON: &str = "application/json";
 const FORM: &str = "multipart/form-data; boundary=b";
 
-/// Everything that comes back on a connection until the server closes it.
+/// Returns everything that a connection receives until the server closes it.
 async fn until_closed(base: &str, request: &str) -> String {
     let host = base.strip_prefix("http://").expect("our own base");
     let mut stream = TcpStream::connect(host).await.expect("the server listens");
@@ -30,7 +30,7 @@ async fn until_closed(base: &str, request: &str) -> String {
     String::from_utf8_lossy(&bytes).to_lowercase()
 }
 
-/// A request whose body stalls after its first bytes: with its length, and in chunks.
+/// Returns a request whose body stalls after its first bytes, with a length and in chunks.
 fn stalling(call: &str, headers: &str, beginning: &str) -> [String; 2] {
     let head = format!("{call} HTTP/1.1\r\nhost: 127.0.0.1\r\n{headers}");
     let n = beginning.len();
@@ -40,7 +40,7 @@ fn stalling(call: &str, headers: &str, beginning: &str) -> [String; 2] {
     ]
 }
 
-/// A server on which a body that stalls is given up soon.
+/// Starts a server with a short timeout for bodies that stall.
 async fn start_with_short_timeout() -> TestApp {
     TestApp::start_changed(TestBackend::Sqlite, &[], |app| {
         app.body_timeouts = BodyTimeouts {

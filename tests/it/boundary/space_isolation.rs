@@ -1,4 +1,5 @@
-//! A house in which every door leads to something, and the doors themselves.
+//! Fixture with an existing resource for every endpoint, and the lists of endpoints and client
+//! files.
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
@@ -11,7 +12,7 @@ use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, http_client, root_of};
 use crate::support::poll;
 
-/// A server at rest, with a row behind most of its doors.
+/// A server without running work, and a row for most of its endpoints.
 pub struct EndpointFixture {
     pub app: TestApp,
     pub admin: HttpClient,
@@ -21,7 +22,7 @@ pub struct EndpointFixture {
 }
 
 impl EndpointFixture {
-    /// Furnishes it: a provider, a space with a character, a message and its reply.
+    /// Creates the fixture: a provider, a space with a character, a message and its reply.
     pub async fn create(backend: TestBackend, env: &[(&str, &str)]) -> EndpointFixture {
         let upstream = FakeProvider::start().await;
         let app = TestApp::start_with(backend, env).await;
@@ -53,7 +54,7 @@ impl EndpointFixture {
         }
     }
 
-    /// The address of a door, with the id of something that is there.
+    /// Returns the path of an endpoint, with the ids of existing resources.
     pub fn address(&self, door: &ApiEndpoint) -> String {
         let parts = door.path().split('/').map(|part| match part {
             "{run_id}" => self.run.as_str(),
@@ -63,7 +64,7 @@ impl EndpointFixture {
         parts.collect::<Vec<_>>().join("/")
     }
 
-    /// A request to an address, with the admin's cookie.
+    /// Returns a request to an address, with the admin's cookie.
     pub fn request(&self, method: Method, address: &str) -> RequestBuilder {
         http_client()
             .request(method, format!("{}{address}", self.app.base))
@@ -71,13 +72,13 @@ impl EndpointFixture {
     }
 }
 
-/// Every door there is.
+/// Returns every endpoint.
 pub fn all_endpoints() -> Vec<ApiEndpoint> {
     let doors = endpoints::all();
     [doors.api, doors.open].concat()
 }
 
-/// Every file of the client, by its address.
+/// Returns the path of every file of the client.
 pub fn client_files() -> Vec<String> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("static");
     let mut waiting = vec![root.clone()];
