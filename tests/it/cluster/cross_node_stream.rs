@@ -1,4 +1,4 @@
-//! What people on one node see of what happens on another, while all is well.
+//! What users on one node see of events on another node while Redis and PostgreSQL work.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::support::http_client::{HttpClient, expect};
 use crate::support::nodes::{Nodes, are_given};
 use crate::support::ws_client::{WsClient, connect_with_key};
 
-/// Sooner than any look at the database would bring it: those are seconds apart.
+/// Shorter than the interval of the database polling, which is several seconds.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
-/// A node that people talk to, one that writes "One two three." word by word, and the gate.
+/// Opens a node for users, a node that generates "One two three." word by word, and the hold point.
 macro_rules! writing {
     ($nodes:ident, $gate:ident, $ear:ident) => {
         let $nodes = Nodes::open().await;
@@ -169,7 +169,7 @@ async fn a_stop_that_keeps_the_text_keeps_what_another_node_wrote() {
     nodes.close().await;
 }
 
-/// A socket at the back of somebody with a session at the front is closed by what happens there.
+/// Asserts that an event on the front node closes a socket that the same user has on the back node.
 async fn is_closed_by(happens: impl AsyncFnOnce(&Nodes, &HttpClient)) {
     if !are_given() {
         return;

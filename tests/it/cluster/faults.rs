@@ -1,5 +1,4 @@
-//! Redis and the lines to it fail in every way there is (rows N1 to N10 of reliability.md); people
-//! notice a delay and nothing else.
+//! Faults of Redis and of the connections to it: users see a delay and no other effect.
 
 use std::time::Duration;
 
@@ -14,10 +13,10 @@ use crate::support::test_space::{SHORT_LEASES, model_env};
 use crate::support::ws_client::WsClient;
 use crate::support::{invariants, poll};
 
-/// So far behind a reader may be when Redis carries nothing.
+/// The longest delay for a reader while Redis delivers nothing.
 const AT_MOST_BEHIND: Duration = Duration::from_secs(10);
 
-/// Follows a conversation as a client does: subscribes again when it is told to.
+/// Follows a conversation as a client does: subscribes again after a reset.
 async fn is_told(ear: &WsClient, conversation: i64, text: &str) -> Duration {
     let began = Instant::now();
     let mut place = 0;
@@ -37,7 +36,7 @@ async fn is_told(ear: &WsClient, conversation: i64, text: &str) -> Duration {
     }
 }
 
-/// What a client ends up with is what there is.
+/// Asserts that the client ends with the stored state.
 async fn converges(nodes: &Nodes, ear: &WsClient, text: &str) {
     let took = is_told(ear, nodes.conversation, text).await;
     assert!(took < AT_MOST_BEHIND, "told after {took:?}");
@@ -173,7 +172,8 @@ async fn corrupted_redis_messages_are_survived() {
     assert_survives(ProxyFault::Garble).await;
 }
 
-/// Three replies over a line with this harm, and the timeline is right each time, in time.
+/// Sends three replies over a connection with this fault; each time the timeline is correct in
+/// time.
 async fn assert_survives(harm: ProxyFault) {
     let nodes = Nodes::open().await;
     let ear = nodes.ws_client().await;
@@ -189,7 +189,7 @@ async fn assert_survives(harm: ProxyFault) {
         .iter()
         .filter_map(|it| it["rev"].as_i64())
         .collect();
-    // What is told again after a resync begins with a snapshot that is not older.
+    // After a reset the events begin with a snapshot that is not older.
     let falls = revs.windows(2).any(|it| it[1] < it[0]);
     assert!(!falls, "{harm:?}: rev went back: {revs:?}");
     nodes.close().await;
@@ -316,7 +316,7 @@ async fn a_node_without_a_database_drops_its_runs_and_others_continue() {
     let fourth = nodes.front.start_beside(&env).await;
     converges(&nodes, &ear, "Four five six.").await;
     fourth.close().await;
-    // Its connections are gone: it ends, and says nothing more.
+    // Its database connections are closed, so it only has to stop.
     third.app.shutdown.stopping.cancel();
     nodes.close().await;
 }

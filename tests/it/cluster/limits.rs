@@ -1,4 +1,4 @@
-//! Limits hold for all nodes together while Redis counts, and for each by itself while it does not.
+//! Limits apply to all nodes together while Redis works, and to each node alone while it does not.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Several nodes of one house: PostgreSQL holds the truth, Redis carries the word of it.
+//! Tests of several nodes of one installation: PostgreSQL stores the state, Redis carries the
+//! notifications.
 
 pub mod cross_node_stream;
 pub mod faults;

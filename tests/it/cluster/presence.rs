@@ -1,4 +1,4 @@
-//! Who is there and who types, seen from another node.
+//! Presence and typing indicators, seen from another node.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ async fn a_user_on_another_node_is_present_until_leaving() {
 
     let bobs = WsClient::open(&bob.at_node(&nodes.back.base)).await;
     let answer = bobs.subscribe(nodes.conversation, None).await;
-    // Ann was there when Bob came; the word of it may still be on its way to his node.
+    // Ann was present before Bob; the notification may not have reached his node yet.
     let there = answer["snapshot"]["presence"].as_array().map(Vec::len);
     if there != Some(2) {
         sees(&bobs, 0, 2).await;
@@ -88,7 +88,7 @@ async fn typing_on_another_node_is_shown_for_six_seconds() {
     let typing = json!({"op": "typing", "conversation_id": nodes.conversation, "active": true});
     bobs.call(typing).await;
     anns.wait_for("that Bob types", |it| types(it, true)).await;
-    // The word that he stopped gets lost.
+    // The notification that he stopped typing is lost.
     nodes.back_proxy.cut();
     nodes.front.app.clock.advance_ms(6_000);
     anns.wait_for("that he stopped", |it| types(it, false))

@@ -1,4 +1,4 @@
-//! Two nodes behind a real nginx, with the very configuration that the operator's page shows.
+//! Two nodes behind a real nginx, with exactly the configuration of the operations page.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -23,21 +23,21 @@ use crate::support::{invariants, poll};
 
 const PAGE: &str = include_str!("../../../docs/operations.md");
 
-/// What an operator copies: the block that begins with the two nodes.
+/// Returns the documented configuration: the block that begins with the two nodes.
 fn shown() -> &'static str {
     let from = PAGE.find("upstream troupe {").expect("the page shows it");
     let to = from + PAGE[from..].find("```").expect("a block ends");
     &PAGE[from..to]
 }
 
-/// A private nginx. It goes with this value.
+/// A private nginx, stopped on drop.
 struct Nginx {
     process: Child,
     _folder: TempDir,
 }
 
 impl Nginx {
-    /// With the ports of this test in place of the page's, and nothing else changed.
+    /// Starts nginx; only the ports of the configuration are replaced by those of this test.
     async fn start(port: u16, nodes: [&Server; 2]) -> Nginx {
         let mut shown = shown().replace("listen 8080;", &format!("listen 127.0.0.1:{port};"));
         for (of_the_page, node) in ["127.0.0.1:8081", "127.0.0.1:8082"].iter().zip(nodes) {
@@ -76,7 +76,7 @@ impl Nginx {
     }
 }
 
-/// Root's workers must read a folder that is root's alone.
+/// Workers of an nginx started by root must read a folder that only root can read.
 fn user() -> &'static str {
     let id = Command::new("id").arg("-u").output().expect("there is id");
     match id.stdout.as_slice() {
@@ -87,14 +87,14 @@ fn user() -> &'static str {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // In order, so that its workers go too.
+        // A graceful quit, so that its workers exit too.
         let pid = self.process.id().to_string();
         let _ = Command::new("kill").args(["-QUIT", &pid]).status();
         let _ = self.process.wait();
     }
 }
 
-/// A house of two processes behind nginx.
+/// An installation of two processes behind nginx.
 struct ProxiedNodes {
     nodes: [Server; 2],
     base: String,
@@ -136,7 +136,7 @@ impl ProxiedNodes {
         }
     }
 
-    /// Ann, by way of nginx, and a conversation with Ada in it.
+    /// Signs Ann in through nginx and creates a conversation with Ada.
     async fn create_space(&self) -> (HttpClient, i64) {
         let ann = HttpClient::set_up(&self.base, "ann").await;
         let conversation = create_space_of(&ann, "The stage").await;
@@ -159,7 +159,7 @@ async fn a_socket_behind_the_documented_nginx_streams_replies_of_both_nodes() {
     }
     let house = ProxiedNodes::open().await;
     let (ann, conversation) = house.create_space().await;
-    // One at each node: nginx gives them out in turn.
+    // One on each node: nginx distributes connections in turn.
     let ears = [
         WsClient::on(&ann, conversation).await,
         WsClient::on(&ann, conversation).await,
@@ -170,7 +170,7 @@ async fn a_socket_behind_the_documented_nginx_streams_replies_of_both_nodes() {
     ann.post_message(conversation, "Count.", None).await;
     gate.step();
     for ear in &ears {
-        // It is passed on at once, while the rest is not yet written.
+        // It is forwarded immediately, before the rest is generated.
         ear.wait_for("the first word", |it| it["delta"] == "One")
             .await;
     }
@@ -184,9 +184,9 @@ async fn a_socket_behind_the_documented_nginx_streams_replies_of_both_nodes() {
     }
 }
 
-/// Posts, each until it is taken, as a client does; returns how many were.
+/// Posts messages, each until it is accepted, as a client does; returns their count.
 async fn keep_posting(ann: HttpClient, conversation: i64, enough: Arc<AtomicBool>) -> i64 {
-    // Not as a person of a test, whose answers are held to our document: some are nginx's own.
+    // Not an `HttpClient`, which checks answers against the API document: some are nginx's own.
     let client = http_client();
     let url = format!("{}/api/conversations/{conversation}/messages", ann.base());
     let mut n = 0;

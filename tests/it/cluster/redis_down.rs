@@ -1,4 +1,4 @@
-//! A node that no other can tell anything looks for itself whether its listeners still may.
+//! A node without Redis checks the permissions of its open sockets itself.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::http_client::{HttpClient, expect};
 use crate::support::nodes::{Nodes, are_given};
 use crate::support::ws_client::WsClient;
 
-/// A member's socket at a node that Redis does not reach.
+/// Opens a member's socket on a node that cannot reach Redis.
 async fn open_without_redis() -> (Nodes, HttpClient, WsClient) {
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;

@@ -1,5 +1,5 @@
-//! What holds however many nodes a house has: its start, its answers to repeated posts, and what
-//! it says of itself.
+//! Rules for any number of nodes: startup, repeated posts, readiness, and separate installations on
+//! one Redis.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Two people and a conversation, on a server whose runs are played by the test.
+//! Fixture of the WebSocket tests: two users and a conversation, on a server whose runs the test
+//! simulates.
 
 use reqwest::Method;
 use serde::Serialize;
@@ -15,7 +16,7 @@ use crate::support::backends::TestBackend;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::ws_client::WsClient;
 
-/// Ann made the space, Bob is a member of it.
+/// Ann created the space, and Bob is a member of it.
 pub struct LiveFixture {
     pub house: TestApp,
     pub ann: HttpClient,
@@ -27,7 +28,7 @@ pub struct LiveFixture {
     pub bobs_id: UserId,
 }
 
-/// Anybody may register, nobody works: what happens is what the test makes happen.
+/// Open registration and no workers: nothing happens unless the test does it.
 const SETTINGS: &[(&str, &str)] = &[
     ("TROUPE_OPEN_REGISTRATION", "true"),
     ("TROUPE_WORKERS", "0"),
@@ -39,12 +40,12 @@ impl LiveFixture {
         LiveFixture::open_changed(&[], |_| {}).await
     }
 
-    /// With more settings, and with some parts changed before the doors open.
+    /// Opens the fixture with more settings, after `change` has modified the app.
     pub async fn open_changed(env: &[(&str, &str)], change: impl FnOnce(&mut App)) -> LiveFixture {
         LiveFixture::open_on(TestBackend::Sqlite, env, change).await
     }
 
-    /// The same on a database of one's choice.
+    /// The same on a given database.
     pub async fn open_on(
         backend: TestBackend,
         env: &[(&str, &str)],
@@ -71,24 +72,24 @@ impl LiveFixture {
         }
     }
 
-    /// Bob listens.
+    /// Opens Bob's socket, subscribed to the conversation.
     pub async fn bobs_ws_client(&self) -> WsClient {
         WsClient::on(&self.bob, self.conversation.0).await
     }
 
-    /// Somebody says something through the door.
+    /// Posts a message through the API.
     pub async fn post(&self, person: &HttpClient, text: &str) {
         let (status, answer) = person.post_message(self.conversation.0, text, None).await;
         assert_eq!(status, 201, "{answer}");
     }
 
-    /// Publishes an event to the listeners of the conversation.
+    /// Publishes an event to the subscribers of the conversation.
     pub fn publish(&self, event: &impl Event) {
         let topic = Topic::Conversation(self.conversation);
         self.house.app.hub.publish(Envelope::plain(topic, event));
     }
 
-    /// A run begins to write, with Ann's seat for its speaker.
+    /// Starts the stream of a run whose speaker is Ann's membership.
     pub fn start_run(&self) -> RunId {
         let run = RunId::new();
         let live = &self.house.app.engine.context().live_streams;
@@ -153,7 +154,7 @@ impl Event for OfRun {
     }
 }
 
-/// An event that no client knows, of any size.
+/// An event of any size that no client knows.
 #[derive(Serialize)]
 pub struct Note {
     pub text: String,
@@ -165,7 +166,7 @@ impl Event for Note {
     }
 }
 
-/// Somebody new with an account, signed in, and the id of the account.
+/// Registers a user and signs in; returns the client and the account id.
 pub async fn register(base: &str, username: &str) -> (HttpClient, i64) {
     let body = json!({
         "username": username,
@@ -180,7 +181,7 @@ pub async fn register(base: &str, username: &str) -> (HttpClient, i64) {
     (HttpClient::sign_in(base, username).await, id(&user["user"]))
 }
 
-/// The error code of an answer on a socket.
+/// Returns the error code of an answer on a socket.
 pub fn code(answer: &Value) -> &str {
     answer["error"]["code"]
         .as_str()

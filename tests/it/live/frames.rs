@@ -1,4 +1,4 @@
-//! Frames: what a client may send, how much of it, and what it is answered.
+//! WebSocket frames: which ones are accepted, their limits, and their answers.
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ async fn answer(socket: &mut Socket) -> Value {
     }
 }
 
-/// The code with which the server closes.
+/// Returns the code with which the server closes.
 async fn closing(socket: &mut Socket) -> u16 {
     loop {
         match socket.next().await {
@@ -143,7 +143,7 @@ async fn a_message_in_pieces_may_not_be_longer_either() {
     stage.close().await;
 }
 
-/// A peer below any protocol: it reads bytes and answers nothing.
+/// Opens a socket without a WebSocket library: it reads bytes and never answers.
 async fn bare(stage: &LiveFixture) -> TcpStream {
     let address = stage.house.base.trim_start_matches("http://");
     let mut peer = TcpStream::connect(address).await.unwrap();
@@ -167,7 +167,7 @@ async fn a_frame_is_refused_by_the_length_it_announces() {
     let stage = LiveFixture::open().await;
     let mut peer = bare(&stage).await;
 
-    // A text of a gibibyte, of which nothing comes.
+    // The header announces a text of one gibibyte; none of it is sent.
     let header = [0x81, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 1, 2, 3, 4];
     peer.write_all(&header).await.unwrap();
 
@@ -208,7 +208,7 @@ async fn a_peer_that_answers_pings_is_kept() {
     let mut socket = connect(&stage.bob).await.unwrap();
     let begin = std::time::Instant::now();
 
-    // The library answers each ping as it reads it.
+    // The library answers each ping when it reads it.
     while begin.elapsed().as_millis() < 3_000 {
         assert!(matches!(socket.next().await, Some(Ok(Message::Ping(_)))));
     }

@@ -1,4 +1,4 @@
-//! The socket through its real door: what one hears, and who may.
+//! Tests of the WebSocket API: events, permissions and limits.
 
 pub mod fixture;
 pub mod frames;

@@ -1,4 +1,4 @@
-//! What one hears of people: who is here, who types, and what is for one person alone.
+//! Events about users: presence, typing indicators, and events for one user only.
 
 use serde_json::{Value, json};
 use troupe::realtime::event::Envelope;
@@ -106,7 +106,7 @@ async fn what_is_for_one_person_reaches_only_their_sockets() {
         WsClient::open(&stage.ann).await,
         WsClient::open(&stage.bob).await,
     );
-    // Its user topic is heard before a socket's first answer.
+    // The first answer shows that the socket has subscribed to its user topic.
     for ear in [&ann, &bob] {
         ear.call(json!({"op": "ping"})).await;
     }

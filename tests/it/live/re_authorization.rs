@@ -1,5 +1,5 @@
-//! Who hears a conversation, and subscribes it once more in vain: a trouble that passes takes
-//! nothing away, a refusal for good does.
+//! A subscriber that subscribes again and is rejected: a temporary error keeps the existing
+//! subscription, a permanent one ends it.
 
 use serde_json::{Value, json};
 use troupe::realtime::event::Envelope;
@@ -27,7 +27,7 @@ async fn wait_for_note(ear: &WsClient, text: &str) {
     ear.wait_for("the note", |it| it["text"] == text).await;
 }
 
-/// Who waits for a lock.
+/// A query that waits for a lock.
 const WAITING: &str = "FROM pg_stat_activity WHERE datname = current_database() \
                        AND wait_event_type = 'Lock'";
 
@@ -63,7 +63,7 @@ async fn a_temporary_rejection_keeps_the_subscription() {
 
         assert_eq!(code(&refused), "internal");
         assert!(is_present(&stage));
-        // What is durable goes on where it was, too.
+        // Durable events still arrive, too.
         stage.post(&stage.ann, "Back again.").await;
         let is_said = |it: &Value| it["message"]["content"] == "Back again.";
         ear.wait_for("the message", is_said).await;
@@ -128,7 +128,7 @@ async fn a_member_removed_during_the_snapshot_gets_none() {
 
     let answer = ear.wait_for("the answer", |it| it["re"] == 77).await;
     assert_eq!(code(&answer), "not_found");
-    // The socket lives, and is answered.
+    // The socket stays open and gets answers.
     assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
     let answers = ear.log().into_iter().filter(|it| it["re"] == 77);
     assert_eq!(answers.count(), 1);
@@ -171,7 +171,7 @@ async fn a_permanent_rejection_ends_the_subscription() {
         let ear = stage.bobs_ws_client().await;
         let mut facts = DatabaseFacts::open(&stage.house.database).await;
 
-        // Behind the server's back, so that no order comes before the answer.
+        // Directly in the database, so that no event announces it before the answer.
         let seat = format!(
             "UPDATE space_memberships SET status = 'removed' WHERE id = {}",
             stage.bobs_seat

@@ -1,4 +1,4 @@
-//! Rights end at once, on open sockets too.
+//! Revoked permissions take effect immediately, also on open sockets.
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ async fn a_deleted_space_sends_no_more_events() {
     stage.close().await;
 }
 
-/// The code and the word with which the server closes.
+/// Returns the code and the reason with which the server closes.
 async fn closing(socket: &mut crate::support::ws_client::Socket) -> (u16, String) {
     loop {
         match socket.next().await {

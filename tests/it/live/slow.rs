@@ -1,4 +1,4 @@
-//! A reader that stops reading costs the server a bounded amount, and nobody else anything.
+//! A reader that stops reading costs the server bounded memory and does not affect others.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::live::fixture::{LiveFixture, Note};
 use crate::support::ws_client::{Socket, WsClient, connect};
 
-/// What the server writes until its kernel and ours hold no more is some mebibytes.
+/// More than the few mebibytes that the socket buffers of both sides hold.
 const FLOOD: usize = 600;
 const NOTE_BYTES: usize = 64 * 1024;
 
@@ -31,7 +31,7 @@ async fn next(socket: &mut Socket) -> Option<Value> {
     }
 }
 
-/// Tells so much that no buffer holds it; between two notes a listener that reads has heard one.
+/// Publishes more than all buffers hold; a reading client gets each note before the next one.
 async fn flood(stage: &LiveFixture, ear: &WsClient) {
     for n in 0..FLOOD {
         let text = format!("{n} {}", "x".repeat(NOTE_BYTES));

@@ -1,4 +1,4 @@
-//! Real runs, met at any moment: whoever comes late knows in the end what everyone knows.
+//! Clients that subscribe at any moment of a real run end with the same state as all others.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::support::ws_client::WsClient;
 
 const REPLY: &str = "Once upon a time 😀 there was a castle, and in it lived a very old parrot.";
 
-/// A stage on which a character answers, with the words of `upstream`.
+/// Opens a fixture with a character whose replies come from `upstream`.
 async fn with_character(upstream: &FakeProvider) -> LiveFixture {
     let base_url = upstream.base_url();
     let env = [
@@ -29,7 +29,7 @@ async fn with_character(upstream: &FakeProvider) -> LiveFixture {
     stage
 }
 
-/// What a browser knows that heard this; it must never have had to ask again.
+/// Returns the state of a client that received these events; it must never have needed a reset.
 fn fold(log: &[Value]) -> Timeline {
     let mut timeline = Timeline::default();
     for frame in log {
@@ -143,7 +143,7 @@ async fn every_subscriber_ends_with_the_same_text() {
             late.push(WsClient::on(&stage.bob, stage.conversation.0).await);
         }
         first.wait_after(from, "the end of the run", ends).await;
-        // A note is heard after all that was published before it.
+        // A note arrives after everything that was published before it.
         let text = format!("note {round}");
         stage.publish(&Note { text: text.clone() });
         for ear in &late {

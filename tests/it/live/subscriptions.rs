@@ -1,4 +1,4 @@
-//! What one hears: snapshots, events in order, streams, spaces.
+//! Subscriptions: snapshots, ordered events, streams and spaces.
 
 use serde_json::{Value, json};
 use troupe::ids::ConversationId;
@@ -162,7 +162,7 @@ async fn an_unannounced_run_sends_no_events() {
     let stage = LiveFixture::open().await;
     let run = stage.start_run();
     stage.write_delta(run, "Before. ");
-    // The database knows of no running run: this one ends, for all the snapshot says.
+    // The database has no running run, so the snapshot shows that this run has ended.
     let ear = stage.bobs_ws_client().await;
 
     stage.write_delta(run, "After.");

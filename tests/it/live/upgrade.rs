@@ -1,4 +1,4 @@
-//! The upgrade: who is let in, and how many. From where: see `api/origins.rs`.
+//! The WebSocket upgrade: authentication and limits. For origins see `api/origins.rs`.
 
 use serde_json::{Value, json};
 use tokio_tungstenite::connect_async;
@@ -11,7 +11,7 @@ use crate::support::http_client::expect;
 use crate::support::poll;
 use crate::support::ws_client::connect;
 
-/// The status of an upgrade with these headers, and the code of its error.
+/// Returns the status of an upgrade with these headers and the error code.
 async fn upgrade(base: &str, headers: &[(&str, &str)]) -> (u16, Option<String>) {
     let address = format!("{}/ws", base.replacen("http", "ws", 1));
     let mut request = address.into_client_request().unwrap();
@@ -65,7 +65,7 @@ async fn what_is_no_upgrade_is_an_ordinary_error() {
 
     let (status, answer) = stage.bob.get("/ws").await;
 
-    // As the person of a test, it names no origin.
+    // The test client sends no origin.
     assert_eq!(
         (status, &answer["error"]["code"]),
         (403, &json!("cross_origin"))

@@ -1,5 +1,5 @@
-//! A page of an SQLite file is damaged: a stopped file is refused, and a running server accepts no
-//! further writes. The file itself is left as it was found.
+//! A damaged page in an SQLite file: a stopped file is rejected at the start, and a running server
+//! accepts no more writes. The file itself is not changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,14 +22,14 @@ async fn refused_start(database: &TestDatabase) -> String {
     server.spawn();
     let exit = server.wait_exit().await;
     assert!(!exit.success(), "it started\n{}", server.output());
-    // What a process wrote last may come after its end.
+    // The last output of a process may arrive after its exit.
     poll::until("it says why", async || {
         Some(server.output()).filter(|it| it.contains("troupe: "))
     })
     .await
 }
 
-/// A room whose messages fill pages of their own.
+/// Opens a space whose messages fill whole pages.
 async fn room_with_long_messages(folder: &Path) -> TestSpace {
     let room = TestSpace::open_on(TestDatabase::in_folder(folder), json!({}), &[], &[]).await;
     for _ in 0..8 {
@@ -38,11 +38,11 @@ async fn room_with_long_messages(folder: &Path) -> TestSpace {
     room
 }
 
-/// Stops without the clean-stop mark, with everything in the file itself and every page in use.
+/// Stops without the clean-stop mark; all data is in the main file and every page is in use.
 async fn stop_uncleanly(room: &mut TestSpace) {
     room.server.kill9();
     let mut facts = room.facts().await;
-    // A page that is not in use may hold anything.
+    // Damage to an unused page would have no effect.
     facts.execute("VACUUM").await;
     facts.execute("PRAGMA wal_checkpoint(TRUNCATE)").await;
 }
@@ -85,7 +85,7 @@ async fn damage_under_a_running_server_ends_its_writes_until_the_restart_and_lea
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = file_in(folder.path());
     let mut room = room_with_long_messages(folder.path()).await;
-    // So that the pages are in the file and in no cache.
+    // Restarts, so that the pages are in the file and in no cache.
     room.server.sigterm();
     assert!(room.server.wait_exit().await.success());
     room.server.restart().await;
@@ -116,7 +116,7 @@ async fn damage_under_a_running_server_ends_its_writes_until_the_restart_and_lea
     assert!(said.contains("is damaged"), "{said}");
 }
 
-/// Long texts lie in chains of pages; each now leads to a page that does not exist.
+/// Long texts are stored in chains of pages; each chain now leads to a page that does not exist.
 fn break_long_messages(file: &Path) {
     use std::os::unix::fs::FileExt;
     let bytes = fs::read(file).expect("the file is there");

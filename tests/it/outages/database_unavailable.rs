@@ -1,4 +1,4 @@
-//! B4: PostgreSQL is away for longer than a heart may be silent, and comes back.
+//! PostgreSQL is unavailable for longer than the stale time of runs and then returns.
 
 use std::time::{Duration, Instant};
 
@@ -12,19 +12,19 @@ use crate::support::test_postgres::Postgres;
 use crate::support::test_space::TestSpace;
 use crate::support::ws_client::WsClient;
 
-/// Long enough to see that a reply goes on, short enough to wait for its end.
+/// Long enough to see that a reply continues, and short enough to wait for its end.
 pub const STALE: &[(&str, &str)] = &[("RUN_STALE_AFTER_MS", "4000")];
 
-/// Three seconds are what one waits for a connection; the rest is for a busy machine.
+/// The connection timeout is three seconds; the rest is for a busy machine.
 const REFUSED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Whoever asks now is told that it is not the moment, and to come again.
+/// Asserts that the answer is 503 with a request to retry later.
 pub fn is_told_to_come_again(answer: &Answer) {
     assert_eq!(answer.refusal(), (503, "internal".to_owned()), "{answer:?}");
     assert_eq!(answer.header("retry-after"), "1", "{answer:?}");
 }
 
-/// Posts, and is answered in time whatever the answer is.
+/// Posts a message and asserts that there is an answer in time, whatever it is.
 pub async fn posts(room: &TestSpace, content: &str, client_id: &str) -> Answer {
     let path = format!("/api/conversations/{}/messages", room.conversation);
     let url = format!("{}{path}", room.person.base());
@@ -37,7 +37,7 @@ pub async fn posts(room: &TestSpace, content: &str, client_id: &str) -> Answer {
     answer
 }
 
-/// Posts again and again, as a client does, until it is taken.
+/// Posts repeatedly, as a client does, until the message is accepted.
 pub async fn post_until_accepted(room: &TestSpace, content: &str, client_id: &str) {
     poll::until("it is taken", async || {
         let answer = posts(room, content, client_id).await;
@@ -52,7 +52,7 @@ pub async fn post_until_accepted(room: &TestSpace, content: &str, client_id: &st
     .await;
 }
 
-/// What people said, in order.
+/// Returns the messages of users, in order.
 pub async fn said_by_people(room: &TestSpace) -> Vec<String> {
     let timeline = room.facts().await.timeline(room.conversation).await;
     let by_people = timeline.into_iter().filter(|(_, role, _)| role == "user");
@@ -77,7 +77,7 @@ async fn what_was_taken_survives_a_database_that_is_away_and_sockets_stay() {
     room.post("Second.").await;
 
     tokio::task::block_in_place(|| postgres.stop());
-    // The model goes on, and so do its readers, as long as the heart is not given up.
+    // The model continues, and so do the readers, until the heartbeat is too old.
     gate.step();
     ear.wait_after(place, "more words", delta).await;
     is_told_to_come_again(&posts(&room, "Third.", "c-3").await);
@@ -85,7 +85,7 @@ async fn what_was_taken_survives_a_database_that_is_away_and_sockets_stay() {
     let place = ear.here();
     gate.open();
 
-    // Whoever has a socket keeps it, and is told what cannot be had now.
+    // Open sockets stay open; requests that need the database get an error.
     let pong = ear.call(json!({"op": "ping"})).await;
     assert_eq!(pong["ok"], true, "{pong}");
     let refused = other.subscribe(room.conversation, None).await;

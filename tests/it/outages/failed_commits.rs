@@ -1,4 +1,4 @@
-//! A COMMIT fails inside the database: what is acknowledged afterwards is stored.
+//! A COMMIT fails in the database: everything that is acknowledged afterwards is stored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -16,8 +16,8 @@ use crate::support::http_client::{HttpClient, root_of};
 use crate::support::poll;
 use crate::support::test_space::model_env;
 
-/// Leaves the transaction so that its COMMIT fails. On SQLite it finds that the transaction was
-/// rolled back, as after an error of the disk; PostgreSQL refuses it for a deferred constraint.
+/// Makes the COMMIT of the transaction fail. On SQLite the transaction is already rolled back, as
+/// after a disk error; PostgreSQL rejects it because of a deferred constraint.
 async fn spoil(tx: &DatabaseTransaction) -> Result<(), DbErr> {
     let statements = match tx.get_database_backend() {
         sea_orm::DbBackend::Sqlite => "ROLLBACK",
@@ -40,7 +40,7 @@ async fn roll_back(db: &Db) {
     refused.expect_err("it is rolled back");
 }
 
-/// Marks the connection that writes, in a way that ends with the connection.
+/// Marks the writing connection with a state that ends with the connection.
 async fn mark_connection(db: &Db) {
     let marked: Result<(), DbErr> = db
         .write(|tx| {
@@ -53,7 +53,7 @@ async fn mark_connection(db: &Db) {
     marked.expect("the connection works");
 }
 
-/// Whether the next transactions still get the marked connection.
+/// Returns whether the next transactions still use the marked connection.
 async fn is_marked(db: &Db) -> bool {
     for _ in 0..30 {
         let found: Result<(), DbErr> = db
@@ -171,7 +171,7 @@ async fn a_postgres_connection_after_a_failed_commit_is_closed() {
     app.close().await;
 }
 
-/// SQLite refuses the COMMIT and keeps the transaction open; the ROLLBACK then succeeds.
+/// SQLite rejects the COMMIT and keeps the transaction open; the ROLLBACK then succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_after_a_rejected_commit_is_closed_even_if_its_rollback_succeeds() {
     let app = TestApp::start(TestBackend::Sqlite).await;

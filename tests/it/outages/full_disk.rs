@@ -1,5 +1,5 @@
-//! The disk of an SQLite file takes no writes for a while: full, or failing with an I/O error.
-//! Writes are refused with 503, reads answer, and nothing that is acknowledged later is lost.
+//! The disk of an SQLite file accepts no writes for a while: it is full or returns I/O errors.
+//! Writes get 503, reads work, and nothing that is acknowledged later is lost.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ async fn open_in(folder: &Path) -> (TestSpace, Writer) {
     (room, writer)
 }
 
-/// Posts until one is refused.
+/// Posts until a message is rejected.
 async fn post_until_refused(acknowledged: &mut AcknowledgedWrites, writer: &Writer) {
     let text = "A long line. ".repeat(2_000);
     for _ in 0..300 {
@@ -31,7 +31,7 @@ async fn post_until_refused(acknowledged: &mut AcknowledgedWrites, writer: &Writ
     panic!("300 posts fit on a full disk");
 }
 
-/// Rolls a transaction back: the same key with another text is refused with 422.
+/// Causes a rollback: the same key with another text is rejected with 422.
 async fn have_one_rolled_back(writer: &Writer) {
     let person = &writer.person;
     let (status, told) = person
@@ -40,7 +40,7 @@ async fn have_one_rolled_back(writer: &Writer) {
     assert_eq!(status, 422, "{told}");
 }
 
-/// The writes after the failure, a kill, and every acknowledged one in the file.
+/// Writes after the failure, kills the server, and finds every acknowledged write in the file.
 async fn go_on_and_lose_nothing(
     room: &mut TestSpace,
     writer: &Writer,

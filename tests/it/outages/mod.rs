@@ -1,6 +1,5 @@
-//! What a whole server does while something it stands on gives way: its database is away, or has no
-//! connection left for it, or the machine has no time for it, or its disk takes no writes
-//! or damages its file.
+//! Tests of outages: the database is unavailable or has no free connections, the machine is
+//! overloaded, or the disk is full or damages the file.
 
 pub mod damaged_files;
 pub mod database_unavailable;

@@ -1,4 +1,4 @@
-//! B6: strangers hold every connection that PostgreSQL gives, and the server has none at all.
+//! Other clients use every connection of PostgreSQL, and the server gets none.
 
 use std::time::{Duration, Instant};
 
@@ -20,13 +20,13 @@ use crate::support::test_postgres::Postgres;
 use crate::support::test_space::TestSpace;
 use crate::support::ws_client::connect;
 
-/// So few, and none kept for administrators: the server comes as one.
+/// Few connections, and none reserved for superusers, because the server connects as one.
 const FEW: &str = "max_connections = 16\nsuperuser_reserved_connections = 0";
 
-/// What anybody waits for, on a busy machine too.
+/// The time limit of every answer, with a margin for a busy machine.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Takes every connection that is free, again and again.
+/// Opens every free connection, again and again.
 fn crowd(url: &str) -> JoinHandle<()> {
     let url = format!("{url}?application_name=stranger");
     tokio::spawn(async move {
@@ -40,7 +40,7 @@ fn crowd(url: &str) -> JoinHandle<()> {
     })
 }
 
-/// Sends everybody else away until only strangers are left.
+/// Terminates all other connections until the server has none.
 async fn leave_none_to_the_server(admin: &mut DatabaseFacts) {
     poll::until("strangers have all connections", async || {
         let others = admin
@@ -83,7 +83,7 @@ async fn a_server_without_a_connection_says_so_in_time_loses_nothing_and_comes_b
     let strangers = crowd(&postgres.url());
     leave_none_to_the_server(&mut admin).await;
 
-    // All at once, as people come.
+    // Concurrently, like requests of several users.
     let (first, second, third) = tokio::join!(
         posts(&room, "Second.", "c-2"),
         posts(&room, "Third.", "c-3"),

@@ -1,5 +1,5 @@
-//! Z7: the machine has no time for anybody. A heart that beats late is not taken for dead as long as
-//! it is not later than the settings allow.
+//! An overloaded machine: a run with a late heartbeat is not ended as stale while the delay is
+//! within the configured limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,15 +15,16 @@ use crate::support::poll;
 use crate::support::test_space::TestSpace;
 use crate::support::ws_client::WsClient;
 
-/// So many threads want all there is.
+/// The number of threads that use all CPU time.
 const BUSY: usize = 50;
-/// So often, and for so long at a time, the node does not come to its turn at all.
+/// How often the node is stopped; see `STALL` for how long.
 const STALLS: usize = 3;
 const STALL: Duration = Duration::from_secs(2);
-/// What is left of the stale time after a heartbeat and a stall: more than that the machine must not
-/// add, or whoever is late is rightly given up.
+/// The part of the stale time that remains after a heartbeat and a stall. If the machine adds more
+/// delay than that, the run is stale and rightly ended.
 const SPARE: Duration = Duration::from_millis(2_000);
-/// A heartbeat takes so many turns, one after the other: the node's, the database's, and back.
+/// How often threads are scheduled one after the other for a heartbeat: the node, the database, and
+/// back.
 const TURNS: u32 = 4;
 const LEASES: &[(&str, &str)] = &[
     ("RUN_HEARTBEAT_MS", "500"),
@@ -31,7 +32,7 @@ const LEASES: &[(&str, &str)] = &[
     ("REAPER_INTERVAL_MS", "200"),
 ];
 
-/// Threads that never rest, and one that notes how late it comes to its turn.
+/// Busy threads, and one that measures how late it is scheduled.
 struct BusyThreads {
     is_over: Arc<AtomicBool>,
     busy: Vec<JoinHandle<u64>>,
@@ -70,7 +71,7 @@ impl BusyThreads {
         }
     }
 
-    /// Sends it away; how late anybody came to their turn.
+    /// Stops the threads; returns the longest scheduling delay.
     fn stop(self) -> Duration {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.busy {
@@ -86,7 +87,7 @@ async fn heartbeat(facts: &mut DatabaseFacts) -> i64 {
     facts.number(beat).await
 }
 
-/// Fifty threads would starve other tests too: `bin/test --slow` runs it.
+/// Fifty threads would slow down other tests, so only `bin/test --slow` runs it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_machine_does_not_make_runs_look_stale() {
     let is_long = std::env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
@@ -109,7 +110,7 @@ async fn a_busy_machine_does_not_make_runs_look_stale() {
     for _ in 0..STALLS {
         let before = heartbeat(&mut facts).await;
         room.server.sigstop();
-        // How long it is kept from its turn is the fault itself, no fact to wait for.
+        // The stall itself is the fault, so this sleep does not wait for a condition.
         tokio::time::sleep(STALL).await;
         room.server.sigcont();
         poll::until("it beats again, or is given up", async || {
