@@ -142,7 +142,7 @@ async fn sockets_per_address_are_limited_across_users() {
     let app = TestApp::start_with(TestBackend::Sqlite, &[OPEN_REGISTRATION, &limit].concat()).await;
     let (ann, ben) = (app.admin().await, app.register("ben").await);
     let home = Some("198.51.100.7");
-    // The server notices only later that a socket was dropped; until then it counts toward the
+    // Holds permits directly: the server would notice only later that a real socket was dropped.
     // limit.
     let address =
         troupe::accounts::limits::ClientNetwork::from(std::net::IpAddr::from([198, 51, 100, 7]));

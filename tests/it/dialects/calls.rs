@@ -1,4 +1,4 @@
-//! What is sent, and where.
+//! Requests to each kind of provider: format, path, key and errors.
 
 use std::time::Duration;
 

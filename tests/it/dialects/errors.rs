@@ -1,4 +1,4 @@
-//! What goes wrong, and the limits that hold whoever is asked.
+//! Retries, errors and limits that apply to every kind of provider.
 
 use std::time::Duration;
 

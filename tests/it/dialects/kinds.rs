@@ -1,4 +1,4 @@
-//! The kinds of endpoints, each with what it says on the wire.
+//! The provider kinds and helpers that produce data in the wire format of each.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;
 
-/// The kinds that are spoken to over a network in words of their own.
+/// The kinds with a wire format of their own that are called over a network.
 pub const ALL: [ProviderKind; 4] = [
     ProviderKind::OpenaiCompatible,
     ProviderKind::Anthropic,
@@ -25,7 +25,7 @@ pub const ALL: [ProviderKind; 4] = [
     ProviderKind::Ollama,
 ];
 
-/// Settings of this kind for this upstream.
+/// Returns settings of this kind that call this fake provider.
 pub fn spec(kind: ProviderKind, upstream: &FakeProvider) -> ProviderSpec {
     let base_url = match kind {
         ProviderKind::OpenaiCompatible => upstream.base_url(),
@@ -42,7 +42,7 @@ pub fn provider(kind: ProviderKind, upstream: &FakeProvider) -> Arc<dyn Provider
     provider.expect("the settings are right")
 }
 
-/// Lets Ada speak.
+/// Calls the model for one reply of Ada.
 pub async fn call_model(
     kind: ProviderKind,
     upstream: &FakeProvider,
@@ -67,7 +67,7 @@ pub async fn call_model(
     outcome
 }
 
-/// A stream as this kind of endpoint sends it; `None` where it has no word for that.
+/// Returns a stream in this kind's format, or `None` if the format cannot express it.
 pub fn recorded(kind: ProviderKind, case: &str) -> Option<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/streams");
     let ending = match kind {
@@ -77,7 +77,7 @@ pub fn recorded(kind: ProviderKind, case: &str) -> Option<Vec<u8>> {
     fs::read(folder.join(kind.as_str()).join(format!("{case}.{ending}"))).ok()
 }
 
-/// An answer of this kind, without a piece yet.
+/// Returns a response of this kind without chunks.
 pub fn stream(kind: ProviderKind) -> ResponseScript {
     match kind {
         ProviderKind::Ollama => ResponseScript::body(200, "application/x-ndjson", Vec::new()),
@@ -85,12 +85,12 @@ pub fn stream(kind: ProviderKind) -> ResponseScript {
     }
 }
 
-/// An answer of this kind that sends these bytes.
+/// Returns a response of this kind that sends these bytes.
 pub fn sends(kind: ProviderKind, bytes: impl AsRef<[u8]>) -> ResponseScript {
     stream(kind).raw(bytes)
 }
 
-/// A piece of text, as this kind sends it.
+/// Returns a chunk of text in this kind's format.
 pub fn piece(kind: ProviderKind, text: &str) -> String {
     match kind {
         ProviderKind::Anthropic => event(&json!({
@@ -108,7 +108,7 @@ pub fn piece(kind: ProviderKind, text: &str) -> String {
     }
 }
 
-/// What this kind sends while it has nothing to say.
+/// Returns what this kind sends while no text is available.
 pub fn keep_alive(kind: ProviderKind) -> String {
     match kind {
         ProviderKind::Anthropic => event(&json!({ "type": "ping" })),
@@ -117,7 +117,7 @@ pub fn keep_alive(kind: ProviderKind) -> String {
     }
 }
 
-/// How this kind says no.
+/// Returns an error response in this kind's format.
 pub fn error_response(kind: ProviderKind, status: u16, reason: &str) -> ResponseScript {
     let body = match kind {
         ProviderKind::Anthropic => json!({

@@ -1,4 +1,4 @@
-//! What an endpoint tells of itself: its models, and whether it answers.
+//! Model lists and connection tests of each kind of provider.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ async fn every_kind_is_created_tested_and_listed_through_the_api() {
         assert_eq!(listed["data"], json!([{"id": "scripted"}]), "{kind}");
         assert_eq!(made["has_api_key"], true, "{kind}");
     }
-    // Those that have an address of their own need not be told it.
+    // These kinds have a default address, so it can be omitted.
     for kind in ["openai", "anthropic", "gemini", "ollama"] {
         let body = json!({"name": "x", "kind": kind, "model": "m"});
         let made = expect(201, admin.post("/api/providers", body).await);

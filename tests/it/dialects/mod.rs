@@ -1,4 +1,4 @@
-//! The contract of all providers: whichever API is spoken, the same things happen.
+//! The contract of all providers: every API behaves in the same way.
 
 mod calls;
 mod errors;

@@ -1,4 +1,4 @@
-//! What comes back, piece by piece.
+//! Streamed responses of each kind of provider.
 
 use troupe::generation::outcome::{FailureCode, GenerationOutcome};
 use troupe::generation::reasoning::Reasoning;
@@ -16,7 +16,7 @@ const USAGE: UsageTotal = UsageTotal {
     completion_tokens: 5,
 };
 
-/// What becomes of each kind's stream of this name.
+/// Returns the outcome of this recorded stream for each kind.
 async fn each(case: &str) -> Vec<(ProviderKind, GenerationOutcome)> {
     let mut outcomes = Vec::new();
     for kind in ALL {
@@ -128,7 +128,7 @@ async fn the_end_has_the_same_name_everywhere() {
     }
     let mut filtered = each("filtered").await;
     filtered.extend(each("blocked").await);
-    // Ollama filters nothing.
+    // Ollama has no content filter.
     assert_eq!(filtered.len(), ALL.len());
     for (kind, outcome) in filtered {
         assert_eq!(code(&outcome), FailureCode::ContentFilter, "{kind}");

@@ -1,4 +1,4 @@
-//! Tools, pictures and forms of answers, in every kind's words.
+//! Tools, images and output formats in the wire format of every kind.
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call;
 use crate::support::model_call::patient_watches;
 
-/// What a model is asked after it has called something.
+/// Returns the request that follows a tool call.
 fn request() -> Request {
     let called = Message {
         calls: vec![ToolCall {
@@ -80,7 +80,7 @@ async fn call_model(
     (heard, upstream.body(0).clone())
 }
 
-/// What a kind is sent for this request.
+/// Returns the body that a provider of this kind receives for the request.
 async fn sent(kind: ProviderKind, request: &Request) -> Value {
     call_model(kind, sends(kind, recorded(kind, "hello").unwrap()), request)
         .await
@@ -113,7 +113,7 @@ async fn tool_calls_are_read_beside_the_text_of_every_kind() {
             let own = match kind {
                 ProviderKind::Anthropic => ["toolu_1", "toolu_2"],
                 ProviderKind::OpenaiCompatible => ["call_1", "call_2"],
-                // These know no ids.
+                // The other kinds have no call ids.
                 _ => ["", ""],
             };
             assert_eq!(ids, own, "{kind}");

@@ -1,4 +1,4 @@
-//! When a call is tried again, how often, and what is told when it was in vain.
+//! Retries of a model call: when, how often, and the error after the last one.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A call while it goes on: its pieces as they come, and its cancel.
+//! A model call in progress: its chunks and its cancellation.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The limits of time and size on a model call.
+//! Time and size limits of a model call.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The watch on the model call, row by row: every way in which a provider can answer, and what
-//! becomes of it.
+//! Tests of the model call: every way in which a provider can respond, and the result.
 
 pub mod attempts;
 pub mod call_ends;

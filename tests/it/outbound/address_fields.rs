@@ -1,4 +1,5 @@
-//! The fields of requests that take an address, found in the API document and in the sources of `/v1`.
+//! Finds the request fields that accept an address, in the API document and in the sources of
+//! `/v1`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use troupe::server::endpoints;
 
-/// Whether a field of this name takes an address.
+/// Returns whether a field of this name accepts an address.
 fn takes_an_address(name: &str) -> bool {
     let last = name.rsplit('_').next().unwrap_or_default();
     let words = ["url", "urls", "uri", "uris", "href", "endpoint", "webhook"];
@@ -80,8 +81,8 @@ fn walk_object(document: &Value, schema: &Value, path: &mut Vec<String>, fields:
     }
 }
 
-/// The names of fields under `/v1` that take an address: the texts in its sources that are such a
-/// name. Tests of the sources are left out.
+/// Returns the field names under `/v1` that accept an address: string literals in its sources,
+/// without their tests, that are such a name.
 pub fn of_v1() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (_, text) in sources("src/v1") {
@@ -100,7 +101,8 @@ fn is_a_name(text: &str) -> bool {
     text.bytes().all(|it| it.is_ascii_lowercase() || it == b'_')
 }
 
-/// `POST /v1/responses` and the like: everything under `/v1` that takes a body, and its socket.
+/// `POST /v1/responses` and the like: every endpoint under `/v1` that accepts a body, and its
+/// socket.
 pub fn calls_of_v1() -> BTreeSet<String> {
     let text = fs::read_to_string("src/v1/routes.rs").expect("the routes of /v1");
     let mut found = BTreeSet::new();
@@ -118,7 +120,7 @@ pub fn calls_of_v1() -> BTreeSet<String> {
     found
 }
 
-/// The files that hold a client for calls, or make one.
+/// Returns the files that hold or create an outbound client.
 pub fn callers() -> BTreeSet<String> {
     let words = [
         "OutboundClient",

@@ -1,6 +1,6 @@
-//! What is written where a base URL belongs, by whoever wants to be where they must not be.
+//! Base URLs that try to reach forbidden addresses.
 
-/// Hosts in every spelling that leads to this machine or into a network around it. They go into
+/// Hosts in every spelling that leads to this machine or a network around it, for use in
 /// `http://HOST:PORT/v1`.
 pub const HOSTS: [&str; 83] = [
     "127.0.0.1",
@@ -88,8 +88,8 @@ pub const HOSTS: [&str; 83] = [
     "models.localhost",
 ];
 
-/// Whole URLs in which the host is not what it looks like, or that are no HTTP. `{port}` is the
-/// port of somebody who must not be called.
+/// Whole URLs whose host is not what it looks like, or that are not HTTP. `{port}` is the port of a
+/// server that must not be called.
 pub const URLS: [&str; 16] = [
     "http://8.8.8.8@127.0.0.1:{port}/v1",
     "http://user:word@127.0.0.1:{port}/v1",
@@ -109,7 +109,7 @@ pub const URLS: [&str; 16] = [
     "file:///etc/passwd",
 ];
 
-/// Names that pass every look at the URL, and what they stand for.
+/// Names that pass every check of the URL, and the addresses that they resolve to.
 pub const NAMES: &[(&str, &[&str])] = &[
     ("home.example", &["127.0.0.1"]),
     ("six.example", &["::1"]),
@@ -120,12 +120,12 @@ pub const NAMES: &[(&str, &[&str])] = &[
     ("lan.example", &["10.0.0.1", "192.168.1.1"]),
     ("metadata.google.internal", &["169.254.169.254"]),
     ("127.0.0.1.nip.example", &["127.0.0.1"]),
-    // Means something else each time it is asked.
+    // Resolves to a different address each time.
     ("turning.example", &["::1"]),
     ("turning.example", &["127.0.0.1"]),
 ];
 
-/// All of them as base URLs that lead to this port.
+/// Returns all of them as base URLs with this port.
 pub fn base_urls(port: u16) -> Vec<String> {
     let hosts = HOSTS.iter().chain(NAMES.iter().map(|(name, _)| name));
     let hosts = hosts.map(|it| format!("http://{it}:{port}/v1"));
@@ -137,7 +137,7 @@ pub fn base_urls(port: u16) -> Vec<String> {
     all
 }
 
-/// Whether a URL is refused only when it is called: by what its name stands for.
+/// Returns whether a URL is rejected only when it is called, because its name must be resolved.
 pub fn is_a_name(base_url: &str) -> bool {
     NAMES.iter().any(|(name, _)| base_url.contains(name))
 }

@@ -1,4 +1,5 @@
-//! Every way by which a base URL reaches the server, tried with every address: nobody is called.
+//! Every way in which a base URL reaches the server, tried with every address: no connection is
+//! made.
 
 use sea_orm::ActiveModelTrait;
 use sea_orm::ActiveValue::Set;
@@ -20,16 +21,16 @@ use crate::support::poll;
 use crate::support::test_resolver::TestResolver;
 use crate::support::trap_server::TrapServer;
 
-/// As a server that is not bound to loopback has it.
+/// Settings of a server that is not bound to loopback.
 const PRIVATE_BLOCKED: &[(&str, &str)] = &[
     ("TROUPE_ALLOW_PRIVATE_PROVIDERS", "false"),
     ("LIMIT_POSTS_PER_MINUTE", "0"),
 ];
 
-/// As a server at home has it.
+/// Settings of a server at home.
 const PRIVATE_ALLOWED: &[(&str, &str)] = &[("TROUPE_ALLOW_PRIVATE_PROVIDERS", "true")];
 
-/// A provider of this admin that lies elsewhere, and the conversation that speaks through it.
+/// An admin's provider at another address, and a conversation that uses it.
 struct ProviderFixture {
     app: TestApp,
     admin: HttpClient,
@@ -60,7 +61,7 @@ impl ProviderFixture {
         format!("/api/providers/{}{rest}", self.provider)
     }
 
-    /// Puts an address into the row, past the door that would have judged it.
+    /// Stores an address in the row, without the check of the endpoint.
     async fn store(&self, base_url: &str) {
         let row = provider::ActiveModel {
             id: Set(ProviderId(self.provider)),
@@ -77,7 +78,7 @@ impl ProviderFixture {
             .unwrap_or_else(|error: sea_orm::DbErr| panic!("{error}"));
     }
 
-    /// How the reply to a message ended.
+    /// Returns how the reply to a message ended.
     async fn reply(&self) -> Value {
         let posted = self.admin.post_message(self.conversation, "Hi.", None);
         let run = expect(201, posted.await)["run"]["id"].clone();
@@ -91,14 +92,14 @@ impl ProviderFixture {
     }
 }
 
-/// What the six doors of a running server say to an address; each must refuse.
+/// Sends an address to six endpoints of a running server; each must reject it.
 async fn try_every_way(shelf: &ProviderFixture, base_url: &str) {
     let new = json!({"name": "x", "base_url": base_url, "model": "m", "api_key": "sk-planted"});
     let made = shelf.admin.post("/api/providers", new).await;
     let change = json!({"base_url": base_url});
     let changed = shelf.admin.patch(&shelf.path(""), change).await;
     match is_a_name(base_url) {
-        // What a name stands for is looked at when it is called.
+        // A name is resolved and checked only when it is called.
         true => {
             let made = format!("/api/providers/{}", id(&expect(201, made)));
             expect(200, changed);
@@ -124,7 +125,7 @@ async fn try_every_way(shelf: &ProviderFixture, base_url: &str) {
         "{base_url}"
     );
     let run = shelf.reply().await;
-    // Told at once: nobody was asked and asked again.
+    // Reported without a call or a retry.
     assert_eq!(
         run["error"]["code"], "no_provider",
         "{base_url}: {}",
@@ -200,7 +201,7 @@ on_both! {
     }
 }
 
-/// Otherwise the tests above would see nothing if everything led nowhere.
+/// Ensures that the tests above could detect a connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_endpoints_reach_private_addresses_where_allowed() {
     let decoy = TrapServer::set_up();

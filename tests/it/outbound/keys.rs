@@ -1,4 +1,4 @@
-//! A key goes to the address it was entered for, and nothing that is typed becomes a header.
+//! A key is sent only to the address it was entered for, and no input becomes a header.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::support::http_response::refusal;
 
 const PLANTED: &str = "sk-planted-0123456789";
 
-/// Tests the provider, and tells the key with which it was called.
+/// Tests the provider; returns the key with which it was called.
 async fn key_at(upstream: &FakeProvider, admin: &HttpClient, path: &str) -> Option<String> {
     let nth = upstream.n_requests();
     let tested = admin.post(&format!("{path}/test"), json!({})).await;
@@ -36,10 +36,10 @@ on_both! {
 
         assert_eq!(expect(200, moved)["api_key_cleared"], true);
         assert_eq!(key_at(&elsewhere, &admin, &path).await, None);
-        // Nor does it come back with the old address.
+        // The key is not restored with the old address.
         expect(200, admin.patch(&path, json!({"base_url": here.base_url()})).await);
         assert_eq!(key_at(&here, &admin, &path).await, None);
-        // Another kind may mean another address: the same holds.
+        // The same applies to another kind, because it may imply another address.
         expect(200, admin.patch(&path, json!({"api_key": PLANTED})).await);
         let changed = expect(200, admin.patch(&path, json!({"kind": "openai"})).await);
         assert_eq!((&changed["has_api_key"], &changed["api_key_cleared"]), (&json!(false), &json!(true)));

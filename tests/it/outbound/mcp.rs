@@ -1,4 +1,4 @@
-//! The client of servers of tools, against one of them.
+//! Tests of the MCP client against a fake server.
 
 use std::sync::Arc;
 

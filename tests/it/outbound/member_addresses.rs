@@ -1,5 +1,5 @@
 //! Every endpoint that accepts an address from a member, tried with every spelling of a private
-//! address, in each set-up in which private addresses are open to admins: no connection is made.
+//! address, in each setup in which admins can use private addresses: no connection is made.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ enum Way {
     Admin(&'static str),
     /// A new space, and a message in it.
     NewSpace,
-    /// A document with `settings`, and a message in the space: `{space}` and the like are its ids.
+    /// A document with `settings`, and a message in the space; `{space}` and the like are ids.
     Settings(&'static str),
     /// The fields of `/v1` in a body.
     V1(&'static str),
@@ -77,7 +77,7 @@ const ROWS: [(&str, Way); 15] = [
     ("POST /v1/memory/query", Way::V1("/memory/query")),
 ];
 
-/// A host that an admin lists, and what it stands for.
+/// A host that an admin lists, and the address that it resolves to.
 const LISTED: &str = "tools.example";
 
 const DEFAULT: &[(&str, &str)] = &[];
@@ -98,7 +98,7 @@ fn every_endpoint_that_accepts_an_address_has_a_row() {
     assert_eq!(fields, address_fields::of_v1());
 }
 
-/// A client of its own anywhere else would need rows of its own.
+/// An outbound client in any other file would need its own rows.
 #[test]
 fn calls_leave_through_these_files_only() {
     let known = [
@@ -120,7 +120,7 @@ fn calls_leave_through_these_files_only() {
 
 /// Tries every row with these addresses.
 async fn try_rows(scene: &MemberCalls, urls: &[String]) {
-    // A server of tools takes https only, unless it is listed.
+    // Tool servers require https unless they are listed.
     let secure = urls.iter().map(|it| it.replacen("http:", "https:", 1));
     let both: Vec<String> = urls.iter().cloned().chain(secure).collect();
     for (_, way) in ROWS {
@@ -176,7 +176,7 @@ on_both! {
     }
 }
 
-/// Otherwise the tests above would see nothing if everything led nowhere.
+/// Ensures that the tests above could detect a connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_reach_a_host_that_an_admin_lists_by_every_row() {
     let decoy = TrapServer::set_up();
@@ -203,7 +203,7 @@ async fn members_reach_a_host_that_an_admin_lists_by_every_row() {
     scene.close().await;
 }
 
-/// Answers every connection with a redirect; its port, and how many connections came.
+/// Answers every connection with a redirect; returns its port and the count of connections.
 async fn redirecting_server(target: String) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("a bound socket").port();
@@ -215,7 +215,7 @@ async fn redirecting_server(target: String) -> (u16, Arc<AtomicUsize>) {
             let head = "HTTP/1.1 307 x\r\nconnection: close\r\ncontent-length: 0\r\n";
             let answer = format!("{head}location: {target}\r\n\r\n");
             let _ = socket.write_all(answer.as_bytes()).await;
-            // Until the client closes: a socket that is closed upon unread bytes is reset.
+            // Reads until the client closes: closing a socket with unread bytes would reset it.
             let mut rest = Vec::new();
             let _ = socket.read_to_end(&mut rest).await;
         }
@@ -235,13 +235,13 @@ async fn a_listed_host_leads_no_further_by_a_redirect() {
     scene.new_spaces(&url).await;
     scene.fetched_by_a_model(&url).await;
 
-    // Three fields, the server of a space, and a page twice.
+    // Three fields, the tool server of a space, and a page twice.
     assert_eq!(n_came.load(Ordering::SeqCst), 6);
     assert_eq!(decoy.n_came(), 0);
     scene.close().await;
 }
 
-/// The settings of a space with these servers of tools.
+/// Returns settings of a space with these tool servers.
 pub fn tool_servers(urls: &[String]) -> Value {
     let servers = urls.iter().enumerate().map(|(n, url)| {
         let label = format!("s{n}");

@@ -1,4 +1,4 @@
-//! A member who names addresses wherever one can be named, by a browser's calls and by a key.
+//! A member who enters addresses in every possible field, with a session and with an API key.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -14,13 +14,13 @@ use crate::support::test_resolver::TestResolver;
 use crate::support::v1_client::V1Client;
 use crate::support::ws_client::{WsClient, connect_with_key};
 
-/// The fields under `/v1` that take an address.
+/// The fields under `/v1` that accept an address.
 pub const V1_FIELDS: [&str; 3] = ["file_url", "image_url", "server_url"];
 
-/// The most servers of tools that a space may name.
+/// The maximum number of tool servers in a space.
 const SERVERS_OF_A_SPACE: usize = 8;
 
-/// The most fetches of one turn.
+/// The maximum number of fetches in one run.
 const FETCHES_OF_A_TURN: usize = 16;
 
 /// A server with a model, and a member with a space in which a character answers.
@@ -36,7 +36,7 @@ pub struct MemberCalls {
 }
 
 impl MemberCalls {
-    /// Without a word about private providers: the defaults of a loopback bind allow them.
+    /// Leaves private providers at their default, which allows them on a loopback bind.
     pub async fn create(
         backend: TestBackend,
         set_up: &[(&str, &str)],
@@ -95,7 +95,7 @@ impl MemberCalls {
         ids.fold(path.to_owned(), |path, (word, id)| path.replace(word, id))
     }
 
-    /// A provider is nothing that a member configures.
+    /// Asserts that a member cannot configure a provider.
     pub async fn provider_is_refused(&self, call: &str, url: &str) {
         let (method, path) = call.split_once(' ').expect("a method and a path");
         let method: Method = method.parse().expect("a method");
@@ -107,7 +107,7 @@ impl MemberCalls {
         assert_eq!(answer.expect("an answer").0, 403);
     }
 
-    /// A new space for some of the addresses after the others, and a message in each.
+    /// Creates a new space for each group of addresses, with a message in each.
     pub async fn new_spaces(&self, urls: &[String]) {
         let accepted = self.accepted(urls).await;
         for urls in accepted.chunks(SERVERS_OF_A_SPACE) {
@@ -117,7 +117,7 @@ impl MemberCalls {
         }
     }
 
-    /// Puts them into the settings of a document, some after the others, and has a turn each time.
+    /// Stores the addresses in the settings of a document, in groups, with a reply for each group.
     pub async fn settings(&self, path: &str, urls: &[String]) {
         let path = self.path(path);
         let accepted = self.accepted(urls).await;
@@ -130,7 +130,7 @@ impl MemberCalls {
         expect(200, self.member.patch(&path, none).await);
     }
 
-    /// Those that the settings of a space take at all.
+    /// Returns the addresses that the settings of a space accept.
     async fn accepted(&self, urls: &[String]) -> Vec<String> {
         let path = format!("/api/spaces/{}", self.space);
         let mut accepted = Vec::new();
@@ -150,7 +150,7 @@ impl MemberCalls {
         accepted
     }
 
-    /// A message, and its reply to the end.
+    /// Posts a message and waits for the end of its reply.
     async fn turn(&self, conversation: i64) {
         let posted = self.member.post_message(conversation, "Hi.", None);
         let run = expect(201, posted.await)["run"]["id"].clone();
@@ -163,7 +163,7 @@ impl MemberCalls {
         .await;
     }
 
-    /// Whether a call of `/v1` has something to do with addresses at all.
+    /// Returns whether an endpoint of `/v1` can use addresses.
     pub fn leads_out(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         !["/cancel", "/query", "{chat}"]
@@ -171,7 +171,7 @@ impl MemberCalls {
             .any(|it| path.ends_with(it))
     }
 
-    /// Each field of `/v1` in a body.
+    /// Sends the address in each field of `/v1`.
     pub async fn v1(&self, path: &str, url: &str) {
         for field in V1_FIELDS {
             let list = match path.starts_with("/conversations") {
@@ -187,7 +187,7 @@ impl MemberCalls {
         }
     }
 
-    /// Each field over the socket.
+    /// Sends the addresses in each field over the socket.
     pub async fn socket(&self, urls: &[String]) {
         let address = self.app.base.replacen("http", "ws", 1);
         let address = format!("{address}/v1/responses");
@@ -209,7 +209,7 @@ impl MemberCalls {
         }
     }
 
-    /// A model names them, under `/v1` and in a space.
+    /// Lets a model request the addresses, under `/v1` and in a space.
     pub async fn fetched_by_a_model(&self, urls: &[String]) {
         let fetch = json!({"settings": {"tools": {"web_fetch": "allowed"}}});
         let path = format!("/api/spaces/{}", self.space);
@@ -232,7 +232,7 @@ impl MemberCalls {
         }
     }
 
-    /// Cards list pictures by their address, which is never fetched.
+    /// Imports cards that list pictures by address, which must not be fetched.
     pub async fn cards(&self, urls: &[String]) {
         let assets = urls
             .iter()
@@ -254,7 +254,8 @@ impl MemberCalls {
     }
 }
 
-/// A space with a character: its id, that of its root and that of the character's membership.
+/// Creates a space with a character; returns the ids of the space, its root and the character's
+/// membership.
 async fn create_space_with_character(member: &HttpClient, settings: Value) -> (i64, i64, i64) {
     let columns = json!({"user_turn_debounce_ms": 0, "settings": settings});
     let space = member.create_space("Room", columns).await;
@@ -263,7 +264,7 @@ async fn create_space_with_character(member: &HttpClient, settings: Value) -> (i
     (id(&space), root_of(&space), id(&membership))
 }
 
-/// A request of `/v1` with an address in this field.
+/// Returns a request body of `/v1` with an address in this field.
 fn body(list: &str, field: &str, url: &str) -> Value {
     let part = match field {
         "server_url" => {

@@ -1,4 +1,4 @@
-//! The way out: nothing that a base URL can say leads a call into the network around the server.
+//! Outbound requests: no base URL can lead a call into the network around the server.
 
 mod address_fields;
 mod addresses;

@@ -1,4 +1,5 @@
-//! A name that means one thing when it is judged and another when it is called.
+//! DNS rebinding: a name that resolves to another address when it is called than when it was
+//! checked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::support::model_call::spec;
 use crate::support::test_resolver::TestResolver;
 use crate::support::trap_server::TrapServer;
 
-/// Lists the models behind a name over a connection of its own.
+/// Lists the models behind a name over a new connection.
 async fn list(
     names: &Arc<TestResolver>,
     port: u16,
@@ -35,7 +36,7 @@ fn port_of(upstream: &FakeProvider) -> u16 {
 #[tokio::test]
 async fn a_call_goes_to_the_address_that_was_judged() {
     let upstream = FakeProvider::start().await;
-    // Good when it is looked at first, bad when it is looked at again, and so on.
+    // Resolves to an allowed address first, then to a forbidden one, and so on.
     let names = TestResolver::new(&[
         ("turning.example", &["127.0.0.1"]),
         ("turning.example", &["169.254.169.254"]),
@@ -44,7 +45,7 @@ async fn a_call_goes_to_the_address_that_was_judged() {
     for nth in 0..10 {
         let listed = list(&names, port_of(&upstream), true).await;
 
-        // A second look between the judgement and the call would take the other answer.
+        // A second lookup between check and call would get the other address.
         assert_eq!(names.asked().len(), nth + 1, "one look for each call");
         match nth % 2 {
             0 => assert_eq!(listed, Ok(1), "{nth}"),
