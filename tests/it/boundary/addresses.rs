@@ -143,7 +143,6 @@ async fn sockets_per_address_are_limited_across_users() {
     let (ann, ben) = (app.admin().await, app.register("ben").await);
     let home = Some("198.51.100.7");
     // Holds permits directly: the server would notice only later that a real socket was dropped.
-    // limit.
     let address =
         troupe::accounts::limits::ClientNetwork::from(std::net::IpAddr::from([198, 51, 100, 7]));
     let browser = CredentialId::Session(SessionId(0));
