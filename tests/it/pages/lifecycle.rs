@@ -1,5 +1,5 @@
-//! The diagram of `docs/run-lifecycle.md` is the truth: its edges are those that the statements of
-//! `runs/queue.rs` make, and those that the triggers of `support/transitions.rs` let pass.
+//! Compares the diagram in `docs/run-lifecycle.md` with the transitions that the statements of
+//! `runs/store/queue.rs` make and the triggers in `support/transitions.rs` accept.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,12 +13,12 @@ use troupe::runs::{queue, run};
 use crate::support::backends::on_both;
 use crate::support::queue_fixture::{QueueFixture, run_error};
 
-/// From one state to another, and by which statement.
+/// From state, to state, and the statement that makes the transition.
 type Edge = (String, String, String);
 
 const PAGE: &str = "docs/run-lifecycle.md";
 
-/// Statements of the queue that move nothing from one state to another.
+/// Statements of the queue that change no status.
 const READERS_AND_WRITERS_OF_THE_REST: [&str; 7] = [
     "set_waiting_for",
     "set_cutoff",
@@ -38,7 +38,7 @@ const EVERY_STATUS: [RunStatus; 6] = [
     RunStatus::Skipped,
 ];
 
-/// A statement that moves a run, with the end it is asked for.
+/// A statement that changes the status of a run, with the end it records.
 #[derive(Clone, Copy, Debug)]
 enum Move {
     Enqueue,
@@ -129,8 +129,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).expect("the page can be read")
 }
 
-/// The edges of the page's diagram: `queued --> running: claim`. The verbs of one edge are parted
-/// by commas; `[*]` is where a run comes from and where it ends.
+/// The edges of the page's diagram: `queued --> running: claim`. Commas separate the verbs of one
+/// edge; `[*]` is the start and the end of a run.
 fn drawn() -> BTreeSet<Edge> {
     let page = read(PAGE);
     let diagram = page
@@ -152,7 +152,7 @@ fn drawn() -> BTreeSet<Edge> {
         .collect()
 }
 
-/// The edges that the statements make, each tried from every state.
+/// The edges that the statements make; each statement is tried from every state.
 async fn made(bench: &QueueFixture) -> BTreeSet<Edge> {
     let mut edges = BTreeSet::new();
     for it in EVERY_MOVE {
@@ -188,7 +188,7 @@ on_both! {
 
 #[test]
 fn the_diagram_shows_only_legal_edges() {
-    // S3 of the design: back to queued only from a node that closes.
+    // S3: only a node that shuts down re-queues a run.
     let legal: BTreeSet<_> = [
         ("queued", "running"),
         ("queued", "canceled"),

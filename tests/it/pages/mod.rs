@@ -1,5 +1,5 @@
-//! The pages in `docs/` say what is so: where a page is a table of states, events or rules, the
-//! table is read and held to the program.
+//! Checks the pages in `docs/` against the program: tables of states, events and rules are parsed
+//! and compared.
 
 mod lifecycle;
 mod realtime;

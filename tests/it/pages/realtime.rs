@@ -1,4 +1,4 @@
-//! `docs/realtime.md` tells of every frame with all its keys, and of no other.
+//! Checks that `docs/realtime.md` documents every frame with all its keys, and no other frame.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ fn page() -> String {
     fs::read_to_string(path).expect("the page can be read")
 }
 
-/// A frame of the API document. Several words may share one: each brings some of its keys.
+/// A frame of the API document. Several names may share one frame; each adds some of its keys.
 struct Frame {
     words: Keys,
     keys: Keys,
@@ -33,7 +33,7 @@ fn strings(value: &Value) -> Keys {
     all.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The frames of a kind, told apart by the word under `tag`.
+/// The frames of a kind, distinguished by the value of the field `tag`.
 fn documented(kind: &str, tag: &str) -> Vec<Frame> {
     let document = api_contract::document();
     let schema = &document["components"]["schemas"][kind];
@@ -60,7 +60,7 @@ fn words(frames: &[Frame]) -> Keys {
     frames.iter().flat_map(|it| it.words.clone()).collect()
 }
 
-/// The rows of the page's tables whose head begins with this word, cell by cell.
+/// The rows of the page's tables whose header begins with this word, split into cells.
 fn table(page: &str, head: &str) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut inside = false;
@@ -80,7 +80,7 @@ fn table(page: &str, head: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// The keys that a cell names in backticks; what a key holds, after a colon, is left out.
+/// The keys that a cell names in backticks; the content of a key, after a colon, is left out.
 fn named(cell: &str) -> Keys {
     let ticked = cell.split('`').skip(1).step_by(2);
     ticked
@@ -88,7 +88,7 @@ fn named(cell: &str) -> Keys {
         .collect()
 }
 
-/// The frames that the page shows, one a line; `…` stands for what was left out.
+/// The example frames of the page, one per line; `…` marks omitted content.
 fn examples(page: &str) -> Vec<Value> {
     page.split("```json")
         .skip(1)
@@ -117,7 +117,7 @@ fn every_event_stands_in_a_table_with_all_its_keys() {
     for frame in &documented {
         let mut seen = Keys::new();
         for word in &frame.words {
-            // A word with two frames names the keys of both.
+            // If a name has two frames, its row lists the keys that both have.
             let keys: Keys = told[word].intersection(&frame.keys).cloned().collect();
             assert!(frame.fits(word, &keys), "{word} with {keys:?}");
             seen.extend(keys);
@@ -173,7 +173,7 @@ fn every_key_of_the_snapshot_stands_in_the_table() {
         .keys()
         .cloned()
         .collect();
-    // It stands beside the snapshot, in the answer.
+    // It is next to the snapshot in the response.
     documented.insert("rev".to_owned());
 
     assert_eq!(told, documented);

@@ -1,5 +1,5 @@
-//! `docs/scheduling-rules.md` names tests that are there: each stands where its column says, so
-//! that one who renames or drops a test sees which rule has lost it.
+//! Checks that every test named in `docs/scheduling-rules.md` exists and runs on the databases that
+//! its column says, so that a renamed or deleted test is noticed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,7 +50,7 @@ fn on_both() -> BTreeSet<String> {
     found
 }
 
-/// The tests that ask no database: what stands below a `#[test]`, or in a `proptest!`.
+/// The tests without a database: functions after a `#[test]` or in a `proptest!`.
 fn pure() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for text in ["src", "tests/model"].into_iter().flat_map(sources) {

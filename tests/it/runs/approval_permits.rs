@@ -1,4 +1,5 @@
-//! Runs that wait for a tool approval: they return their permits, and take them again in order.
+//! Tests that runs which wait for a tool approval return their permits and acquire them again in
+//! order.
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::support::test_space::TestSpace;
 
 const ROLL: (&str, &str) = ("troupe_dice", "{\"roll\":\"3d1+4\"}");
 
-/// Ann's room, in which dice are rolled with approval, on a node with so many permits.
+/// Ann's space, in which rolling dice needs approval, on a node with `n_permits` permits.
 async fn room(backend: TestBackend, n_permits: &str) -> TestSpace {
     let env = [
         ("TROUPE_MAX_RUNNING_RUNS", n_permits),
@@ -23,7 +24,7 @@ fn with_approval() -> Value {
     json!({"settings": {"tools": {"dice": "with_approval"}}})
 }
 
-/// A model that calls dice once, and then says what came of it.
+/// A model that calls dice once and then reports the result.
 fn rolls_once(body: &Value) -> ResponseScript {
     match (body.get("tools").is_some(), answers(body).is_empty()) {
         (true, true) => ResponseScript::calls(&[("c1", ROLL.0, ROLL.1)]),
@@ -32,7 +33,7 @@ fn rolls_once(body: &Value) -> ResponseScript {
     }
 }
 
-/// What a model was told came of its calls.
+/// The tool outputs that the model received.
 fn answers(body: &Value) -> Vec<String> {
     let messages = body["messages"].as_array().unwrap().iter();
     let answers = messages.filter(|it| it["role"] == "tool");
@@ -59,7 +60,7 @@ impl TestSpace {
         );
     }
 
-    /// Waits until so many questions of a conversation are open, and gives them.
+    /// Waits until a conversation has `n` open approval requests, and returns them.
     async fn questions(&self, conversation: i64, n: usize) -> Vec<Value> {
         let door = format!("/api/conversations/{conversation}/tool_approvals");
         poll::until("the questions are open", async || {

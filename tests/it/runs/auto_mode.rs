@@ -1,5 +1,5 @@
-//! Auto mode through the whole engine: the pause, the budget, and what stops it; on one node, on
-//! two, and when nodes die.
+//! Tests auto mode through the whole engine: the delay, the budget, and what stops it; on one node,
+//! on two nodes, and when nodes fail.
 
 use serde_json::Value;
 use troupe::runs::recovery::RecoveryReport;
@@ -26,7 +26,7 @@ fn blueprint(backend: TestBackend) -> EngineTestBuilder {
         })
 }
 
-/// Ada has answered, and Bob's turn waits.
+/// Ada has answered, and Bob's run is queued.
 async fn waiting(backend: TestBackend) -> EngineTest {
     let room = blueprint(backend).open().await;
     room.user.post("Hello.").await;
@@ -34,7 +34,7 @@ async fn waiting(backend: TestBackend) -> EngineTest {
     room
 }
 
-/// Bob has said "One" of "One two three.", of his own accord.
+/// Bob has produced "One" of "One two three." in auto mode.
 async fn speaking(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = waiting(backend).await;
     let gate = HoldPoint::closed();
@@ -47,7 +47,7 @@ async fn speaking(backend: TestBackend) -> (EngineTest, HoldPoint) {
 }
 
 impl EngineTest {
-    /// More than one delay goes by, and what was due is done.
+    /// Advances the clock by more than one delay and waits until all due work is done.
     async fn time_passes(&self) {
         for _ in 0..2 * TURNS {
             self.clock.advance_ms(DELAY_MS);
@@ -55,7 +55,7 @@ impl EngineTest {
         }
     }
 
-    /// The replies that auto mode brought about.
+    /// The number of replies that auto mode triggered.
     async fn n_by_itself(&self) -> usize {
         let runs = self.runs().await;
         let replies = runs.iter().filter(|it| it.kind == RunKind::AutoMode);
@@ -64,7 +64,7 @@ impl EngineTest {
             .count()
     }
 
-    /// As the API tells it.
+    /// The remaining turns as the API reports them.
     async fn turns_left(&self) -> Option<i64> {
         let document = self.engine.conversation_view(self.conversation).await;
         document.expect("a document").auto_mode_turns_left
@@ -266,7 +266,7 @@ on_both! {
 
     async fn a_node_that_dies_does_not_give_it_a_turn_more(backend) {
         let (room, gate) = speaking(backend).await;
-        // The clock goes on until the silence is long enough to be judged.
+        // The clock advances until the run counts as stale.
         room.engine.context().shutdown.draining.cancel();
         room.last_heard(60_000).await;
         let node = room.another_node();

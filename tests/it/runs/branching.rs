@@ -1,4 +1,4 @@
-//! Branches: what is cloned, that nothing else changes, and who must wait.
+//! Tests branches: what is cloned, that nothing else changes, and what has to wait.
 
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use troupe::conversations::message::Visibility;
@@ -15,7 +15,7 @@ use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::{EngineTest, edit_of};
 use crate::support::fake_provider::script::ResponseScript;
 
-/// Eve has said "Hi.", Ada "Hello.", Eve "And?", Ada "Well."
+/// A conversation: Eve "Hi.", Ada "Hello.", Eve "And?", Ada "Well."
 async fn talked(backend: TestBackend) -> EngineTest {
     let room = EngineTest::builder(backend).open().await;
     for (said, answer) in [("Hi.", "Hello."), ("And?", "Well.")] {

@@ -1,6 +1,6 @@
-//! What a branch costs: as many statements for a long one as for a short one, and little more time
-//! than a bare copy.
-#![allow(clippy::print_stdout)] // the figures are for whoever reads the test's output
+//! Measures the cost of a branch: a long one needs as many statements as a short one, and little
+//! more time than a plain copy of the rows.
+#![allow(clippy::print_stdout)] // the figures are for readers of the test output
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ async fn branch(room: &EngineTest, at: &message::Model) {
     made.await.expect("a branch is made");
 }
 
-/// Fills the conversation with this many lines; every thousandth has another text.
+/// Fills the conversation with this many messages; every thousandth has a second swipe.
 async fn fill(room: &EngineTest, n: i64) {
     let (conversation, seat) = (room.conversation, room.user.membership);
     let series = format!(
@@ -51,7 +51,7 @@ async fn in_one(room: &EngineTest, statements: Vec<String>) {
 
 async fn costs(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>) {
     let mut costs = Vec::new();
-    // The first one warms up: connections are opened, statements prepared.
+    // The first iteration warms up: it opens connections and prepares statements.
     for n in [3, 3, 150] {
         let room = EngineTest::builder(backend)
             .not_started()
@@ -100,7 +100,7 @@ async fn on_postgres_a_long_branch_needs_no_more_statements_than_a_short_one() {
     }
 }
 
-/// Beside a bare copy of the same rows, three times.
+/// Compared with a plain copy of the same rows, three times.
 async fn time(backend: TestBackend) {
     let room = EngineTest::builder(backend).not_started().open().await;
     fill(&room, 100_000).await;

@@ -1,5 +1,5 @@
-//! The database breaks away in the middle of things: what it committed is there once and is told
-//! of, what it did not commit is done again, and nobody is taken for dead meanwhile.
+//! Tests database outages: committed work is stored once and announced, uncommitted work is
+//! repeated, and no live run is treated as stale.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ fn is_passing(error: &EngineError) -> bool {
     matches!(error, EngineError::Database(it) if backend::is_transient(it))
 }
 
-/// All of this is about a server; a file does not break away.
+/// Returns whether no PostgreSQL is available. An SQLite file cannot disconnect.
 fn no_server() -> bool {
     !TestBackend::Postgres.is_given()
 }
 
-/// Posts as a client does that has no answer: again, under the same `client_id`.
+/// Posts like a client that gets no response: it retries with the same `client_id`.
 async fn post_until_accepted(human: &TestUser, text: &str, client_id: &str) {
     for _ in 0..100 {
         match human.post_with_client_id(text, Some(client_id)).await {
@@ -71,7 +71,7 @@ async fn a_commit_whose_response_is_lost_is_verified_and_announced() {
             (RunStatus::Succeeded, 1),
             "done once"
         );
-        // The ear is held to the database: all of it was told, and in order.
+        // Closing compares the recorded events with the database: all were sent, in order.
         room.close().await;
     }
 }
@@ -159,7 +159,7 @@ async fn connections_that_are_cut_at_random_lose_nothing_and_double_nothing() {
     room.close_without_events().await;
 }
 
-/// B3, seen from the node; that a server keeps what it committed is not ours to show.
+/// B3, seen from the node. That PostgreSQL keeps what it committed is not tested here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_goes_on_after_the_server_was_away() {
     if no_server() {
@@ -262,7 +262,7 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
     room.close().await;
 }
 
-/// B8. Ten seconds are what a statement waits for a lock.
+/// B8. A statement waits at most ten seconds for a lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_that_is_locked_for_long_costs_an_answer_and_no_worker() {
     let is_long = std::env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
@@ -283,8 +283,8 @@ async fn a_table_that_is_locked_for_long_costs_an_answer_and_no_worker() {
     room.close().await;
 }
 
-/// Z3. The server stands still for longer than the stale time. When it goes on, the other node's
-/// looks come through before the heartbeat that was waiting with them.
+/// Z3. The server pauses for longer than the stale time. When it continues, the recovery queries of
+/// the other node arrive before the heartbeat that was waiting with them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_database_pause_no_run_counts_as_stale() {
     const OFTEN: Duration = Duration::from_millis(100);
@@ -306,7 +306,7 @@ async fn after_a_database_pause_no_run_counts_as_stale() {
         RunSettings {
             workers: 0,
             reaper_interval: OFTEN,
-            // The heart itself would put its run down after as long.
+            // Otherwise the node's own heartbeat would give the run up after the same time.
             stale_after: 40 * OFTEN,
             ..room.engine.context().settings
         },
@@ -325,7 +325,7 @@ async fn after_a_database_pause_no_run_counts_as_stale() {
     })
     .await;
     another_wire.release();
-    // So long the other node has the server for itself; nothing is to happen in it.
+    // During this time only the other node uses the server; it must not recover anything.
     tokio::time::sleep(5 * OFTEN).await;
     wire.release();
     gate.open();

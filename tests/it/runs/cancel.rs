@@ -1,5 +1,5 @@
-//! Stop and cancel: the model is left at once, nothing more is heard, and nothing is stored that
-//! nobody asked to keep.
+//! Tests stop and cancel: the model call is aborted immediately, no more deltas are sent, and
+//! partial text is stored only on request.
 
 use serde_json::json;
 use troupe::prompt::sent_prompt;
@@ -13,7 +13,7 @@ use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::HoldPoint;
 
-/// Ada has said "One" of "One two three.".
+/// Ada has produced "One" of "One two three."
 async fn writing(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
     room.upstream.say("One two three.");

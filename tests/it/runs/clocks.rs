@@ -1,5 +1,5 @@
-//! A clock that is set, forward or back, ends no run and forgets none: that of the program, that of
-//! the database, and those of two nodes that do not agree.
+//! Tests that clock changes, forward or back, neither end nor delay runs: of the process, of the
+//! database, and of two nodes that disagree.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::support::{fake_postgres_clock, transitions};
 const HOURS: i64 = 2 * 3_600_000;
 
 on_both! {
-    /// Z4. On SQLite the heartbeats of this very process are told by that clock.
+    /// Z4. On SQLite this process's own clock also times its heartbeats.
     async fn a_clock_that_jumps_ahead_ends_none_of_our_runs(backend) {
         let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
@@ -39,7 +39,7 @@ on_both! {
         room.close().await;
     }
 
-    /// Z5. What was planned before is due at a time that is hours away now.
+    /// Z5. A run that was planned before is now due hours in the future.
     async fn a_clock_that_is_set_back_delays_no_run(backend) {
         let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 500)
@@ -59,12 +59,12 @@ on_both! {
     }
 }
 
-/// How often the other node looks for silent runs.
+/// The interval at which the other node looks for stale runs.
 const OFTEN: Duration = Duration::from_millis(100);
-/// As rarely as a heart may beat that others have to be patient with.
+/// The slowest allowed heartbeat, for which other nodes have to be patient.
 const SLOWLY: Duration = Duration::from_secs(1);
 
-/// Another node that only looks after others, and the wire on which its looks are counted.
+/// Starts another node that only runs recovery, with the proxy that counts its queries.
 async fn start_recovering_node(
     room: &EngineTest,
     stale_after: Duration,
@@ -85,7 +85,7 @@ async fn start_recovering_node(
     (engine, wire)
 }
 
-/// Waits until it has looked so often from now on.
+/// Waits for `n` more recovery queries.
 async fn wait_for_recovery_queries(room: &EngineTest, wire: &PostgresProxy, n: usize) {
     wire.take_statements();
     let mut n_looks = 0;
@@ -97,7 +97,7 @@ async fn wait_for_recovery_queries(room: &EngineTest, wire: &PostgresProxy, n: u
     .await;
 }
 
-/// Z6, ahead: by that clock every heart has been silent for an hour.
+/// Z6, ahead: by that clock every heartbeat is an hour old.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_clock_that_jumps_ahead_ends_no_run() {
     if !TestBackend::Postgres.is_given() {
@@ -135,13 +135,13 @@ async fn a_database_clock_that_jumps_ahead_ends_no_run() {
     room.close().await;
 }
 
-/// Z6, back: by that clock the last word of the dead is still to come.
+/// Z6, back: by that clock the last heartbeat of the dead node is in the future.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_clock_that_is_set_back_does_not_hide_stale_runs() {
     if !TestBackend::Postgres.is_given() {
         return;
     }
-    // Its heart does not beat in the span of a test.
+    // It sends no heartbeat during the test.
     let room = EngineTest::builder(TestBackend::Postgres)
         .with_settable_clock()
         .open()
@@ -171,8 +171,8 @@ async fn a_database_clock_that_is_set_back_does_not_hide_stale_runs() {
     room.close_without_events().await;
 }
 
-/// Z4 with two nodes: each tells hearts by the database's clock, so it does not matter which of them
-/// is right.
+/// Z4 with two nodes: each judges heartbeats by the database's clock, so it does not matter which
+/// node's clock is right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
     if !TestBackend::Postgres.is_given() {
@@ -191,7 +191,7 @@ async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
         room.upstream.requested(1).await;
 
         wait_for_recovery_queries(&room, &wire, 5).await;
-        // A post by way of the other is planned at another hour, and answered all the same.
+        // A post through the other node is planned for a different time but still answered.
         room.user_at_node(&other).post("Go on.").await;
         gate.open();
         room.until("both are answered", async |it| {
@@ -213,8 +213,8 @@ async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
     }
 }
 
-/// S15, Z4: two nodes whose machines are 80 s apart. Each corrects its clock by the database's, so what
-/// they store is in order, and a post through either is answered at once.
+/// S15, Z4: the clocks of two nodes differ by 80 s. Each node corrects its clock by the database's,
+/// so stored times are in order and a post through either is answered immediately.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting() {
     if !TestBackend::Postgres.is_given() {
@@ -261,7 +261,7 @@ async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting(
     room.close_without_events().await;
 }
 
-/// Z9: as long as every answer takes longer than a second, the offset is unknown.
+/// Z9: while every response of the database takes longer than a second, the offset is unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
     if !TestBackend::Postgres.is_given() {
@@ -299,7 +299,7 @@ async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
 }
 
 on_both! {
-    // Z10. The ids of runs hold the time of the process; nothing is ordered by it.
+    // Z10. Run ids contain the time of the process; nothing is ordered by it.
     async fn runs_are_in_order_however_the_clock_is_set(backend) {
         let room = EngineTest::builder(backend).open().await;
         room.upstream.always(ResponseScript::status(400));

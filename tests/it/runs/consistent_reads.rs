@@ -1,4 +1,4 @@
-//! An answer shows one state: what one commit left, whatever happens while it is read.
+//! Tests that a response shows one committed state, whatever changes while it is read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +17,11 @@ use crate::support::engine_test::EngineTest;
 use crate::support::http_client::id;
 use crate::support::test_space::TestSpace;
 
-/// How often the room is posted into, paused, resumed and stopped while it is read.
+/// How many times the test posts, pauses, resumes and stops during the reads.
 const ROUNDS_OF_CHANGES: usize = 40;
 const READERS: usize = 4;
 
-/// Why a document shows what no commit left; `None`: it does not.
+/// Why a document shows a state that was never committed; `None` if it is consistent.
 fn torn(document: &Value) -> Option<String> {
     let state = document["state"].as_str().unwrap_or_default();
     let round = &document["round"];
@@ -38,7 +38,8 @@ fn torn(document: &Value) -> Option<String> {
     Some(format!("{fault}: {document}"))
 }
 
-/// Reads as fast as possible until `done`; returns the number of answers and those that are torn.
+/// Reads as fast as possible until `done`; returns the number of responses and the inconsistent
+/// ones.
 async fn poll(
     done: Arc<AtomicBool>,
     mut read: impl AsyncFnMut() -> Vec<Value>,
@@ -161,13 +162,13 @@ on_both! {
         })
         .await;
         room.wait_until_idle().await;
-        // More happens here than an ear holds that nobody empties.
+        // The recorder is not drained here and would overflow its queue.
         room.close_without_events().await;
     }
 }
 
-/// The table of rounds is locked while the answer is read: its runs are read before a stop commits,
-/// its round after it.
+/// The table of rounds is locked during the read: the runs are read before a stop commits, the
+/// round after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_between_the_reads_of_one_snapshot_is_seen_whole_or_not_at_all() {
     if !TestBackend::Postgres.is_given() {

@@ -1,4 +1,5 @@
-//! Copilot through the whole engine: the AI speaks as a human, so often as it was told and no oftener.
+//! Tests copilot through the whole engine: the AI writes for a user exactly as many times as
+//! allowed.
 
 use serde_json::{Value, json};
 use troupe::conversations::message::MessageRole;
@@ -19,7 +20,7 @@ use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::{poll, transitions};
 
 impl EngineTest {
-    /// Eve's seat says that the copilot is on here; the schedule is not told.
+    /// Enables the copilot in Eve's membership without notifying the scheduler.
     async fn copilot(&self, steps: i64) {
         let here = self.conversation;
         self.change_membership("Eve", |it| {
@@ -30,7 +31,7 @@ impl EngineTest {
         .await;
     }
 
-    /// Eve turns her copilot on, as the door does.
+    /// Enables Eve's copilot as the endpoint does.
     async fn turn_copilot_on(&self, steps: i64) {
         self.copilot(steps).await;
         let started = self
@@ -39,7 +40,7 @@ impl EngineTest {
         started.await.expect("the database answers");
     }
 
-    /// Eve takes over, as the door does.
+    /// Disables Eve's copilot as the endpoint does.
     async fn take_over(&self) {
         self.change_membership("Eve", |it| {
             it.copilot_mode = CopilotMode::None;
@@ -55,7 +56,7 @@ impl EngineTest {
         (eve.copilot_mode, eve.copilot_remaining_steps)
     }
 
-    /// Who spoke, in order: `E` for Eve's copilot, `A` for a character.
+    /// The authors in order: `E` for Eve's copilot, `A` for a character.
     async fn speaker_sequence(&self) -> String {
         let all = self.messages().await.into_iter();
         all.map(|it| match it.role {
@@ -72,7 +73,7 @@ impl EngineTest {
 
 const OFF: (CopilotMode, Option<i64>) = (CopilotMode::None, None);
 
-/// What goes to Eve's own sockets.
+/// The events on Eve's own user topic.
 async fn eves_events(room: &EngineTest) -> EventRecorder {
     let eve: membership::Model = room.membership("Eve").await;
     let user: UserId = eve.user_id.expect("a person");
@@ -87,7 +88,7 @@ fn numbered(room: &EngineTest) {
     });
 }
 
-/// Eve's copilot has said "One" of "One two three." when its node falls silent.
+/// Eve's copilot has produced "One" of "One two three." when its node stops sending heartbeats.
 async fn silent(backend: TestBackend, steps: i64) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
     let gate = HoldPoint::closed();
@@ -96,7 +97,7 @@ async fn silent(backend: TestBackend, steps: i64) -> (EngineTest, HoldPoint) {
     room.turn_copilot_on(steps).await;
     gate.step();
     room.events.wait_for_text("One").await;
-    // It takes nothing more, so that the second attempt is another node's.
+    // The node claims nothing more, so the second attempt runs on another node.
     room.engine.context().shutdown.draining.cancel();
     room.last_heard(60_000).await;
     (room, gate)
@@ -251,7 +252,7 @@ on_both! {
         node.run_recovery().await.unwrap();
         room.until("both steps are spent", async |it| it.steps_left().await == OFF).await;
         room.until("both are answered", async |it| it.speaker_sequence().await == "EAEA").await;
-        // The node that was thought dead comes back, and its words count for nothing.
+        // The node that was considered dead continues, and its output is discarded.
         gate.open();
         room.upstream.finished(0).await;
         room.wait_until_idle().await;
@@ -281,7 +282,7 @@ on_both! {
         }
         room.copilot(10).await;
 
-        // Turned on at both at once.
+        // Enabled on both nodes at the same time.
         let starts = nodes.iter().map(|it| it.start_copilot(room.conversation, room.user.membership));
         futures::future::join_all(starts).await;
         poll::until("all steps are spent and answered", async || {
@@ -304,7 +305,7 @@ on_both! {
         let gate = room.upstream.gate();
         room.turn_copilot_on(1).await;
         room.upstream.requested(1).await;
-        // Turned off at the very moment of the commit: the schedule has not been told yet.
+        // Disabled during the commit: the scheduler has not been notified yet.
         room.change_membership("Eve", |it| {
             it.copilot_mode = CopilotMode::None;
             it.copilot_remaining_steps = None;

@@ -1,5 +1,5 @@
-//! Two transactions that wait for each other: the one that the database undoes is repeated, and the
-//! locks are taken in one order, so that this is rare.
+//! Tests deadlocks: the transaction that the database aborts is repeated, and locks are acquired in
+//! one order so that this is rare.
 
 use troupe::spaces::lifecycle;
 
@@ -13,8 +13,8 @@ fn no_server() -> bool {
     !TestBackend::Postgres.is_given()
 }
 
-/// B7. The end of a run has its conversation and wants the space; somebody else has the space and
-/// wants the conversation, and is the more patient of the two.
+/// B7. The end of a run holds its conversation and waits for the space; another transaction holds
+/// the space and waits for the conversation, with a longer deadlock timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
     if no_server() {
@@ -62,8 +62,8 @@ async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
     room.close().await;
 }
 
-/// B7. A step locks its conversation and writes to the space afterwards. Somebody who does the same
-/// meets a deletion, and would be the first to give up.
+/// B7. A step locks its conversation and then writes to the space. Here another transaction does
+/// the same during a deletion, and would be the first to be aborted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deletion_of_a_space_waits_for_its_conversations_before_it_locks_the_space() {
     if no_server() {

@@ -1,4 +1,5 @@
-//! A human's burst: gathered, answered once, and never kept waiting for ever.
+//! Tests the debounce: several quick messages get one reply, and a steady stream cannot delay it
+//! forever.
 
 use serde_json::Value;
 

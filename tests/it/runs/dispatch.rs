@@ -1,4 +1,5 @@
-//! What the dispatcher claims, and in which order, when more is due than fits.
+//! Tests which runs the dispatcher claims, and in which order, when more are due than permits
+//! exist.
 
 use sea_orm::EntityTrait;
 use troupe::clock::Timestamp;
@@ -13,7 +14,7 @@ use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::{model_call, transitions};
 
-/// A room where nothing works yet, whose database writes down every move of a run.
+/// A conversation on a node that is not started, with a database that records every transition.
 async fn room(backend: TestBackend, n_places: usize) -> EngineTest {
     let room = EngineTest::builder(backend)
         .settings(|it| it.max_running = n_places)
@@ -42,14 +43,14 @@ impl EngineTest {
     }
 }
 
-/// How many were claimed between two moments.
+/// The number of runs claimed between two runs of the log.
 fn n_between(claimed: &[RunId], from: usize, until: RunId) -> usize {
     let at = claimed.iter().position(|it| *it == until);
     at.expect("it was claimed") - from
 }
 
 on_both! {
-    /// Counted in runs: the crowd has been waiting for longer, and none of it is done.
+    /// Measured in runs: the 500 runs have been waiting longer, and none is finished.
     async fn five_hundred_due_runs_of_one_space_do_not_hold_up_the_first_of_another(backend) {
         for n_places in [1, 3] {
             let room = room(backend, n_places).await;
@@ -155,7 +156,7 @@ on_both! {
         let context = room.engine.context();
         let node = room.another_node();
 
-        // On SQLite the second waits for the whole of the first, and finds nothing left.
+        // On SQLite the second claim waits for the whole first one and finds nothing left.
         let (one, two) = tokio::join!(
             scheduler::claim(context, all.clone()),
             scheduler::claim(node.context(), all.clone()),
@@ -194,7 +195,7 @@ on_both! {
 }
 
 impl EngineTest {
-    /// Whoever sits in this space gets an endpoint of their own, at the same upstream.
+    /// Gives the users of this space their own endpoint at the same fake provider.
     async fn speaks_through_another_provider(&self, space: SpaceId) {
         let new = provider::NewProvider {
             name: "Another".to_owned(),
@@ -214,7 +215,7 @@ impl EngineTest {
         self.facts().await.execute(&sql).await;
     }
 
-    /// The database refuses to let this run begin.
+    /// Makes the database reject the start of this run.
     async fn refuses_to_run(&self, id: RunId) {
         let mut facts = self.facts().await;
         let id = id.0.simple();
@@ -231,7 +232,7 @@ impl EngineTest {
     }
 }
 
-/// The race of many nodes for the same runs; on SQLite there is only ever one.
+/// Many nodes race for the same runs; SQLite never has more than one node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_nodes_claim_two_thousand_runs_and_none_of_them_twice() {
     if !TestBackend::Postgres.is_given() {

@@ -1,4 +1,5 @@
-//! A reply that fails: the run says why, its round waits for a person, and nothing is stored.
+//! Tests failed replies: the run stores the reason, its round waits for a user, and no message is
+//! stored.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fixtures;
 
-/// Long enough for a slow machine to answer, short enough to wait for.
+/// Long enough for a slow machine to respond, short enough to wait for.
 const SHORT: Duration = Duration::from_millis(300);
 
 async fn room(
@@ -26,7 +27,8 @@ async fn room(
     room.open().await
 }
 
-/// The run of this room fails with `code`; then a retry, and in another room a skip, goes on.
+/// The run fails with `code`; then a retry, and in a second conversation a skip, continues the
+/// round.
 async fn fails_with(room: EngineTest, code: &str, mend: impl AsyncFnOnce(&EngineTest)) {
     room.user.post("Hello?").await;
     room.settle().await;
@@ -59,7 +61,7 @@ async fn fails_with(room: EngineTest, code: &str, mend: impl AsyncFnOnce(&Engine
     room.close().await;
 }
 
-/// Every request is answered by `script`, until it is mended.
+/// Every request gets `script` until the failure is repaired.
 async fn fails_by(backend: TestBackend, script: ResponseScript, code: &str) {
     fails_within(backend, script, code, |_| ()).await;
 }

@@ -1,4 +1,5 @@
-//! The heartbeat of a node: it renews every run it holds, and brings back what became of them.
+//! Tests a node's heartbeat: it renews every run that the node holds and reports the runs that it
+//! lost.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::support::fake_provider::script::HoldPoint;
 
 const OFTEN: Duration = Duration::from_millis(30);
 
-/// Ada has said "One" of "One two three." on a node that beats often.
+/// Ada has produced "One" of "One two three." on a node with a short heartbeat interval.
 async fn writing(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend)
         .settings(|it| it.heartbeat = OFTEN)
@@ -67,9 +68,10 @@ on_both! {
             room.until("the first heartbeat is newer", async |it| it.heartbeats().await[0] > before[0]).await;
         };
 
-        // As after a claim whose answer was lost: by its row it is this node's, and nobody writes it.
+        // As after a claim whose response was lost: the row names this node, but no task executes
+        // the run.
         room.engine.context().leases.release(orphan.id);
-        next_beat().await; // perhaps the one that was under way
+        next_beat().await; // a heartbeat may have been in progress
         let before = room.heartbeats().await[1];
         next_beat().await;
 
@@ -93,7 +95,7 @@ on_both! {
     }
 }
 
-/// Counted where the statements pass by: on the wire to PostgreSQL.
+/// Counted by the PostgreSQL proxy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_statement_renews_all_runs_of_a_node() {
     if !TestBackend::Postgres.is_given() {

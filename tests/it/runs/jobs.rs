@@ -1,4 +1,5 @@
-//! Background jobs: what they make is whole or not there, and it is continued when its node is gone.
+//! Tests background jobs: their result is complete or absent, and another node continues a job
+//! whose node is gone.
 
 use sea_orm::EntityTrait;
 use troupe::conversations::job::JobStatus;
@@ -14,12 +15,12 @@ use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 
-/// More than a request waits for.
+/// More messages than a request waits for.
 const LONG: i64 = 2_600;
-/// More than one transaction takes.
+/// More messages than one transaction copies.
 const SHORT: i64 = 400;
 
-/// A room with so many messages; every hundredth has two texts, every thousandth is hidden.
+/// A conversation with `n` messages; every hundredth has two swipes, every thousandth is hidden.
 async fn room_of(backend: TestBackend, n: i64) -> EngineTest {
     let room = EngineTest::builder(backend).open().await;
     let (conversation, seat) = (room.conversation, room.user.membership);
@@ -104,7 +105,7 @@ async fn ends(room: &EngineTest, job: &job::Model) -> job::Model {
     job_now(room, job).await
 }
 
-/// A branch job that no node works on: the one that began it closes at once.
+/// A branch job without a node: the one that began it shuts down immediately.
 async fn abandoned(room: &EngineTest) -> job::Model {
     let node = room.another_node();
     node.context().shutdown.draining.cancel();

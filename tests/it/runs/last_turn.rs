@@ -1,5 +1,5 @@
-//! In a group a regenerate may mean the whole turn: what followed the human's message goes, and it
-//! is answered again.
+//! Tests the group setting in which a regenerate replaces the whole turn: the replies to the newest
+//! user message are removed and generated again.
 
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use troupe::conversations::message;
@@ -13,7 +13,7 @@ use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 
-/// Eve has said "Hi."; Ada has answered, and Bob, who was made to.
+/// Eve posted "Hi."; Ada answered, and Bob was triggered.
 async fn turn(backend: TestBackend) -> EngineTest {
     let room = EngineTest::builder(backend)
         .cast(&["Ada", "Bob", "Cid"])
@@ -40,7 +40,7 @@ async fn regenerate(room: &EngineTest, at: Option<MessageId>) -> RegenerateResul
     planned.await.expect("it is planned")
 }
 
-/// What is shown of a conversation.
+/// The visible lines of a conversation.
 async fn shown(room: &EngineTest, id: ConversationId) -> Vec<String> {
     let all = message::Entity::find()
         .filter(message::Column::ConversationId.eq(id))

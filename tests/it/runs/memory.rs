@@ -1,4 +1,5 @@
-//! What a turn leaves behind beside its text: what macros set, and what was sent.
+//! Tests what a run stores in addition to its text: variables set by macros, and the prompt that
+//! was sent.
 
 use sea_orm::{EntityTrait, PaginatorTrait};
 use serde_json::json;
@@ -14,7 +15,7 @@ use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fixtures;
 
-/// Ada's card counts her turns, in the conversation and in the space.
+/// Ada's card counts her runs, in the conversation and in the space.
 async fn counting(backend: TestBackend) -> EngineTest {
     let room = EngineTest::builder(backend).open().await;
     let text = "{{incvar::turns}} of {{char}}, {{incglobalvar::all}} of all.";

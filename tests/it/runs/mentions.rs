@@ -1,5 +1,4 @@
-//! Who is called, and what a turn may say: the rules that pure functions decide, seen through the
-//! whole engine.
+//! Tests mentions and auto mode rules, which pure functions decide, through the whole engine.
 
 use troupe::ids::MembershipId;
 use troupe::rounds::slot;
@@ -27,7 +26,7 @@ fn with(backend: TestBackend, cast: &[&str]) -> EngineTestBuilder {
 }
 
 impl EngineTest {
-    /// Who answers this, mentioning these seats beside the text.
+    /// The speakers that answer this text with these mentioned memberships.
     async fn mentioned_speakers(&self, text: &str, mentions: &[MembershipId]) -> String {
         let text = text.to_owned();
         let (engine, seat) = (&self.engine, self.user.membership);
@@ -41,7 +40,7 @@ impl EngineTest {
         seat.expect("a seat").cached_display_name
     }
 
-    /// The replies that nobody asked for.
+    /// The number of replies from auto mode.
     async fn n_auto(&self) -> usize {
         let runs = self.runs().await;
         runs.iter()
@@ -50,7 +49,7 @@ impl EngineTest {
     }
 }
 
-/// What the dice of a seed say about a cast of even talkers.
+/// The talkativeness rolls for a seed, when all members are equally talkative.
 fn drawn_again(seats: &[membership::Model], seed: i64) -> Vec<SpeakerChoice> {
     let candidates = seats.iter().filter(|it| it.can_be_scheduled());
     let scene = SelectionInput {
@@ -176,7 +175,7 @@ on_both! {
         room.settle().await;
 
         assert_eq!(room.answers().await.len(), 3);
-        // The one that waits for its delay.
+        // The run that waits for its delay.
         assert_eq!(room.row().await.auto_mode_turns, 1);
         room.close().await;
     }

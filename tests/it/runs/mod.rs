@@ -1,4 +1,4 @@
-//! The engine room behind its doors: the run path, held to its pages.
+//! Tests of runs against the engine, without HTTP; many check rules of `docs/scheduling-rules.md`.
 
 pub mod approval_permits;
 pub mod auto_mode;

@@ -1,5 +1,5 @@
-//! The order of events, exactly as the protocol promises it; `rev` grows by exactly one, a run has
-//! one end, and its `typing_stop` comes before the next run begins. `close` holds the last three.
+//! Tests the exact order of events; `rev` grows by exactly one, a run has one end, and its
+//! `typing_stop` precedes the start of the next run. `close` checks the last three.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn in_order(parts: &[&[&str]]) -> Vec<String> {
     parts.concat().iter().map(|it| (*it).to_owned()).collect()
 }
 
-/// Ada has said "One" of "One two three."; the number of frames until then.
+/// Ada has produced "One" of "One two three."; also returns the number of frames until then.
 async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineTest, HoldPoint, usize) {
     let room = EngineTest::builder(backend)
         .rules(move |it| it.during_generation_user_input_policy = policy)

@@ -1,5 +1,5 @@
-//! What a human message does while a reply is queued or being written, by the space's policy; and
-//! that a post is stored once, however often it comes.
+//! Tests what a user's message does while a reply is queued or generating, for each input policy,
+//! and that a repeated post is stored once.
 
 use troupe::conversations::message::MessageRole;
 use troupe::runs::command::CommandError;
@@ -14,7 +14,7 @@ use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::{EngineTest, edit_of};
 use crate::support::fake_provider::script::ResponseScript;
 
-/// A room in which Ada is writing "One two three.", held after the first word.
+/// A conversation in which Ada generates "One two three.", held after the first word.
 async fn writing(backend: TestBackend, policy: InputPolicy) -> (EngineTest, impl AsyncFnOnce()) {
     let room = EngineTest::builder(backend)
         .rules(move |it| it.during_generation_user_input_policy = policy)
@@ -35,7 +35,7 @@ fn refusal(outcome: Result<PostResult, EngineError>) -> CommandError {
     }
 }
 
-/// Who wrote what, in order.
+/// The role and text of each message, in order.
 async fn lines(room: &EngineTest) -> Vec<(MessageRole, String)> {
     let all = room.messages().await.into_iter();
     all.map(|it| (it.role, it.content)).collect()

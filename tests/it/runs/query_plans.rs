@@ -1,5 +1,5 @@
-//! What is asked often reads no row that grows with the past: each question names its index, on both
-//! databases, over a history of some thousand rows.
+//! Tests that frequent queries read no rows that accumulate with history: each names its index, on
+//! both databases, over some thousand rows.
 
 use sea_orm::{ConnectionTrait, QueryOrder, QuerySelect};
 use troupe::accounts::session;
@@ -175,7 +175,7 @@ fn assert_reads_unfinished_runs(db: &ExplainingConnection<'_>) {
     };
     for line in plan.lines().filter(reads) {
         let mut partial = QUEUED.iter().chain(RUNNING);
-        // By its primary key one run is read, by conversation and status one that is unfinished.
+        // The primary key reads one run; conversation and status read an unfinished one.
         let by_id = [
             "autoindex_conversation_runs",
             "runs_pkey",

@@ -1,4 +1,5 @@
-//! Races through the whole engine: posts, stops and commits at once, on one node and on several.
+//! Tests races through the whole engine: simultaneous posts, stops and commits, on one node and on
+//! several.
 
 use futures::future::join_all;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
@@ -23,7 +24,8 @@ on_both! {
         for n in 0..200 {
             room.user.post("Again.").await;
             room.upstream.requested(n + 1).await;
-            // Nearer to the commit each time: the stop comes before, at, or after the last word.
+            // Each delay is closer to the commit: the stop comes before, during, or after the last
+            // delta.
             let stop = async {
                 if n % 3 > 0 {
                     room.upstream.said(n, 1).await;
@@ -50,7 +52,7 @@ on_both! {
         gate.open();
         room.settle().await;
 
-        // Nothing of a canceled run came in afterwards.
+        // A canceled run stored nothing afterwards.
         assert_eq!(room.answers().await.len(), n_stored);
         assert_eq!(n_stored + n_canceled, 200);
         assert!(n_canceled > 0, "no stop was ever first");
@@ -82,7 +84,7 @@ on_both! {
         let other = room.user_at_node(&room.another_node());
 
         for n in 1..=20 {
-            // A reply that is over before the second message comes would leave nothing to refuse.
+            // A reply that ends before the second message would leave nothing to reject.
             let gate = HoldPoint::closed();
             room.upstream.next(ResponseScript::say("Hello.").gated(&gate));
             let (one, two) = tokio::join!(

@@ -1,5 +1,5 @@
-//! What a dead node left behind is healed once, by whoever looks first, and a node that comes back
-//! to life can add nothing.
+//! Tests recovery: the runs of a dead node are recovered once, by the first node that finds them,
+//! and a node that resumes can no longer write.
 
 use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};
 use troupe::clock::Clock;
@@ -15,7 +15,7 @@ use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 
-/// One run was failed, and its turn planned again.
+/// One run failed, and its slot was planned again.
 const RECOVERED: RecoveryReport = RecoveryReport {
     failed: 1,
     requeued: 1,
@@ -23,7 +23,8 @@ const RECOVERED: RecoveryReport = RecoveryReport {
     jobs_continued: 0,
 };
 
-/// Ada has said "One" of "One two three." when her node falls silent; it is not dead.
+/// Ada has produced "One" of "One two three." when her node stops sending heartbeats but continues
+/// to run.
 async fn silent(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
     let gate = HoldPoint::closed();
@@ -32,7 +33,7 @@ async fn silent(backend: TestBackend) -> (EngineTest, HoldPoint) {
     room.user.post("Count.").await;
     gate.step();
     room.events.wait_for_text("One").await;
-    // It takes nothing more, so that the second attempt is another node's.
+    // The node claims nothing more, so the second attempt runs on another node.
     room.engine.context().shutdown.draining.cancel();
     room.last_heard(60_000).await;
     (room, gate)
@@ -157,7 +158,7 @@ on_both! {
 }
 
 impl EngineTest {
-    /// All that runs was last heard of so long ago, by whichever clock judges that.
+    /// Sets the last heartbeat of all running runs back, by the clock that judges it.
     pub async fn last_heard(&self, ms_ago: i64) {
         let running = self.runtime().await.running.expect("a running run");
         let mut row = running.clone().into_active_model();
@@ -170,7 +171,7 @@ impl EngineTest {
         let _: run::Model = saved.expect("the database answers");
     }
 
-    /// A round goes on that nothing moves.
+    /// Inserts an active round that no run advances.
     async fn insert_orphaned_round(&self) {
         let row = round::Model {
             id: RoundId::new(),
@@ -192,7 +193,7 @@ impl EngineTest {
     }
 }
 
-/// SQLite alone: its file belongs to one process, so what runs at the start has nobody.
+/// SQLite only: the file belongs to one process, so runs that are running at startup have no owner.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn at_the_start_everything_that_runs_is_healed_at_once() {
     for ms_since in [0, 1_000, -3_600_000] {

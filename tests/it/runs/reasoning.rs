@@ -1,4 +1,4 @@
-//! What a model thinks before it speaks: beside its message, with its text, and told to no model.
+//! Tests reasoning: it is stored with its message and its swipe, and is never sent to a model.
 
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn thought(piece: &str) -> Value {
     json!({ "choices": [{ "index": 0, "delta": { "reasoning_content": piece } }] })
 }
 
-/// An answer of a model that thinks first.
+/// A response of a model that reasons before its text.
 fn thinks(thoughts: &str, says: &str) -> ResponseScript {
     ResponseScript::stream()
         .role()
@@ -47,7 +47,7 @@ on_both! {
         assert_eq!(answer.metadata, json!({ "reasoning": "Eve greets me, the plotter." }));
         let told = room.upstream.body(1).to_string();
         assert!(told.contains("Hi, Eve.") && !told.contains("plotter"), "{told}");
-        // Everybody who listens is told it with the message.
+        // Every subscriber receives it with the message.
         let heard = room.events.wait_for_event("message_created").await;
         assert!(heard["message"]["metadata"].is_object());
         room.close().await;

@@ -1,5 +1,4 @@
-//! Another text for the newest message: one more of its texts, shown in the place of the present
-//! one, or nothing at all.
+//! Tests regenerate: it adds a swipe to the newest message and selects it, or changes nothing.
 
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use serde_json::Value;
@@ -17,7 +16,7 @@ use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 
-/// Eve has said "Hi.", and Ada has answered "Hello."
+/// Eve has posted "Hi.", and Ada has answered "Hello."
 async fn answered(backend: TestBackend) -> EngineTest {
     answered_with(backend, InputPolicy::Queue).await
 }
@@ -33,14 +32,14 @@ async fn answered_with(backend: TestBackend, policy: InputPolicy) -> EngineTest 
     room
 }
 
-/// Another text for the tail.
+/// Regenerates the tail.
 async fn regenerate(room: &EngineTest) -> Result<run::RunView, EngineError> {
     let by = "Eve".to_owned();
     let planned = room.engine.regenerate(room.conversation, None, by);
     planned.await.map(|it| it.run)
 }
 
-/// The next text waits after its first word; what opens it.
+/// The next swipe is held after its first word; the returned function releases it.
 async fn writing(room: &EngineTest) -> impl AsyncFnOnce() + use<> {
     let gate = room.upstream.gate();
     room.upstream.next(ResponseScript::say("One two three."));
@@ -61,7 +60,7 @@ async fn tail(room: &EngineTest) -> message::Model {
     room.messages().await.pop().expect("a message")
 }
 
-/// The texts of a message, in order.
+/// The swipes of a message, in order.
 async fn texts(room: &EngineTest, of: &message::Model) -> Vec<swipe::Model> {
     let all = swipe::Entity::find()
         .filter(swipe::Column::MessageId.eq(of.id))
@@ -74,7 +73,7 @@ fn contents(texts: &[swipe::Model]) -> Vec<&str> {
     texts.iter().map(|it| it.content.as_str()).collect()
 }
 
-/// What the model was told in its newest request, as one text.
+/// The newest prompt that the model received, as one text.
 fn prompt(room: &EngineTest) -> String {
     let newest = room.upstream.n_requests() - 1;
     room.upstream.body(newest)["messages"].to_string()

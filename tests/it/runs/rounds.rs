@@ -1,5 +1,4 @@
-//! Rounds of several speakers, through the whole engine: one after the other, and whatever comes in
-//! between.
+//! Tests rounds of several speakers through the whole engine: their order, and what interrupts it.
 
 use serde_json::json;
 use troupe::characters::card::Card;
@@ -25,7 +24,7 @@ fn blueprint(backend: TestBackend) -> EngineTestBuilder {
         .rules(|it| it.replies_per_turn = RepliesPerTurn::Activated)
 }
 
-/// Ada has spoken, and Bob has said "One" of "One two three."; Cid is next.
+/// Ada has answered, and Bob has produced "One" of "One two three."; Cid is next.
 async fn in_the_middle_of(blueprint: EngineTestBuilder) -> (EngineTest, HoldPoint) {
     let room = blueprint.open().await;
     let gate = HoldPoint::closed();
@@ -43,7 +42,7 @@ async fn in_the_middle(backend: TestBackend) -> (EngineTest, HoldPoint) {
 }
 
 impl EngineTest {
-    /// The names behind the messages, in order.
+    /// The authors of the messages, in order.
     pub async fn speakers(&self) -> Vec<String> {
         let seats = membership::list_for_space(self.db.reader(), self.space).await;
         let seats = seats.expect("the database answers");
@@ -59,7 +58,7 @@ impl EngineTest {
         self.runtime().await.round.expect("a round is active")
     }
 
-    /// State, cursor, and what became of the slots.
+    /// State, cursor, and the status of each slot.
     pub async fn place(&self) -> (round::RoundState, i64, Vec<slot::SlotStatus>) {
         let round = self.round().await;
         let slots = round.slots.iter().map(|it| it.status).collect();

@@ -1,5 +1,5 @@
-//! A change of settings is applied at once where something runs, and everywhere else by its marker,
-//! which survives a crash between the change and the steps.
+//! Tests changes of settings: they apply immediately where something runs, and elsewhere by a
+//! marker that survives a crash between the change and the steps.
 
 use sea_orm::{ConnectionTrait, DbErr};
 use troupe::runs::command::Command;
@@ -14,7 +14,7 @@ use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 
-/// How many conversations the space has beside the one in which something runs.
+/// How many idle conversations the space has in addition to the active one.
 const N_IDLE: i64 = 3_000;
 
 on_both! {
@@ -58,7 +58,7 @@ on_both! {
         let (first, second) = tokio::join!(one.run_recovery(), two.run_recovery());
         first.unwrap();
         second.unwrap();
-        one.run_recovery().await.unwrap(); // what the other one had locked
+        one.run_recovery().await.unwrap(); // the conversation that was locked before
 
         assert_eq!(room.only_run().await.status, RunStatus::Skipped);
         assert_eq!(n_marked(&room).await, 0);
@@ -110,7 +110,7 @@ on_both! {
 
     async fn the_commit_of_a_run_checks_its_speaker_again(backend) {
         let (room, gate) = speaking(backend).await;
-        // No marker: only the commit can notice it.
+        // No marker: only the commit can notice the change.
         room.change_membership("Ada", |it| it.status = membership::MembershipStatus::Removed).await;
 
         gate.open();
@@ -134,7 +134,7 @@ on_both! {
     }
 }
 
-/// A reply of Ada is queued and not due yet; nothing works by itself.
+/// A reply of Ada is queued and not due yet; the node is not started.
 async fn queued(backend: TestBackend) -> EngineTest {
     let room = EngineTest::builder(backend)
         .rules(|it| it.user_turn_debounce_ms = 60_000)
@@ -168,7 +168,7 @@ async fn assert_discarded(room: &EngineTest) {
     assert_eq!(room.runtime().await.round.map(|it| it.row.state), None);
 }
 
-/// The change alone, as a node makes it that crashes afterwards.
+/// Only stores the change, like a node that crashes afterwards.
 async fn mute_ada(room: &EngineTest) {
     let muted = MembershipUpdate {
         participation: Some(membership::Participation::Muted),

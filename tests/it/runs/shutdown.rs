@@ -1,4 +1,5 @@
-//! Closing: nothing new is taken, what runs may finish, and the rest is handed back whole.
+//! Tests shutdown: the node claims nothing new, running replies may finish, and the rest is
+//! re-queued unchanged.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// Ada has said "One" of "One two three.".
+/// Ada has produced "One" of "One two three."
 async fn writing(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
     let gate = HoldPoint::closed();

@@ -1,5 +1,5 @@
-//! Tools of characters: those that the settings of their space allow, with the consent of a moderator
-//! where it is asked for.
+//! Tests characters' tools: those that the settings of the space allow, with a moderator's approval
+//! where required.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ async fn tail(room: &TestSpace) -> Value {
     messages.last().unwrap().clone()
 }
 
-/// Waits for a question, and gives it.
+/// Waits for an approval request and returns it.
 async fn question(ear: &WsClient) -> Value {
     let is_asked =
         |it: &Value| it["type"] == "tool_approval_updated" && it["approval"]["status"] == "pending";
@@ -36,7 +36,7 @@ async fn decide(person: &HttpClient, approval: &Value, approve: bool) -> (u16, V
     person.post(&door, json!({"approve": approve})).await
 }
 
-/// What a model was told came of its calls.
+/// The tool outputs that the model received.
 fn tool_outputs(body: &Value) -> Vec<&str> {
     let messages = body["messages"].as_array().unwrap().iter();
     let answers = messages.filter(|it| it["role"] == "tool");

@@ -1,4 +1,5 @@
-//! Who speaks, with one reply per turn: each row of the table, through the whole engine.
+//! Tests the choice of the speaker with one reply per turn: each row of the table, through the
+//! whole engine.
 
 use std::collections::HashSet;
 
@@ -21,7 +22,7 @@ async fn room(backend: TestBackend, order: ReplyOrder) -> EngineTest {
 }
 
 impl EngineTest {
-    /// Who answers this, if anybody.
+    /// The speaker that answers this text, if any.
     async fn next_speaker(&self, text: &str) -> Option<String> {
         let posted = self.user.post(text).await;
         self.settle().await;
@@ -31,7 +32,7 @@ impl EngineTest {
         }
     }
 
-    /// Whom Generate wakes, and why it says so.
+    /// The speaker that Generate selects, and the run with the reason.
     async fn forced_speaker(&self) -> (String, run::RunView) {
         let run = self.force_turn(None).await.expect("somebody can speak");
         self.settle().await;
@@ -89,7 +90,7 @@ on_both! {
         let room = room(backend, ReplyOrder::Pooled).await;
         let mut drawn = HashSet::new();
 
-        // That one of three is never drawn in 40 draws happens once in three million.
+        // The chance that one of three is never drawn in 40 draws is one in three million.
         for _ in 0..40 {
             drawn.extend(room.next_speaker("Anybody?").await);
         }

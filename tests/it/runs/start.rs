@@ -1,4 +1,4 @@
-//! What a start heals.
+//! Tests the recovery of runs at startup.
 
 use serde_json::Value;
 use troupe::runs::command::Command;
@@ -24,7 +24,7 @@ async fn a_run_is_healed_though_the_clock_was_set_back_since_its_last_beat() {
 
     room.engine.start().await.unwrap();
 
-    // The first word of this stream was told on the node that is gone, so nothing adds up here.
+    // The stopped node sent the first delta of this stream, so the deltas are incomplete here.
     let succeeded = |it: &Value| it["type"] == "stream_complete" && it["status"] == "succeeded";
     room.events.wait_for("the reply", succeeded).await;
     let runs = room.runs().await;

@@ -1,6 +1,6 @@
-//! What a message and a run cost in SQL statements: counted, printed, and held to what was once
-//! measured. A long text costs what a short one costs.
-#![allow(clippy::print_stdout)] // the figures are for whoever reads the test's output
+//! Tests how many SQL statements a message and a run need, against fixed limits. The length of the
+//! text makes no difference.
+#![allow(clippy::print_stdout)] // the figures are for readers of the test output
 
 use troupe::runs::run;
 
@@ -9,7 +9,7 @@ use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::statements::Statements;
 
-/// What was once measured, in statements beside BEGIN and COMMIT; more is a step back.
+/// The allowed number of statements without BEGIN and COMMIT; more is a regression.
 const A_POST: usize = 10;
 const A_RUN: usize = 27;
 
@@ -20,7 +20,7 @@ async fn measure(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>
         .open()
         .await;
     let mut costs = Vec::new();
-    // The first evening warms up: connections are opened, statements prepared.
+    // The first iteration warms up: it opens connections and prepares statements.
     for (n_evening, n_deltas) in [10, 10, 1_000].into_iter().enumerate() {
         let script = (0..n_deltas).fold(ResponseScript::stream().role(), |it, n| {
             it.text(&format!("{n} "))
@@ -54,7 +54,7 @@ async fn measure(backend: TestBackend, take: impl Fn(&EngineTest) -> Vec<String>
     room.close().await;
 }
 
-/// Prints the statements and gives their number.
+/// Prints the statements and returns their number.
 fn tell(what: &str, all: &[String]) -> usize {
     let is_read = |sql: &&&String| sql.starts_with("SELECT");
     let (frames, statements): (Vec<&String>, Vec<&String>) = all
@@ -73,8 +73,8 @@ fn tell(what: &str, all: &[String]) -> usize {
     statements.len()
 }
 
-/// What is sent beside the work: how a connection is opened, and looked at before it is used again;
-/// and the dispatcher's look for what is due, whose number depends on how often it is woken.
+/// Statements that are not part of the work: opening and checking connections, and the dispatcher's
+/// query for due runs, whose number depends on its wake-ups.
 fn is_aside(sql: &str) -> bool {
     let beside = ["statement_timestamp()", "NOT IN (SELECT", "PRAGMA"];
     sql.is_empty() || beside.iter().any(|it| sql.contains(it))

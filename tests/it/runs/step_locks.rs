@@ -1,17 +1,17 @@
-//! A conversation whose row is locked delays no other one.
+//! Tests that a conversation whose row is locked does not delay other conversations.
 
 use troupe::ids::ConversationId;
 
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;
 
-/// The former in-process locks were shared by ids that are equal modulo 256.
+/// Ids that are equal modulo 256 are a risk if locks are shared by a hash of the id.
 const DISTANCE: i64 = 256;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conversation_whose_row_is_locked_delays_no_other() {
     if !TestBackend::Postgres.is_given() {
-        return; // on SQLite a transaction locks the whole file, and no row
+        return; // an SQLite transaction locks the whole file, not a row
     }
     let room = EngineTest::builder(TestBackend::Postgres).open().await;
     let other = room.another_conversation().await;

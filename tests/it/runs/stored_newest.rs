@@ -1,4 +1,5 @@
-//! What a conversation stores about its newest messages equals what a search through them finds.
+//! Tests that the stored references of a conversation to its newest messages equal the result of a
+//! search.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -87,7 +88,7 @@ async fn change(room: &EngineTest, dice: &mut ChaCha8Rng) {
             forced.expect("a character can speak");
         }
         (4, Some(_)) => {
-            // Refused where no visible message can be answered again.
+            // Rejected if no visible message can be regenerated.
             let newest = messages.iter().rev();
             let mut newest = newest.filter(|it| it.visibility != Visibility::Hidden);
             if newest

@@ -1,5 +1,5 @@
-//! A post against a forced turn, a regenerate or a running reply: none of them is lost without an
-//! event that says why (S14, L24).
+//! Tests a post that races a forced turn, a regenerate or a running reply: none is lost without an
+//! event with the reason (S14, L24).
 
 use troupe::runs::command::CommandError;
 use troupe::runs::engine::RunEngine;
@@ -11,7 +11,7 @@ use troupe::spaces::space::{InputPolicy, ReplyOrder};
 use crate::support::backends::{TestBackend, on_both};
 use crate::support::engine_test::EngineTest;
 
-/// Ada has answered, and from now on this node claims nothing.
+/// Ada has answered, and this node claims nothing from now on.
 async fn answered(backend: TestBackend) -> EngineTest {
     let room = EngineTest::builder(backend)
         .cast(&["Ada", "Bob"])
@@ -175,7 +175,7 @@ on_both! {
 
             let again = match again {
                 Ok(again) if again.branch.is_none() => row(&room, again.run.id).await,
-                // The post was first: then it is written in a branch, or there is nothing to write.
+                // The post came first: the regenerate uses a branch, or has nothing to regenerate.
                 Ok(_) | Err(EngineError::Rejected(CommandError::NothingToRegenerate)) => continue,
                 Err(error) => panic!("{error}"),
             };

@@ -1,5 +1,5 @@
-//! What a run cost: reported by the provider, or estimated and marked as such; counted once, in the
-//! space as in the run, with whatever end.
+//! Tests the token usage of a run: reported by the provider, or estimated and marked so; counted
+//! once in the space and the run, whatever its end.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::support::backends::on_both;
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 
-/// More than any report of a scripted model.
+/// More tokens than any scripted model reports.
 const FORTY_WORDS: &str = "one two three four five six seven eight nine ten eleven twelve thirteen \
     fourteen fifteen sixteen seventeen eighteen nineteen twenty twenty-one twenty-two twenty-three \
     twenty-four twenty-five twenty-six twenty-seven twenty-eight twenty-nine thirty thirty-one \
     thirty-two thirty-three thirty-four thirty-five thirty-six thirty-seven thirty-eight forty end";
 
 impl EngineTest {
-    /// C11: the space has used what its ended runs cost; gives the usage of the only run.
+    /// C11: the space has used what its ended runs cost; returns the usage of the only run.
     async fn counted_once(&self) -> (RunStatus, Option<RunUsage>) {
         let runs = self.runs().await;
         let ended = runs.iter().filter(|it| it.status.is_final());
@@ -29,7 +29,7 @@ impl EngineTest {
         (only.status, only.usage)
     }
 
-    /// The tokens of the prompt that the model was sent with a request.
+    /// The prompt tokens of a request to the model.
     fn sent(&self, request: usize) -> i64 {
         let body = self.upstream.body(request);
         let messages = body["messages"].as_array().expect("a prompt").iter();
