@@ -1,7 +1,5 @@
-//! The API document as a contract: whatever a person or an ear of a test hears is held to it.
-//!
-//! Stricter than the document, which leaves room for more fields: here a field that it does not
-//! tell of is a fault.
+//! Checks every response and frame that a test client receives against the API document. Stricter
+//! than the document: a field that is not listed is an error.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};

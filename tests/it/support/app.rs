@@ -1,5 +1,5 @@
-//! A server inside the test: real doors on a port of its own, a database of its own, and a clock
-//! that the test advances.
+//! Starts a server inside the test, with its own port, its own database, and a clock that the test
+//! advances.
 
 use std::collections::HashMap;
 use std::path::Path;

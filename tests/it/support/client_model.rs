@@ -1,4 +1,4 @@
-//! A tab of a browser: a timeline that listens, notices gaps, and comes back by itself.
+//! Models a browser tab: a timeline that subscribes, detects gaps, and reconnects by itself.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,14 +1,5 @@
-//! The engine room without its doors: an engine over a fresh database and a scripted model, a
-//! clock that the test advances, and an ear at the loudspeaker.
-//!
-//! ```text
-//! let room = EngineRoom::on(backend).cast(&["Ada"]).rules(|it| it.user_turn_debounce_ms = 500).open().await;
-//! room.human.says("Hello.").await;
-//! room.clock.advance_ms(500);
-//! room.settle().await;
-//! assert_eq!(room.answers().await, ["Hello."]);
-//! room.close().await;
-//! ```
+//! Runs the engine without HTTP: a fresh database, a scripted model, a clock that the test
+//! advances, and a recorder of all events.
 
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use tokio::time::timeout;

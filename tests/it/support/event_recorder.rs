@@ -1,4 +1,4 @@
-//! An ear at the loudspeaker itself: every frame of a topic, in the order in which it was said.
+//! Records every event of a hub topic, in the order in which it was published.
 
 use std::sync::Arc;
 use std::time::Duration;

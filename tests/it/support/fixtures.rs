@@ -1,4 +1,5 @@
-//! Rows that a room stands on, inserted past the doors: a person, a space, seats, a provider.
+//! Inserts the rows that a conversation needs directly into the database: a user, a space,
+//! memberships, a provider.
 
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel};

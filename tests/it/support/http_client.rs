@@ -1,4 +1,4 @@
-//! A person at the door: signs in, keeps the cookie, and says what they want over HTTP.
+//! An HTTP client of one user: signs in, keeps the cookie, and calls endpoints.
 
 use std::sync::OnceLock;
 

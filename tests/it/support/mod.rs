@@ -1,4 +1,4 @@
-//! What tests are made of: databases, the server as a process, a person, an ear, and the rules.
+//! Shared test support: databases, servers, clients, and invariant checks.
 
 pub mod acknowledged_writes;
 pub mod api_contract;

@@ -1,7 +1,6 @@
-//! Two nodes of one house: one that serves, one that works, and a Redis between them over a line
-//! of its own for each.
-//!
-//! The node that people talk to executes no run, so whatever they see of one crossed over.
+//! Two nodes of one installation: one serves, one executes runs; each reaches Redis through its own
+//! proxy. Users connect to the node that executes no run, so every run event they see came through
+//! Redis.
 
 use serde_json::{Value, json};
 

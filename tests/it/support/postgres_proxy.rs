@@ -1,9 +1,6 @@
-//! A wire in front of PostgreSQL that passes everything on and notes each statement that is
-//! executed: what a client really sends, whatever its libraries say of themselves.
-//!
-//! It can be held, as if the server stood still, or taken down, as if there were none; and cut at a
-//! COMMIT: before the server has heard of it, or after it has carried it out and before anybody
-//! learns of that.
+//! A proxy in front of PostgreSQL that records every executed statement. It can be paused,
+//! disconnected, or cut at a COMMIT: before the server receives it, or after the commit and before
+//! the client gets the response.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
-//! The line between one node and Redis, as bad as the test wants it: cut, held up, with messages
-//! that get lost, come twice, change places or change on the way.
-//!
-//! Commands and their answers pass as they are; what is spoilt is what a subscriber hears.
+//! A proxy between one node and Redis that disconnects, delays, or loses, repeats, swaps and
+//! corrupts messages. Commands and their responses pass unchanged; only messages to subscribers are
+//! affected.
 
 use std::sync::Arc;
 

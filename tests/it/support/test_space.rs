@@ -1,4 +1,4 @@
-//! A furnished room: a server with a model, a person, a space, and characters in their seats.
+//! Starts a server process with a model, a user, a space, and characters as members.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! An ear at the socket: hears every frame in order, and waits for the one that matters.
+//! A WebSocket client that records every frame in order and waits for particular ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
