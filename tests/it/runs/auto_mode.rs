@@ -266,7 +266,7 @@ on_both! {
 
     async fn a_node_that_dies_does_not_give_it_a_turn_more(backend) {
         let (room, gate) = speaking(backend).await;
-        // The clock advances until the run counts as stale.
+        // This node claims nothing more, so another node continues the round.
         room.engine.context().shutdown.draining.cancel();
         room.last_heard(60_000).await;
         let node = room.another_node();

@@ -5,7 +5,7 @@ use troupe::ids::ConversationId;
 use crate::support::backends::TestBackend;
 use crate::support::engine_test::EngineTest;
 
-/// Ids that are equal modulo 256 are a risk if locks are shared by a hash of the id.
+/// Ids this far apart would share a lock if locks were chosen by the id modulo 256.
 const DISTANCE: i64 = 256;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,14 @@
 //! Runs the engine without HTTP: a fresh database, a scripted model, a clock that the test
 //! advances, and a recorder of all events.
+//!
+//! ```text
+//! let room = EngineTest::builder(backend).cast(&["Ada"]).rules(|it| it.user_turn_debounce_ms = 500).open().await;
+//! room.user.post("Hello.").await;
+//! room.clock.advance_ms(500);
+//! room.settle().await;
+//! assert_eq!(room.answers().await, ["Hello."]);
+//! room.close().await;
+//! ```
 
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use tokio::time::timeout;

@@ -1,4 +1,4 @@
-//! A proxy between one node and Redis that disconnects, delays, or loses, repeats, swaps and
+//! A proxy between one node and Redis that disconnects, or loses, repeats, swaps and
 //! corrupts messages. Commands and their responses pass unchanged; only messages to subscribers are
 //! affected.
 
