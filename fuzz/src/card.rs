@@ -3,8 +3,7 @@
 
 use serde_json::Value;
 use troupe::characters::card::Card;
-use troupe::characters::export::export_v2;
-use troupe::characters::export::export_v3;
+use troupe::characters::export::{export_v2, export_v3};
 
 /// Reads the bytes as a card.
 pub fn is_held(data: &[u8]) {

@@ -2,25 +2,25 @@
 //! in it goes out as an archive and comes in again.
 
 use std::fs::File;
-use std::io::Seek;
-use std::io::Write;
+use std::io::{Seek, Write};
 
+use troupe::characters::card_file;
 use troupe::characters::export::export_v3;
-use troupe::characters::outgoing::Character;
-use troupe::characters::parcel;
+use troupe::characters::export_file::CardExport;
+use troupe::characters::temp_assets::TempAssets;
 
 /// Unpacks the bytes.
 pub fn is_held(data: &[u8]) {
-    let Ok(parcel) = parcel::unpack(file(data)) else {
+    let Ok(read) = card_file::read(file(data)) else {
         return;
     };
-    let name = export_v3(&parcel.card)["data"]["name"].clone();
-    let out = Character {
-        card: parcel.card,
-        assets: Vec::new(),
+    let name = export_v3(&read.card)["data"]["name"].clone();
+    let mut out = CardExport {
+        card: read.card,
+        assets: TempAssets::new().expect("a temporary file can be created"),
     };
     let out = out.as_charx().expect("a card goes out");
-    let back = parcel::unpack(file(&out)).expect("what goes out comes in");
+    let back = card_file::read(out).expect("what goes out comes in");
     assert_eq!(export_v3(&back.card)["data"]["name"], name);
 }
 

@@ -3,28 +3,23 @@
 
 use troupe::clock::Timestamp;
 use troupe::conversations::chat_batches;
-use troupe::conversations::chat_batches::MAX_MESSAGES;
-use troupe::conversations::chat_batches::Step;
+use troupe::conversations::chat_batches::{BatchEvent, MAX_MESSAGES};
+use troupe::conversations::chat_export;
 use troupe::conversations::chat_line;
-use troupe::conversations::chat_line::ChatMessage;
-use troupe::conversations::chat_line::Line;
-use troupe::conversations::export;
+use troupe::conversations::chat_line::{ChatLine, ChatMessage};
 use troupe::conversations::message;
 use troupe::conversations::message_text::MAX_BYTES;
 use troupe::conversations::swipe;
-use troupe::conversations::swipe::Text;
+use troupe::conversations::swipe::SwipeText;
 use troupe::conversations::timeline;
-use troupe::ids::ConversationId;
-use troupe::ids::MembershipId;
-use troupe::ids::MessageId;
-use troupe::ids::SwipeId;
+use troupe::ids::{ConversationId, MembershipId, MessageId, SwipeId};
 
 /// Reads the bytes as a file.
 pub fn is_held(data: &[u8]) {
     let mut n_messages = 0;
     let count = |text: &str| text.len() as i64;
-    let report = chat_batches::read(data, &count, &mut |step| {
-        if let Step::Batch(batch) = step {
+    let report = chat_batches::read(data, &count, &mut |event| {
+        if let BatchEvent::Batch(batch) = event {
             assert!(batch.messages.len() <= MAX_MESSAGES);
             assert!(batch.bytes_read <= data.len() as u64);
             n_messages += batch.messages.len();
@@ -43,9 +38,9 @@ fn is_whole(read: &ChatMessage) {
         assert!(!said.trim().is_empty() && said.len() <= MAX_BYTES && !said.contains('\0'));
     }
     let (model, swipes) = stored(read);
-    let line = export::line(read.name.as_deref().unwrap_or("Ada"), &model, &swipes);
+    let line = chat_export::message_line(read.name.as_deref().unwrap_or("Ada"), &model, &swipes);
     let line = serde_json::to_vec(&line).expect("a line is JSON");
-    let Ok(Line::Message(back)) = chat_line::read(&line, false) else {
+    let Ok(ChatLine::Message(back)) = chat_line::read(&line, false) else {
         panic!("what goes out comes in: {}", String::from_utf8_lossy(&line));
     };
     let of = |it: &ChatMessage| (it.role, it.visibility, it.active, texts(&it.texts));
@@ -53,15 +48,15 @@ fn is_whole(read: &ChatMessage) {
     assert_eq!(back.repairs, [], "nothing of ours needs repair");
 }
 
-fn texts(all: &[Text]) -> Vec<(String, String)> {
-    let text = |it: &Text| (it.content.clone(), it.metadata.to_string());
+fn texts(all: &[SwipeText]) -> Vec<(String, String)> {
+    let text = |it: &SwipeText| (it.content.clone(), it.metadata.to_string());
     all.iter().map(text).collect()
 }
 
 /// As the database has it.
 fn stored(read: &ChatMessage) -> (message::Model, Vec<swipe::Model>) {
     let shown = &read.texts[read.active];
-    let mut model = timeline::blank(
+    let mut model = timeline::new_model(
         ConversationId(1),
         MembershipId(1),
         read.role,
@@ -71,7 +66,7 @@ fn stored(read: &ChatMessage) -> (message::Model, Vec<swipe::Model>) {
     model.visibility = read.visibility;
     model.active_swipe = read.active as i64;
     model.metadata = shown.metadata.clone();
-    let swipe = |(position, text): (i64, &Text)| swipe::Model {
+    let swipe = |(position, text): (i64, &SwipeText)| swipe::Model {
         id: SwipeId(position),
         message_id: MessageId(1),
         position,
@@ -80,6 +75,7 @@ fn stored(read: &ChatMessage) -> (message::Model, Vec<swipe::Model>) {
         metadata: text.metadata.clone(),
         token_count: 0,
         edited_at: None,
+        edited_by: None,
     };
     (model, (0..).zip(&read.texts).map(swipe).collect())
 }

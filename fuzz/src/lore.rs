@@ -4,20 +4,14 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use troupe::lore::book::Book;
-use troupe::lore::book::Entry;
-use troupe::lore::book::Source;
 use troupe::lore::engine;
+use troupe::lore::engine_lorebook::{Lorebook, LorebookEntry, LorebookSource};
 use troupe::lore::entry;
-use troupe::lore::outcome::NotFired;
-use troupe::lore::outcome::WhyNot;
-use troupe::lore::scan::Generation;
-use troupe::lore::scan::Scan;
-use troupe::lore::scan::Settings;
-use troupe::lore::scan::Speaker;
-use troupe::lore::scan::Spoken;
-use troupe::lore::scan::Texts;
-use troupe::lore::timed::Timed;
+use troupe::lore::scan_request::{
+    MatchTexts, ScanRequest, ScanSettings, ScanSpeaker, ScanTrigger, ScannedMessage,
+};
+use troupe::lore::scan_result::{SkipReason, SkippedEntry};
+use troupe::lore::timed_effects::TimedEffects;
 
 /// Lines: the first sets the settings; one that begins with `>` is a message, any other an entry:
 /// a few letters of flags, then keys, secondary keys and content, each after a `|`.
@@ -26,57 +20,57 @@ pub fn is_held(data: &[u8]) {
     let mut lines = text.lines();
     let settings = settings(lines.next().unwrap_or_default());
     let (said, entries): (Vec<&str>, Vec<&str>) = lines.partition(|it| it.starts_with('>'));
-    let messages: Vec<Spoken> = said
+    let messages: Vec<ScannedMessage> = said
         .iter()
         .zip(0..)
-        .map(|(text, n)| Spoken {
+        .map(|(text, n)| ScannedMessage {
             seq: 100 - n,
             name: "Bob",
             text: &text[1..],
         })
         .collect();
-    let entries: Vec<Entry> = entries
+    let entries: Vec<LorebookEntry> = entries
         .iter()
         .enumerate()
         .map(|(n, it)| read(it, n))
         .collect();
     let n_entries = entries.len();
-    let books = [book(entries)];
-    let scan = Scan {
-        books: &books,
+    let lorebooks = [lorebook(entries)];
+    let scan = ScanRequest {
+        lorebooks: &lorebooks,
         settings,
         messages: &messages,
         n_messages: messages.len() as i64,
         n_replies: 1,
-        extras: &["a note"],
-        texts: Texts::default(),
-        speaker: Speaker {
+        extra_texts: &["a note"],
+        texts: MatchTexts::default(),
+        speaker: ScanSpeaker {
             names: &["Ada"],
             tags: &["tag"],
         },
-        kind: Generation::Normal,
-        timed: &Timed::default(),
+        trigger: ScanTrigger::Normal,
+        timed_effects: &TimedEffects::default(),
         expand: &|text| text.replace("{{char}}", "Ada"),
-        count: &|text| text.len() as i64,
+        count_tokens: &|text| text.len() as i64,
         seed: data.len() as u64,
     };
 
-    let outcome = engine::run(&scan);
+    let result = engine::activate(&scan);
 
     // How long a pattern may look is told by the clock.
-    let too_slow = |it: &NotFired| matches!(it.because, WhyNot::TooSlow(_));
-    let again = engine::run(&scan);
-    if !outcome
-        .not_fired
+    let too_slow = |it: &SkippedEntry| matches!(it.reason, SkipReason::TooSlow(_));
+    let again = engine::activate(&scan);
+    if !result
+        .skipped
         .iter()
-        .chain(&again.not_fired)
+        .chain(&again.skipped)
         .any(too_slow)
     {
-        assert_eq!(outcome, again, "the same scan comes to the same");
+        assert_eq!(result, again, "the same scan comes to the same");
     }
-    let fired = outcome.fired.iter().map(|it| &it.entry.key);
-    let not_fired = outcome.not_fired.iter().map(|it| &it.entry.key);
-    let told: Vec<&String> = fired.chain(not_fired).collect();
+    let activated = result.activated.iter().map(|it| &it.entry.key);
+    let skipped = result.skipped.iter().map(|it| &it.entry.key);
+    let told: Vec<&String> = activated.chain(skipped).collect();
     let once: BTreeSet<&String> = told.iter().copied().collect();
     assert_eq!(
         (told.len(), once.len()),
@@ -84,13 +78,13 @@ pub fn is_held(data: &[u8]) {
         "each entry is told of once"
     );
     let asks_for_room = |key: &str| {
-        books[0]
+        lorebooks[0]
             .entries
             .iter()
             .any(|it| it.key == key && !it.ignore_budget)
     };
-    let within = outcome
-        .fired
+    let within = result
+        .activated
         .iter()
         .filter(|it| asks_for_room(&it.entry.key));
     let spent: i64 = within.map(|it| it.tokens).sum();
@@ -101,14 +95,14 @@ pub fn is_held(data: &[u8]) {
     );
 }
 
-fn settings(flags: &str) -> Settings {
+fn settings(flags: &str) -> ScanSettings {
     let has = |it: char| flags.contains(it);
     let n = flags
         .bytes()
         .filter(u8::is_ascii_digit)
         .map(|it| usize::from(it - b'0'))
         .sum::<usize>();
-    Settings {
+    ScanSettings {
         scan_depth: n,
         recursive: has('r'),
         max_steps: n % 4,
@@ -119,11 +113,11 @@ fn settings(flags: &str) -> Settings {
         include_names: has('n'),
         group_scoring: has('g'),
         budget: if has('b') { n as i64 * 4 } else { 10_000 },
-        ..Settings::default()
+        ..ScanSettings::default()
     }
 }
 
-fn read(line: &str, n: usize) -> Entry {
+fn read(line: &str, n: usize) -> LorebookEntry {
     let mut parts = line.splitn(4, '|');
     let mut part = || parts.next().unwrap_or_default();
     let (flags, keys, secondary, content) = (part(), part(), part(), part());
@@ -154,12 +148,12 @@ fn read(line: &str, n: usize) -> Entry {
     entry::read(&document, format!("e{n}"), None)
 }
 
-fn book(entries: Vec<Entry>) -> Book {
-    Book {
+fn lorebook(entries: Vec<LorebookEntry>) -> Lorebook {
+    Lorebook {
         key: "book".to_owned(),
         id: None,
         name: "Book".to_owned(),
-        source: Source::Character,
+        source: LorebookSource::Character,
         scan_depth: None,
         token_budget: None,
         recursive: None,

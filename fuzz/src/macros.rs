@@ -3,31 +3,30 @@
 use std::cell::RefCell;
 
 use troupe::clock::Timestamp;
-use troupe::prompt::macros::expansion::MAX_OUTPUT;
-use troupe::prompt::macros::expansion::expand_counted;
-use troupe::prompt::macros::meanings::Meanings;
-use troupe::prompt::macros::world::World;
+use troupe::prompt::macros::bindings::Bindings;
+use troupe::prompt::macros::environment::MacroEnvironment;
+use troupe::prompt::macros::expansion::{MAX_OUTPUT, expand_counted};
 
 /// The first line is what a text stands for, the rest is the text.
 pub fn is_held(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (description, text) = text.split_once('\n').unwrap_or(("", &text));
-    let meanings = Meanings {
+    let bindings = Bindings {
         character: "Ada".to_owned(),
         user: "Bob".to_owned(),
         persona: "A friend of {{char}}.".into(),
         description: description.into(),
         original: Some(description.to_owned()),
-        ..Meanings::default()
+        ..Bindings::default()
     };
-    let world = World {
+    let environment = MacroEnvironment {
         now: Some(Timestamp(1_795_278_245_000)),
         variables: RefCell::default(),
-        ..World::default()
+        ..MacroEnvironment::default()
     };
 
-    let first = world.forgetting(|| expand_counted(text, &meanings, &world));
-    let again = expand_counted(text, &meanings, &world);
+    let first = environment.without_variables(|| expand_counted(text, &bindings, &environment));
+    let again = expand_counted(text, &bindings, &environment);
 
     assert!(
         first.0.len() <= MAX_OUTPUT.max(text.len()),
@@ -35,5 +34,5 @@ pub fn is_held(data: &[u8]) {
         first.0.len()
     );
     assert_eq!(first, again, "the same text comes to the same");
-    assert_eq!(expand_counted("plain", &meanings, &world).0, "plain");
+    assert_eq!(expand_counted("plain", &bindings, &environment).0, "plain");
 }

@@ -18,7 +18,7 @@ fn read(file: &[u8]) {
         return;
     };
     for it in &found.assets {
-        let bytes = png::asset(Cursor::new(file), it);
+        let bytes = png::read_asset(Cursor::new(file), it);
         assert!(bytes.is_none_or(|it| it.len() <= file.len()));
     }
     for json in [found.v2, found.v3].into_iter().flatten() {

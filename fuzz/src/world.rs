@@ -4,34 +4,32 @@
 use serde_json::Value;
 use troupe::lore::entry;
 use troupe::lore::file;
-use troupe::lore::file::Draft;
-use troupe::lore::file::MAX_ENTRIES;
-use troupe::lore::file::MAX_NAME_CHARS;
+use troupe::lore::file::{MAX_ENTRIES, MAX_NAME_CHARS, ParsedLorebook};
 
 /// Reads the bytes as a file.
 pub fn is_held(data: &[u8]) {
-    let Ok(draft) = file::read(data, "a book.json") else {
+    let Ok(lorebook) = file::read(data, "a book.json") else {
         return;
     };
-    assert!(draft.entries.len() <= MAX_ENTRIES);
-    assert!(!draft.name.trim().is_empty() && draft.name.chars().count() <= MAX_NAME_CHARS);
-    for it in &draft.entries {
-        file::judge(it).expect("what was read is within its limits");
+    assert!(lorebook.entries.len() <= MAX_ENTRIES);
+    assert!(!lorebook.name.trim().is_empty() && lorebook.name.chars().count() <= MAX_NAME_CHARS);
+    for it in &lorebook.entries {
+        file::validate(it).expect("what was read is within its limits");
         entry::read(&Value::Object(it.clone()), "key".to_owned(), None);
     }
 
-    let back = out_and_in(&draft);
+    let back = out_and_in(&lorebook);
 
-    assert_eq!(back.name, draft.name);
-    assert_eq!(back.entries, draft.entries, "nothing is lost on the way");
+    assert_eq!(back.name, lorebook.name);
+    assert_eq!(back.entries, lorebook.entries, "nothing is lost on the way");
     assert_eq!(
-        back.document, draft.document,
+        back.document, lorebook.document,
         "nor of what the book says of itself"
     );
 }
 
-fn out_and_in(draft: &Draft) -> Draft {
-    let world = file::world(&draft.name, &draft.document, &draft.entries);
+fn out_and_in(lorebook: &ParsedLorebook) -> ParsedLorebook {
+    let world = file::to_world_info(&lorebook.name, &lorebook.document, &lorebook.entries);
     let bytes = serde_json::to_vec(&world).expect("a world is JSON");
     file::read(&bytes, "other.json").expect("what goes out comes in")
 }
