@@ -91,8 +91,11 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
         settings,
         serde_json::json!({"scenario_override": "Rain.", "world_info": {"made_up": 1, "max_steps": 2, "scan_depth": 7, "recursive": true}})
     );
-    page.truth("it stays open", "document.querySelector('.lorebook-settings').open")
-        .await;
+    page.truth(
+        "it stays open",
+        "document.querySelector('.lorebook-settings').open",
+    )
+    .await;
     page.rewrite("[name='lorebook_settings.scan_depth']", "5000")
         .await;
     page.press(Key::Enter).await;
