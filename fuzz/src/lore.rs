@@ -60,12 +60,7 @@ pub fn is_held(data: &[u8]) {
     // How long a pattern may look is told by the clock.
     let too_slow = |it: &SkippedEntry| matches!(it.reason, SkipReason::TooSlow(_));
     let again = engine::activate(&scan);
-    if !result
-        .skipped
-        .iter()
-        .chain(&again.skipped)
-        .any(too_slow)
-    {
+    if !result.skipped.iter().chain(&again.skipped).any(too_slow) {
         assert_eq!(result, again, "the same scan comes to the same");
     }
     let activated = result.activated.iter().map(|it| &it.entry.key);

@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use troupe::characters::png;
+use troupe::characters::{png, png_chunks};
 
 use crate::card;
 
@@ -32,9 +32,9 @@ fn framed(mut data: &[u8]) -> Vec<u8> {
     let mut file = png::SIGNATURE.to_vec();
     while let [kind, length, rest @ ..] = data {
         let (chunk, rest) = rest.split_at(rest.len().min(usize::from(*length) * 4));
-        png::push_chunk(&mut file, KINDS[usize::from(*kind) % KINDS.len()], chunk);
+        png_chunks::push_chunk(&mut file, KINDS[usize::from(*kind) % KINDS.len()], chunk);
         data = rest;
     }
-    png::push_chunk(&mut file, b"IEND", b"");
+    png_chunks::push_chunk(&mut file, b"IEND", b"");
     file
 }
