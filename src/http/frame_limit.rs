@@ -81,7 +81,7 @@ struct FramePosition {
 impl FramePosition {
     fn new(max: usize) -> Self {
         Self {
-            max: max,
+            max,
             header: [0; MAX_HEADER_BYTES],
             n_header: 0,
             content: 0,

@@ -28,7 +28,7 @@ impl Keepalive {
     /// Starts with a peer that has just connected.
     pub fn new(timeouts: SocketTimeouts, now: Instant) -> Self {
         Self {
-            timeouts: timeouts,
+            timeouts,
             last_frame_at: now,
             next_ping_at: now + timeouts.ping_interval,
         }

@@ -44,9 +44,7 @@ pub struct DemoModel {
 impl DemoModel {
     /// Creates a model that pauses `typing_speed` after each word; zero means no pause.
     pub fn new(typing_speed: Duration) -> Self {
-        Self {
-            typing_speed: typing_speed,
-        }
+        Self { typing_speed }
     }
 }
 

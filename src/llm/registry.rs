@@ -124,8 +124,8 @@ impl ProviderRegistry {
     /// Creates a registry; `demo_typing_speed` is the demo model's pause between words.
     pub fn new(outbound_client: OutboundClient, demo_typing_speed: Duration) -> Self {
         Self {
-            outbound_client: outbound_client,
-            demo_typing_speed: demo_typing_speed,
+            outbound_client,
+            demo_typing_speed,
         }
     }
 

@@ -70,10 +70,7 @@ impl<'a> AlternatingMessages<'a> {
             let is_result = |it: &ContentBlock| matches!(it, ContentBlock::Result(..));
             turn.blocks.sort_by_key(|it| !is_result(it));
         }
-        Self {
-            system,
-            groups: groups,
-        }
+        Self { system, groups }
     }
 
     /// Returns whether the prompt contains tool calls or their results.

@@ -74,8 +74,8 @@ impl StreamDecoder {
         };
         Self {
             bytes,
-            splitter: splitter,
-            parser: parser,
+            splitter,
+            parser,
             reasoning_tags: ReasoningTagParser::default(),
             pending: VecDeque::new(),
             error: None,

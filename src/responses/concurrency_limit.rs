@@ -35,7 +35,7 @@ impl ConcurrencyLimit {
     /// Creates a limit of which one user gets a quarter, rounded up.
     pub fn new(limit: usize) -> Self {
         Self {
-            limit: limit,
+            limit,
             limit_per_user: limit.div_ceil(4),
             n_held: Arc::default(),
         }

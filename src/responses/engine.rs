@@ -62,7 +62,7 @@ impl PendingResponse {
 impl ResponseEngine {
     /// Creates an engine; no task runs until [`ResponseEngine::start`].
     pub fn new(services: ResponseServices) -> Self {
-        Self { services: services }
+        Self { services }
     }
 
     /// Returns the shared services, for handlers that read directly.
@@ -246,7 +246,7 @@ impl ResponseEngine {
         let output = ResponseOutput {
             fold: Fold::new(header, ResponseStatus::InProgress),
             recorder,
-            sender: sender,
+            sender,
             is_reader_dropped: false,
             is_background: false,
             has_log: false,

@@ -103,7 +103,7 @@ impl ResponseServices {
         config: &Config,
     ) -> Self {
         Self {
-            mcp_tools: mcp_tools,
+            mcp_tools,
             db,
             clock,
             shutdown,
@@ -117,7 +117,7 @@ impl ResponseServices {
             active_tasks: ActiveTasks::default(),
             queue_signal: Arc::default(),
             creation_permits: Arc::new(Semaphore::new(MAX_CONCURRENT_CREATIONS)),
-            tool_runtime: tool_runtime,
+            tool_runtime,
             provider_permits: Arc::default(),
         }
     }

@@ -44,8 +44,8 @@ impl<'a> PlanBuilder<'a> {
             auto_mode_turns: state.conversation.auto_mode_turns,
             trigger: None,
             plan: Plan::default(),
-            state: state,
-            ids: ids,
+            state,
+            ids,
             now,
         }
     }

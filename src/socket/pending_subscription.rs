@@ -34,7 +34,7 @@ impl PendingSubscription {
     /// Creates a pending subscription without a result.
     pub fn new(frame_id: Number, conversation: ConversationId) -> Self {
         Self {
-            frame_id: frame_id,
+            frame_id,
             conversation,
             result: None,
             buffered: Vec::new(),

@@ -79,7 +79,7 @@ impl<'a> HistoryCursor<'a> {
         Self {
             conversation_id,
             hidden,
-            ended_before: ended_before,
+            ended_before,
             last_round_id: None,
             has_sent_rounds: false,
             last_run_seq: 0,

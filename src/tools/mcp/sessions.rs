@@ -26,7 +26,7 @@ impl McpSessions {
     pub fn new(client: OutboundClient, shutdown: Shutdown, servers: Vec<McpServer>) -> Self {
         let servers = servers.into_iter().map(|it| (it, OnceCell::new()));
         Self {
-            client: client,
+            client,
             shutdown,
             servers: servers.collect(),
         }
