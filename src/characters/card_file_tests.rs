@@ -127,7 +127,7 @@ fn a_newer_version_keeps_unknown_fields() {
         json!({"deep": [1, null]})
     );
     assert!(
-        has_warning(&parcel, "not fetched: 1"),
+        has_warning(&parcel, "not downloaded: 1"),
         "{:?}",
         parcel.card.warnings
     );
@@ -247,7 +247,10 @@ fn an_archive_brings_its_picture_and_its_assets() {
         );
     }
     assert!(opened("whole.charx").card.warnings.is_empty());
-    assert!(has_warning(&opened("extras.charx"), "left out: 2"));
+    assert!(has_warning(
+        &opened("extras.charx"),
+        "does not use were skipped: 2"
+    ));
     assert!(has_warning(
         &opened("missing_asset.charx"),
         "not in the file: 1"

@@ -139,7 +139,7 @@ fn samplers_texts_and_names_are_imported() {
 fn unused_fields_are_kept_with_a_warning_but_no_password() {
     let modern = imported("modern.json");
 
-    for word in ["assistant_prefill", "1 scripts", "passwords"] {
+    for word in ["assistant_prefill", "1 regex scripts", "passwords"] {
         assert!(has_warning(&modern, word), "{word}: {:?}", modern.warnings);
     }
     let kept = &modern.origin.as_ref().unwrap()["fields"];

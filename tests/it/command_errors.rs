@@ -112,13 +112,13 @@ async fn the_password_of_an_unknown_user_cannot_be_reset() {
 
     let ended = troupe(folder.path(), &["reset-password", "ann"], &[]).await;
 
-    ended.failed_with(&["nobody", "ann"]);
+    ended.failed_with(&["no user", "ann"]);
 }
 
 #[tokio::test]
 async fn an_invalid_setting_is_named_with_its_value_and_the_allowed_values() {
     let wrong = [
-        ("RUN_HEARTBEAT_MS", "abc", "whole number"),
+        ("RUN_HEARTBEAT_MS", "abc", "integer"),
         ("TROUPE_BIND", "here", "address and a port"),
         ("TROUPE_PUBLIC_URL", "troupe.example", "https://"),
         ("TROUPE_OPEN_REGISTRATION", "maybe", "true or false"),

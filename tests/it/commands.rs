@@ -257,5 +257,9 @@ async fn an_idle_server_ends_in_order_when_it_is_asked_to() {
 
     let exit = server.wait_exit().await;
     assert!(exit.success(), "{exit}\n{}", server.output());
-    assert!(server.output().contains("closed"), "{}", server.output());
+    assert!(
+        server.output().contains("shutdown complete"),
+        "{}",
+        server.output()
+    );
 }

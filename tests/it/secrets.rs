@@ -52,7 +52,7 @@ on_both! {
         ];
         server.sigterm();
         server.wait_exit().await;
-        poll::until("its last line", async || server.output().contains("closed").then_some(())).await;
+        poll::until("its last line", async || server.output().contains("shutdown complete").then_some(())).await;
         let log = server.output();
         assert!(log.contains("TRACE") || log.contains("DEBUG"), "it is loud: {} lines", log.lines().count());
         for secret in &secrets {

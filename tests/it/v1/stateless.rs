@@ -76,10 +76,12 @@ async fn no_statement_of_it_names_a_table_of_responses() {
         .iter()
         .filter(|it| it.contains("response") || it.contains("api_conversation"))
         .collect();
+    // The maintenance of the search index runs at its own times, for no request.
     let writes = all.iter().filter(|it| {
         ["INSERT", "UPDATE", "DELETE"]
             .iter()
             .any(|word| it.starts_with(word))
+            && !it.contains("message_search(message_search, rank)")
     });
     assert!(of_ours.is_empty(), "{of_ours:?}");
     assert!(
