@@ -1,4 +1,4 @@
-//! Checks that `docs/realtime.md` documents every frame with all its keys, and no other frame.
+//! Checks that `docs/websocket-api.md` documents every frame with all its keys, and no other frame.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use crate::support::api_contract;
 type Keys = BTreeSet<String>;
 
 fn page() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/realtime.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/websocket-api.md");
     fs::read_to_string(path).expect("the page can be read")
 }
 
