@@ -1,4 +1,4 @@
-// The examples of the page of API keys and of the README, taken from where they stand and run.
+// Runs the examples of the API keys page of the client and of docs/responses-api.md.
 import assert from "node:assert/strict"
 import { execFile } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
@@ -25,14 +25,14 @@ async function ran(id, text) {
   return stdout
 }
 
-function readme() {
-  return readFileSync(join(root, "README.md"), "utf8")
+function page() {
+  return readFileSync(join(root, "docs/responses-api.md"), "utf8")
 }
 
-// The blocks of one kind under a heading of the README.
+// The blocks of one kind under a heading of the page.
 function blocks(heading, kind) {
-  const [, after] = readme().split(`\n## ${heading}\n`)
-  assert.ok(after, `the README has a part “${heading}”`)
+  const [, after] = page().split(`\n## ${heading}\n`)
+  assert.ok(after, `the page has a part “${heading}”`)
   const [section] = after.split("\n## ")
   return [...section.matchAll(/```(\w+)\n([\s\S]*?)```/g)].filter(([, it]) => it === kind).map(([, , it]) => it)
 }
@@ -67,8 +67,8 @@ test("a model's name and a key of any signs stay what they are", async () => {
   assert.ok(stdout.includes(`authorization: Bearer ${odd.key}\n`), stdout)
 })
 
-test("the README's example for Python runs as it stands", async () => {
-  const [text, ...more] = blocks("For programs that speak the Responses API", "python")
+test("the page's example for Python runs as it stands", async () => {
+  const [text, ...more] = blocks("Examples", "python")
   assert.deepEqual(more, [])
   const here = text.replace("http://localhost:8080", base).replace("trp_…", key)
   assert.notEqual(here, text)
@@ -79,8 +79,8 @@ test("the README's example for Python runs as it stands", async () => {
   assert.match(printed, /It rains in Oslo\./)
 })
 
-test("the README's calls with curl run as they stand", async () => {
-  const text = blocks("For programs that speak the Responses API", "sh").join("\n")
+test("the page's calls with curl run as they stand", async () => {
+  const text = blocks("Examples", "sh").join("\n")
   const here = text.replaceAll("localhost:8080", base.replace("http://", ""))
 
   const printed = await ran("curl", `KEY='${key}'\n${here}`)
