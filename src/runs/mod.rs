@@ -12,9 +12,17 @@
 //!                └───────────────── RunEnded, LeaseExpired ◄── executor, reaper
 //! ```
 //!
-//! Start with `command` (the inputs), `planner` with `completion`, `controls` and `regenerate` (the
-//! decisions), `queue` (the only statements that change a run's status), `scheduler` (the
-//! transaction) and `engine` (the operations that handlers call).
+//! The three parts by the names of the design:
+//!
+//! - `ConversationRun`, one attempt of one speaker to produce one text: a row of
+//!   `conversation_runs` (`run`). Only `queue` changes its status.
+//! - `RunPlanner`, the pure decision what a command changes: `planner`, with `completion`,
+//!   `controls` and `regenerate`. Only `scheduler` calls it, in the transaction that writes
+//!   the plan.
+//! - `RunExecutor`, which builds the prompt, calls the model and hands in the result: `executor`,
+//!   started by `run_job`.
+//!
+//! Start with `command` (the inputs) and `engine` (the operations that handlers call).
 
 pub mod announce;
 pub mod approval_wait;
