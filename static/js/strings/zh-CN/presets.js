@@ -82,9 +82,9 @@ export default {
 
   "preset.texts": "实用提示词",
   "preset.examples": "示例消息行为",
-  "preset.examples_gradually_push_out": "逐渐移除",
+  "preset.examples_gradually_push_out": "逐渐推出",
   "preset.examples_always_keep": "始终包含示例",
-  "preset.examples_disabled": "不包含示例",
+  "preset.examples_disabled": "永不包含示例",
   "preset.names": "角色名称行为",
   "preset.names_usual": "自动（由模型服务决定）",
   "preset.names_in_groups": "仅在群聊中",
