@@ -2,5 +2,6 @@
 //! and compared.
 
 mod lifecycle;
+mod links;
 mod realtime;
 mod rules;
