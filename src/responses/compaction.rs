@@ -3,6 +3,7 @@
 //! **Invariant:** nothing is stored. The summary is returned encrypted for the user who requested
 //! it and cannot be decrypted for anyone else.
 
+use leased_jobs::lease::CancelHandle;
 use sea_orm::DbErr;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
@@ -14,7 +15,6 @@ use crate::generation::outcome::{CallEnd, FailureCode, ModelOutput};
 use crate::ids::UserId;
 use crate::llm::secret::Secret;
 use crate::providers::encryption::SecretCipher;
-use crate::responses::active_tasks::CancelHandle;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::preparation::PreparedResponse;
@@ -73,7 +73,7 @@ impl ResponseEngine {
             object_ids::generate(object_ids::RESPONSE),
             self.services.clock.now(),
         );
-        let _guard = self.services.active_tasks.register(&id, stop, 0);
+        let _guard = self.services.hold_lease(&id, 0, stop);
         let (items, prepared) = {
             let _creation_permit = self.services.creation_permits.acquire().await.ok();
             self.prepare_compaction(user, request).await?

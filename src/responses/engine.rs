@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use leased_jobs::lease::CancelHandle;
 use sea_orm::{DbErr, SqlErr};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -11,7 +12,6 @@ use tokio_util::sync::DropGuard;
 use crate::clock::Timestamp;
 use crate::generation::usage;
 use crate::ids::UserId;
-use crate::responses::active_tasks::CancelHandle;
 use crate::responses::concurrency_limit::{ConcurrencyPermit, LimitReached};
 use crate::responses::engine_event::EngineEvent;
 use crate::responses::error::ResponseEngineError;
@@ -235,10 +235,7 @@ impl ResponseEngine {
             false => None,
         };
         let cancel = CancelHandle::default();
-        let guard = self
-            .services
-            .active_tasks
-            .register(id, &cancel, i64::from(store));
+        let (guard, log_written) = self.services.hold_lease(id, i64::from(store), &cancel);
         let (sender, receiver) = match stream {
             true => Some(event_stream::channel(cancel.token.clone())).unzip(),
             false => (None, None),
@@ -250,6 +247,7 @@ impl ResponseEngine {
             is_reader_dropped: false,
             is_background: false,
             has_log: false,
+            log_written,
         };
         let task = prepared.into_task(&self.services, cancel.clone(), output);
         let (done_sender, done) = oneshot::channel();

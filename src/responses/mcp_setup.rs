@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
+use leased_jobs::lease::CancelHandle;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use crate::llm::request::Request;
 use crate::llm::tool::{Tool, ToolCall};
-use crate::responses::active_tasks::CancelHandle;
 use crate::responses::engine_event::{Completeness, EngineEvent};
 use crate::responses::event_queue::EventQueue;
 use crate::responses::mcp::{McpPlan, McpServers, ServerToolRef};

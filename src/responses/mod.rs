@@ -13,7 +13,6 @@
 //! a response). Characters and spaces are models, too: `model_names` (which ones) and
 //! `speaker_queue` (who speaks, in order).
 
-pub mod active_tasks;
 pub mod api_conversation;
 pub mod api_conversation_item;
 pub mod compaction;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use leased_jobs::lease::CancelHandle;
 use sea_orm::DbErr;
 use serde_json::Value;
 
@@ -14,7 +15,6 @@ use crate::llm::request::Request;
 use crate::llm::tokens;
 use crate::llm::tool::{OutputFormat, ToolChoice};
 use crate::providers::provider;
-use crate::responses::active_tasks::CancelHandle;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::mcp::McpPlan;
 use crate::responses::model_names::PersonaModel;

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use leased_jobs::job::RenewedLease;
 use sea_orm::sea_query::{Expr, ExprTrait, Query, SimpleExpr};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, IntoActiveModel,
@@ -51,14 +52,6 @@ pub async fn claim(
     Ok(rows.pop())
 }
 
-/// The state of a response after its heartbeat was renewed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeartbeatRow {
-    pub id: String,
-    pub lease: i64,
-    pub is_cancel_requested: bool,
-}
-
 /// Renews the heartbeats of a node's responses. A response that is missing in the result is no
 /// longer owned by this node. Reads only the needed columns, because the rows may be large.
 pub async fn heartbeat(
@@ -67,7 +60,7 @@ pub async fn heartbeat(
     ids: &[String],
     now: Timestamp,
     dialect: Backend,
-) -> Result<Vec<HeartbeatRow>, DbErr> {
+) -> Result<Vec<RenewedLease<String>>, DbErr> {
     let beat = Query::update()
         .table(Entity)
         .value(Column::HeartbeatAt, backend::lease_time(dialect, now))
@@ -83,9 +76,9 @@ pub async fn heartbeat(
     let rows = db.query_all(&beat).await?;
     let read = |row: &QueryResult| {
         let cancel_requested_at: Option<Timestamp> = row.try_get("", "cancel_requested_at")?;
-        Ok(HeartbeatRow {
+        Ok(RenewedLease {
             id: row.try_get("", "id")?,
-            lease: row.try_get("", "lease")?,
+            number: row.try_get("", "lease")?,
             is_cancel_requested: cancel_requested_at.is_some(),
         })
     };

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use leased_jobs::heartbeat;
 use sea_orm::DbErr;
 use tokio::time::Instant;
 
@@ -11,6 +12,7 @@ use crate::db::connect::Backend;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::engine_event::ResponseOutcome;
 use crate::responses::services::ResponseServices;
+use crate::responses::worker::ResponseJob;
 use crate::responses::{finalize, queue, response, response_task, retention, worker};
 
 /// A queued response expires after this time, in milliseconds.
@@ -35,7 +37,8 @@ impl ResponseEngine {
         };
         recover(services, after).await?;
         let shutdown = &services.shutdown;
-        shutdown.spawn(worker::run_heartbeats(services.clone()));
+        let (job, stopping) = (ResponseJob::new(services.clone()), &shutdown.stopping);
+        shutdown.spawn(heartbeat::run_heartbeat(job, stopping.clone()));
         shutdown.spawn(run_recovery(services.clone()));
         if services.settings.has_worker {
             shutdown.spawn(worker::run_worker(services.clone()));
@@ -45,14 +48,9 @@ impl ResponseEngine {
 
     /// Waits up to `grace` for tasks to end, cancels the rest and waits up to 5 s for them.
     pub async fn drain(&self, grace: Duration) {
-        let tasks = &self.services.active_tasks;
-        let _ = tokio::time::timeout(grace, tasks.wait_until_empty()).await;
+        let leases = &self.services.leases;
         // A task may be claimed but not registered yet; `close` covers that.
-        tasks.close();
-        if tokio::time::timeout(Duration::from_secs(5), tasks.wait_until_empty())
-            .await
-            .is_err()
-        {
+        if !leases.drain(grace, |_| leases.close()).await {
             tracing::warn!("responses did not end within 5 s of cancellation");
         }
     }
@@ -103,7 +101,7 @@ pub async fn recover(services: &ResponseServices, after: Option<Duration>) -> Re
     let (now, dialect) = (services.clock.now(), services.db.backend());
     for row in queue::expired_leases(services.db.reader(), now, after, dialect).await? {
         // Responses that this node runs are alive.
-        if !services.active_tasks.contains(&row.id, row.lease) {
+        if !services.leases.contains(&row.id, row.lease) {
             tracing::warn!(response.id = %row.id, "response {} was abandoned by its node", row.id);
             recover_one(services, row).await?;
         }

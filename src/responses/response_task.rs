@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use leased_jobs::lease::{CancelHandle, CancelReason};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
@@ -13,7 +14,6 @@ use crate::clock::Clock;
 use crate::generation::call_limits::CallLimits;
 use crate::generation::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
 use crate::llm::delta::FinishReason;
-use crate::responses::active_tasks::{CancelHandle, ResponseCancelReason};
 use crate::responses::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::responses::error::ResponseEngineError;
 use crate::responses::event_queue::EventQueue;
@@ -23,6 +23,7 @@ use crate::responses::mcp::McpPlan;
 use crate::responses::recorder::{RecordError, Recorder};
 use crate::responses::response::ResponseStatus;
 use crate::responses::response_document::ResponseError;
+use crate::responses::services::LogSignal;
 use crate::responses::speaker_queue::SpeakerQueue;
 use crate::responses::speakers;
 use crate::responses::speakers::SpeakerCall;
@@ -59,6 +60,7 @@ pub struct ResponseOutput {
     pub is_background: bool,
     /// Whether the event log already has its first events.
     pub has_log: bool,
+    pub log_written: LogSignal,
 }
 
 /// How a task ended.
@@ -84,7 +86,7 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
         output: mut stage,
     } = task;
     if stage.start().await.is_err() {
-        stop.cancel(ResponseCancelReason::LeaseLost);
+        stop.cancel(CancelReason::LeaseLost);
     }
     let queue = EventQueue::default();
     let running = async {
@@ -143,19 +145,19 @@ impl ResponseOutput {
                 events.extend(self.fold.apply(event));
             }
             match self.record_and_send(events).await {
-                Ok(()) => cancel.log_written.send_replace(()),
+                Ok(()) => self.log_written.send_replace(()),
                 // Continuing would leave a gap in the log.
                 Err(RecordError::LeaseLost) => {
-                    return cancel.cancel(ResponseCancelReason::LeaseLost);
+                    return cancel.cancel(CancelReason::LeaseLost);
                 }
                 Err(RecordError::Database(error)) => {
                     tracing::error!(%error, "failed to store response events: {error}");
-                    return cancel.cancel(ResponseCancelReason::LeaseLost);
+                    return cancel.cancel(CancelReason::LeaseLost);
                 }
             }
             // Without a reader and without storage, the rest would be lost.
             if self.is_reader_dropped && self.recorder.is_none() {
-                cancel.cancel(ResponseCancelReason::ClientDisconnected);
+                cancel.cancel(CancelReason::ClientDisconnected);
             }
             queue.mark_flushed();
             if self.is_background {
@@ -190,7 +192,7 @@ impl ResponseOutput {
         if let Some(recorder) = self
             .recorder
             .take()
-            .filter(|_| cancel.reason() != ResponseCancelReason::LeaseLost)
+            .filter(|_| cancel.reason() != CancelReason::LeaseLost)
         {
             let (items, state) = (self.fold.items(), self.fold.state());
             let finished = recorder.finish(items, &events, state).await;
@@ -203,7 +205,7 @@ impl ResponseOutput {
                 }));
             }
         }
-        cancel.log_written.send_replace(());
+        self.log_written.send_replace(());
         self.send(events);
         TaskOutcome::Finished(self.fold.document())
     }
@@ -229,11 +231,11 @@ fn outcome_of(
         }
         CallEnd::Failed(failure) => ResponseOutcome::Failed(failure_error(failure)),
         CallEnd::Canceled => match cancel.reason() {
-            ResponseCancelReason::ClientDisconnected | ResponseCancelReason::Requested => {
+            CancelReason::ClientDisconnected | CancelReason::Requested => {
                 ResponseOutcome::Cancelled
             }
-            ResponseCancelReason::Shutdown if is_retryable => return None,
-            ResponseCancelReason::Shutdown | ResponseCancelReason::LeaseLost => {
+            CancelReason::Shutdown if is_retryable => return None,
+            CancelReason::Shutdown | CancelReason::LeaseLost => {
                 ResponseOutcome::Failed(lease_lost_error())
             }
         },

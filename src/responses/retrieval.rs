@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leased_jobs::lease::CancelReason;
 use sea_orm::{DbErr, EntityTrait};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -9,7 +10,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::ids::UserId;
-use crate::responses::active_tasks::ResponseCancelReason;
 use crate::responses::concurrency_limit::ConcurrencyPermit;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::engine_event::ResponseOutcome;
@@ -134,7 +134,8 @@ impl ResponseEngine {
         loop {
             // Both before the log is read: later writes then notify us, and if the response is
             // over, its log is complete.
-            let written = self.services.active_tasks.subscribe_to_log(id);
+            let lease = self.services.leases.find(&id.to_owned());
+            let written = lease.map(|lease| lease.data.subscribe());
             let status = response::find_status(db, id).await?;
             let is_over = status.is_none_or(ResponseStatus::is_final);
             let events = event::list_after(db, id, after).await?;
@@ -226,8 +227,8 @@ impl ResponseEngine {
             )
             .await?;
             self.services
-                .active_tasks
-                .cancel(&row.id, ResponseCancelReason::LeaseLost);
+                .leases
+                .cancel(&row.id, CancelReason::LeaseLost);
             row = self.reload(row).await?;
         }
         Ok(row)
@@ -242,8 +243,8 @@ impl ResponseEngine {
             .await;
         asked?;
         self.services
-            .active_tasks
-            .cancel(id, ResponseCancelReason::Requested);
+            .leases
+            .cancel(&id.to_owned(), CancelReason::Requested);
         Ok(())
     }
 

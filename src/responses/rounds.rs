@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
+use leased_jobs::lease::CancelHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::generation::call_limits::CallLimits;
@@ -16,7 +17,6 @@ use crate::generation::model_call;
 use crate::generation::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
 use crate::llm::delta::FinishReason;
 use crate::llm::request::Message;
-use crate::responses::active_tasks::CancelHandle;
 use crate::responses::engine_event::{Completeness, EngineEvent};
 use crate::responses::error::ResponseEngineError;
 use crate::responses::event_queue::EventQueue;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
+use leased_jobs::lease::{CancelHandle, CancelReason};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
@@ -18,7 +19,6 @@ use crate::llm::error::LlmError;
 use crate::llm::provider::{Capability, DeltaStream, Provider};
 use crate::llm::request::Request;
 use crate::llm::tool::{Tool, ToolCallDelta};
-use crate::responses::active_tasks::{CancelHandle, ResponseCancelReason};
 use crate::responses::fold::Fold;
 use crate::responses::mcp::McpPlan;
 use crate::responses::response::ResponseStatus;
@@ -161,6 +161,7 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
             is_reader_dropped: false,
             is_background: false,
             has_log: false,
+            log_written: Default::default(),
         },
     };
     let TaskOutcome::Finished(document) = response_task::run(turn).await else {
@@ -217,7 +218,7 @@ async fn a_response_ends_at_its_deadline_or_on_cancel_while_tools_run() {
     let stop = CancelHandle::default();
     let asking = async {
         sleep(Duration::from_secs(1)).await;
-        stop.cancel(ResponseCancelReason::Requested);
+        stop.cancel(CancelReason::Requested);
     };
     let (asked, ()) = futures::join!(run_task(&["slow"], LONG, stop.clone()), asking);
 

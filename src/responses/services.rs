@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::DashMap;
-use tokio::sync::{Notify, Semaphore};
+use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease, LeaseGuard};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -12,7 +13,6 @@ use crate::db::connect::Db;
 use crate::generation::call_limits::CallLimits;
 use crate::ids::ProviderId;
 use crate::providers::provider_factory::ProviderFactory;
-use crate::responses::active_tasks::ActiveTasks;
 use crate::responses::concurrency_limit::ConcurrencyLimit;
 use crate::shutdown::Shutdown;
 use crate::tools::mcp::tool_cache::McpToolCache;
@@ -30,6 +30,9 @@ const MAX_BODIES: usize = 16;
 /// The most concurrent `/v1` calls of one provider; further calls wait.
 const MAX_CALLS_PER_PROVIDER: usize = 64;
 
+/// Notifies the readers of a response's event log that it has grown.
+pub type LogSignal = watch::Sender<()>;
+
 /// The shared services. Cheap to clone; clones share state.
 #[derive(Clone)]
 pub struct ResponseServices {
@@ -46,7 +49,8 @@ pub struct ResponseServices {
     pub follower_permits: ConcurrencyLimit,
     /// Limits long bodies that are being received.
     pub body_permits: ConcurrencyLimit,
-    pub active_tasks: ActiveTasks,
+    /// The responses that this node runs.
+    pub leases: ActiveLeases<String, LogSignal>,
     /// Notifies the worker that a response was queued or a permit was released.
     pub queue_signal: Arc<Notify>,
     /// Limits concurrent creations, so that a burst of requests does not take all database
@@ -114,12 +118,25 @@ impl ResponseServices {
             background_permits: ConcurrencyLimit::new(config.responses_max_background),
             follower_permits: ConcurrencyLimit::new(config.responses_max_running),
             body_permits: ConcurrencyLimit::new(MAX_BODIES),
-            active_tasks: ActiveTasks::default(),
+            leases: ActiveLeases::default(),
             queue_signal: Arc::default(),
             creation_permits: Arc::new(Semaphore::new(MAX_CONCURRENT_CREATIONS)),
             tool_runtime,
             provider_permits: Arc::default(),
         }
+    }
+
+    /// Registers a response that this node runs until the guard is dropped. `number` is 0 if the
+    /// response has no row.
+    pub fn hold_lease(
+        &self,
+        id: &str,
+        number: i64,
+        cancel: &CancelHandle,
+    ) -> (LeaseGuard<String, LogSignal>, LogSignal) {
+        let log_written = LogSignal::default();
+        let lease = Lease::new(id.to_owned(), number, cancel.clone(), log_written.clone());
+        (self.leases.hold(lease), log_written)
     }
 
     /// Returns the semaphore that limits concurrent calls of a provider.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leased_jobs::lease::CancelHandle;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -11,7 +12,6 @@ use crate::generation::outcome::ModelOutput;
 use crate::generation::trim::ReplyTrimmer;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
-use crate::responses::active_tasks::CancelHandle;
 use crate::responses::engine_event::EngineEvent;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::event_queue::EventQueue;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use leased_jobs::job::{Job, JobFailure, JobTiming, RenewedLease};
+use leased_jobs::lease::{ActiveLeases, CancelHandle};
 use sea_orm::DbErr;
 
 use crate::db::connect::Backend;
-use crate::responses::active_tasks::{CancelHandle, ResponseCancelReason};
 use crate::responses::concurrency_limit::{ConcurrencyPermit, LimitReached};
 use crate::responses::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::responses::error::ResponseEngineError;
@@ -14,7 +15,7 @@ use crate::responses::preparation::PreparedResponse;
 use crate::responses::recorder::Recorder;
 use crate::responses::response::ResponseStatus;
 use crate::responses::response_task::{ResponseOutput, TaskOutcome};
-use crate::responses::services::ResponseServices;
+use crate::responses::services::{LogSignal, ResponseServices};
 use crate::responses::{
     compaction, finalize, history, item, mcp, preparation, queue, response, response_task,
 };
@@ -24,6 +25,55 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The delay after a failed query.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Stored responses, as a kind of leased job.
+pub struct ResponseJob {
+    services: ResponseServices,
+}
+
+impl ResponseJob {
+    /// Creates the job of this node.
+    pub fn new(services: ResponseServices) -> Self {
+        Self { services }
+    }
+}
+
+impl Job for ResponseJob {
+    type Id = String;
+    type Data = LogSignal;
+    type Error = DbErr;
+
+    fn leases(&self) -> &ActiveLeases<String, LogSignal> {
+        &self.services.leases
+    }
+
+    fn timing(&self) -> JobTiming {
+        JobTiming {
+            heartbeat: self.services.settings.heartbeat,
+            stale_after: self.services.settings.stale_after,
+            // The next write of the recorder detects a lost lease.
+            gives_up_stale_leases: false,
+        }
+    }
+
+    fn report(&self, failure: JobFailure<'_, DbErr>) {
+        match failure {
+            JobFailure::Heartbeat(error) => {
+                tracing::warn!(%error, "failed to renew response heartbeats; retrying: {error}");
+            }
+            JobFailure::HeartbeatTimeout => {
+                tracing::warn!("response heartbeats timed out; retrying");
+            }
+        }
+    }
+
+    async fn renew(&self, held: &[String]) -> Result<Vec<RenewedLease<String>>, DbErr> {
+        let (db, now) = (&self.services.db, self.services.clock.now());
+        let connection = db.heartbeat_connection();
+        let renewed = queue::heartbeat(connection, &self.services.node, held, now, db.backend());
+        db.run_observed(renewed).await
+    }
+}
 
 /// Claims and runs responses until the node drains.
 pub async fn run_worker(services: ResponseServices) {
@@ -98,8 +148,8 @@ async fn claim(services: &ResponseServices, id: String) -> Result<Option<respons
 
 async fn execute(services: ResponseServices, row: response::Model, permit: ConcurrencyPermit) {
     let cancel = CancelHandle::default();
-    let guard = services.active_tasks.register(&row.id, &cancel, row.lease);
-    let done = run_claimed(&services, &row, &cancel).await;
+    let (guard, log_written) = services.hold_lease(&row.id, row.lease, &cancel);
+    let done = run_claimed(&services, &row, cancel, log_written).await;
     if let Err(error) = done {
         // Its heartbeats end here; recovery ends or requeues the row.
         tracing::error!(response.id = %row.id, %error, "failed to run response {}; recovery will end or requeue it: {error}", row.id);
@@ -111,7 +161,8 @@ async fn execute(services: ResponseServices, row: response::Model, permit: Concu
 async fn run_claimed(
     services: &ResponseServices,
     row: &response::Model,
-    cancel: &CancelHandle,
+    cancel: CancelHandle,
+    log_written: LogSignal,
 ) -> Result<(), DbErr> {
     let fold = finalize::load_fold(services.db.reader(), row).await?;
     let output = ResponseOutput {
@@ -121,6 +172,7 @@ async fn run_claimed(
         is_reader_dropped: false,
         is_background: true,
         has_log: true,
+        log_written,
     };
     let prepared = match prepare(services, row).await {
         Ok(prepared) => prepared,
@@ -130,7 +182,7 @@ async fn run_claimed(
             return Ok(());
         }
     };
-    let task = prepared.into_task(services, cancel.clone(), output);
+    let task = prepared.into_task(services, cancel, output);
     if let TaskOutcome::NotStarted = response_task::run(task).await {
         requeue(services, row).await?;
     }
@@ -203,49 +255,4 @@ async fn requeue(services: &ResponseServices, row: &response::Model) -> Result<(
         .write(move |tx| Box::pin(async move { queue::requeue(tx, &id, lease).await }))
         .await;
     requeued.map(drop)
-}
-
-/// Renews the heartbeats of all stored responses of this node until it stops.
-pub async fn run_heartbeats(services: ResponseServices) {
-    let mut tick = tokio::time::interval(services.settings.heartbeat);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = services.shutdown.stopping.cancelled() => return,
-            _ = tick.tick() => {}
-        }
-        if let Err(error) = send_heartbeats(&services).await {
-            tracing::warn!(%error, "failed to renew response heartbeats; retrying: {error}");
-        }
-    }
-}
-
-async fn send_heartbeats(services: &ResponseServices) -> Result<(), DbErr> {
-    let leases = services.active_tasks.stored_leases();
-    if leases.is_empty() {
-        return Ok(());
-    }
-    let ids: Vec<String> = leases.iter().map(|it| it.0.clone()).collect();
-    let (now, dialect) = (services.clock.now(), services.db.backend());
-    let beating = queue::heartbeat(
-        services.db.heartbeat_connection(),
-        &services.node,
-        &ids,
-        now,
-        dialect,
-    );
-    let alive = services.db.run_observed(beating).await?;
-    for (id, lease) in leases {
-        let renewed = alive.iter().find(|it| it.id == id && it.lease == lease);
-        match renewed {
-            None => services
-                .active_tasks
-                .cancel(&id, ResponseCancelReason::LeaseLost),
-            Some(it) if it.is_cancel_requested => services
-                .active_tasks
-                .cancel(&id, ResponseCancelReason::Requested),
-            Some(_) => {}
-        }
-    }
-    Ok(())
 }

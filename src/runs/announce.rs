@@ -3,6 +3,8 @@
 //! Messages and run ends come first, then the ends of their streams, the queued run, the queue
 //! state, and `typing_stop`. `typing_start` comes last.
 
+use leased_jobs::lease::CancelReason;
+
 use crate::conversations::message;
 use crate::realtime::cluster::signal::ClusterSignal;
 use crate::realtime::event::{Envelope, StreamBoundary};
@@ -11,11 +13,10 @@ use crate::runs::events::{
     Activity, MessageEvent, MessageHidden, QueueUpdated, RunEvent, StreamComplete, StreamReset,
     TypingStart, TypingStop,
 };
-use crate::runs::lease::CancelReason;
 use crate::runs::plan_writer::{WrittenMessage, WrittenPlan};
 use crate::runs::services::RunServices;
 use crate::runs::state::{ActiveRound, ScheduleState};
-use crate::runs::{auto_mode, run};
+use crate::runs::{auto_mode, lease, run};
 use crate::spaces::{events, membership};
 
 /// Publishes what a step has written; `state` is the conversation after the step.
@@ -62,7 +63,7 @@ pub fn announce(context: &RunServices, state: &ScheduleState, written: WrittenPl
         it.publish_typing_start(run);
     }
     for run in &written.cancel_requested {
-        context.leases.cancel(run.id, CancelReason::KeepPartial);
+        context.leases.cancel(&run.id, CancelReason::Requested);
         context.hub.bus().publish(ClusterSignal::KeepPartial {
             run: run.id.0,
             lease: run.lease,
@@ -86,7 +87,7 @@ impl Announcer<'_> {
         let live = &self.context.live_streams;
         live.close(run.conversation_id, run.id, run.lease);
         if run.status != run::RunStatus::Succeeded {
-            self.context.leases.cancel(run.id, CancelReason::Lost);
+            self.context.leases.cancel(&run.id, CancelReason::LeaseLost);
         }
     }
 
@@ -187,9 +188,8 @@ impl Announcer<'_> {
         let speaker = run.speaker_space_membership_id;
         self.context.metrics.claimed(run);
         // Register the lease before publishing: a cancellation that follows must find it.
-        self.context
-            .leases
-            .register(run, &self.context.shutdown.releasing);
+        let lease = lease::of_run(run, &self.context.shutdown.releasing);
+        self.context.leases.register(lease);
         let event = TypingStart {
             conversation_id: run.conversation_id,
             run_id: run.id,

@@ -15,7 +15,7 @@ use crate::realtime::event::Envelope;
 use crate::realtime::topic::Topic;
 use crate::runs::due_runs::DueRun;
 use crate::runs::engine::RunEngine;
-use crate::runs::lease::LeaseGuard;
+use crate::runs::lease::RunLease;
 use crate::runs::run::WaitingFor;
 use crate::runs::services::RunServices;
 use crate::runs::tool_approval::{
@@ -34,7 +34,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub struct ApprovalWait<'a> {
     pub context: &'a RunServices,
     pub run: &'a run::Model,
-    pub lease: &'a LeaseGuard,
+    pub lease: &'a RunLease,
     /// The provider for which the run needs a permit to continue.
     pub provider: ProviderId,
 }
@@ -72,7 +72,7 @@ impl ApprovalWait<'_> {
                 vec![ApprovalDecision::Refused("Nobody could be asked.".to_owned()); n_questions]
             }
         };
-        (!self.lease.token.is_cancelled() && Instant::now() < until).then_some(verdicts)
+        (!self.lease.cancel.token.is_cancelled() && Instant::now() < until).then_some(verdicts)
     }
 
     async fn request_and_wait(
@@ -105,7 +105,7 @@ impl ApprovalWait<'_> {
         let (db, clock) = (&self.context.db, &self.context.clock);
         let until = until.min(Instant::now() + APPROVAL_TIMEOUT);
         let waiting = tokio::select! {
-            () = self.lease.token.cancelled() => Ok(()),
+            () = self.lease.cancel.token.cancelled() => Ok(()),
             () = tokio::time::sleep_until(until) => Ok(()),
             waited = self.wait_until_decided(&ids) => waited,
         };
@@ -118,7 +118,7 @@ impl ApprovalWait<'_> {
     /// Waits for a permit; its place in the order is that of a run that became due when the
     /// approval was decided. Returns without a permit if the run ends first.
     async fn acquire_permit(&self, since: Timestamp, until: Instant) {
-        if self.lease.token.is_cancelled() {
+        if self.lease.cancel.token.is_cancelled() {
             return;
         }
         self.set_waiting_for(Some(WaitingFor::Place)).await;
@@ -131,7 +131,7 @@ impl ApprovalWait<'_> {
             provider_id: Some(self.provider),
         };
         tokio::select! {
-            () = self.lease.token.cancelled() => return,
+            () = self.lease.cancel.token.cancelled() => return,
             () = tokio::time::sleep_until(until) => {}
             () = self.context.permits.wait_for_run(due, &self.context.wakeup) => {}
         }

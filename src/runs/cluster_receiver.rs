@@ -1,6 +1,7 @@
 //! Handles the events and signals of other nodes: forwards them to local subscribers and cancels
 //! local runs.
 
+use leased_jobs::lease::CancelReason;
 use uuid::Uuid;
 
 use crate::ids::RunId;
@@ -11,7 +12,6 @@ use crate::realtime::event::{Envelope, Payload, StreamBoundary};
 use crate::realtime::presence::Presence;
 use crate::realtime::topic::Topic;
 use crate::realtime::typing::Typing;
-use crate::runs::lease::CancelReason;
 use crate::runs::live_streams::RemoteBoundary;
 use crate::runs::services::RunServices;
 
@@ -42,7 +42,7 @@ impl RunClusterReceiver {
                 if mark == StreamBoundary::Complete {
                     self.context
                         .leases
-                        .cancel_lease(run, lease, CancelReason::Lost);
+                        .cancel_lease(&run, lease, CancelReason::LeaseLost);
                 }
                 let boundary = RemoteBoundary {
                     conversation,
@@ -77,7 +77,7 @@ impl RunClusterReceiver {
             ClusterSignal::Bell => self.context.wakeup.notify(),
             ClusterSignal::KeepPartial { run, lease } => {
                 let leases = &self.context.leases;
-                leases.cancel_lease(RunId(run), lease, CancelReason::KeepPartial);
+                leases.cancel_lease(&RunId(run), lease, CancelReason::Requested);
             }
             ClusterSignal::Ask { conversation } => {
                 self.context.live_streams.send_text(conversation)

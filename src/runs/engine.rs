@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leased_jobs::heartbeat;
 use sea_orm::{DbErr, EntityTrait};
 
 use crate::conversations::message;
@@ -11,13 +12,10 @@ use crate::llm::tokens;
 use crate::runs::command::{Command, CommandError, MessageEdit, NewPost};
 use crate::runs::error::EngineError;
 use crate::runs::run::RunCancelReason;
+use crate::runs::run_job::RunJob;
 use crate::runs::scheduler::StepResult;
 use crate::runs::services::RunServices;
-use crate::runs::{candidates, lease, recovery, run, run_job, scheduler, step_marks};
-
-/// How long a closing node waits until its runs are released and this is published. The executors
-/// keep trying for longer.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
+use crate::runs::{candidates, recovery, run, run_job, scheduler, step_marks};
 
 /// The operations on conversations and their runs. Cheap to clone; clones share state.
 #[derive(Clone)]
@@ -58,9 +56,10 @@ impl RunEngine {
         if healed != recovery::RecoveryReport::default() {
             tracing::info!(?healed, "recovered runs of the previous process");
         }
+        let (job, stopping) = (RunJob::new(context.clone()), &context.shutdown.stopping);
         context
             .shutdown
-            .spawn(lease::run_heartbeat(context.clone()));
+            .spawn(heartbeat::run_heartbeat(job, stopping.clone()));
         context
             .shutdown
             .spawn(recovery::run_reaper(context.clone()));
@@ -73,19 +72,14 @@ impl RunEngine {
     pub async fn drain(&self, grace: Duration) {
         let shutdown = &self.context.shutdown;
         shutdown.draining.cancel();
-        if tokio::time::timeout(grace, self.context.leases.wait_until_empty())
-            .await
-            .is_err()
-        {
-            tracing::info!(
-                runs = self.context.leases.count(),
-                "releasing runs that did not finish in time"
-            );
-        }
-        shutdown.releasing.cancel();
-        let handed_back =
-            tokio::time::timeout(RELEASE_TIMEOUT, self.context.leases.wait_until_empty());
-        if handed_back.await.is_err() {
+        let release = |n_runs| {
+            if n_runs > 0 {
+                tracing::info!(runs = n_runs, "releasing runs that did not finish in time");
+            }
+            shutdown.releasing.cancel();
+        };
+        // The executors keep trying to release their runs for longer.
+        if !self.context.leases.drain(grace, release).await {
             tracing::warn!("runs not released yet; the database is slow to respond");
         }
     }

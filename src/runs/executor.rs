@@ -7,6 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt;
+use leased_jobs::lease::CancelReason;
 use serde_json::{Value, json};
 
 use crate::generation::model_call;
@@ -19,7 +20,7 @@ use crate::llm::tokens;
 use crate::prompt::context::PromptMember;
 use crate::runs::command::{Command, CommandError, ExecutionEnd, GeneratedText, SentPromptRef};
 use crate::runs::error::EngineError;
-use crate::runs::lease::{CancelReason, LeaseGuard};
+use crate::runs::lease::RunLease;
 use crate::runs::preparation::PreparedRun;
 use crate::runs::scheduler::ClaimedRun;
 use crate::runs::services::RunServices;
@@ -29,7 +30,7 @@ use crate::runs::write_effects::LatePrompt;
 use crate::runs::{chunk_sink, preparation, run, scheduler, write_effects};
 
 /// Executes a run that this node has claimed. A panic fails the run, not the worker.
-pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: LeaseGuard) {
+pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease) {
     let ClaimedRun {
         run,
         state: situation,
@@ -66,7 +67,7 @@ struct ExecutionResult {
 async fn generate_reply(
     context: &RunServices,
     run: &run::Model,
-    lease: &LeaseGuard,
+    lease: &RunLease,
     state: ScheduleState,
 ) -> ExecutionResult {
     crate::fail_point!("exec.after_claim");
@@ -82,7 +83,8 @@ async fn generate_reply(
     let (outcome, receipts) = stream_reply(context, run, lease, &prepared).await;
     let sent = prepared.sent;
     let usage = run_usage(&outcome);
-    if matches!(outcome, GenerationOutcome::Canceled { .. }) && lease.reason() == CancelReason::Lost
+    if matches!(outcome, GenerationOutcome::Canceled { .. })
+        && lease.cancel.reason() == CancelReason::LeaseLost
     {
         store_late_prompt(context, run, lease, (sent, usage)).await;
         return ExecutionResult { end: None, usage };
@@ -103,7 +105,7 @@ fn run_usage(outcome: &GenerationOutcome) -> Option<run::RunUsage> {
 async fn store_late_prompt(
     context: &RunServices,
     run: &run::Model,
-    lease: &LeaseGuard,
+    lease: &RunLease,
     (sent, usage): (SentPromptRef, Option<run::RunUsage>),
 ) {
     let late = LatePrompt {
@@ -127,7 +129,7 @@ async fn store_late_prompt(
 async fn stream_reply(
     context: &RunServices,
     run: &run::Model,
-    lease: &LeaseGuard,
+    lease: &RunLease,
     prepared: &PreparedRun,
 ) -> (GenerationOutcome, Vec<Value>) {
     let slice = context.settings.stream_slice;
@@ -174,7 +176,7 @@ pub fn reply_trimmer(speaker: &PromptMember, others: &[PromptMember]) -> ReplyTr
 
 fn execution_end(
     outcome: GenerationOutcome,
-    lease: &LeaseGuard,
+    lease: &RunLease,
     sent: SentPromptRef,
     receipts: Vec<Value>,
 ) -> Option<ExecutionEnd> {
@@ -204,14 +206,17 @@ fn execution_end(
             text,
             reasoning,
             usage,
-        } => match lease.reason() {
-            CancelReason::Lost | CancelReason::Closing => None,
-            CancelReason::KeepPartial if text.trim().is_empty() => Some(ExecutionEnd::Canceled {
+        } => match lease.cancel.reason() {
+            // No client waits for a run.
+            CancelReason::LeaseLost | CancelReason::Shutdown | CancelReason::ClientDisconnected => {
+                None
+            }
+            CancelReason::Requested if text.trim().is_empty() => Some(ExecutionEnd::Canceled {
                 partial: None,
                 usage: usage.map(run::RunUsage::from),
                 prompt: Some(sent),
             }),
-            CancelReason::KeepPartial => {
+            CancelReason::Requested => {
                 let mut metadata = message_metadata(reasoning, receipts);
                 metadata["stopped"] = json!(true);
                 Some(ExecutionEnd::Canceled {
@@ -298,16 +303,16 @@ fn retry_delay(attempt: u32) -> Duration {
 async fn commit_end(
     context: &RunServices,
     run: &run::Model,
-    lease: &LeaseGuard,
+    lease: &RunLease,
     turn: ExecutionResult,
 ) {
-    let command = match (turn.end, lease.reason()) {
+    let command = match (turn.end, lease.cancel.reason()) {
         (Some(end), _) => Command::RunEnded {
             run: run.id,
             lease: lease.number,
             end: Box::new(end),
         },
-        (None, CancelReason::Closing) => Command::RunReleased {
+        (None, CancelReason::Shutdown) => Command::RunReleased {
             run: run.id,
             lease: lease.number,
             usage: turn.usage,

@@ -170,10 +170,7 @@ async fn recover_silent_for(
         return Ok(Some(RecoveryReport::default()));
     }
     // Runs that this node executes are alive, even if a clock was set.
-    let is_ours = |it: &run::Model| {
-        let held = context.leases.find(it.id);
-        held.is_some_and(|lease| lease.number == it.lease)
-    };
+    let is_ours = |it: &run::Model| context.leases.contains(&it.id, it.lease);
     for run in silent.into_iter().filter(|it| !is_ours(it)) {
         recover_run(context, &run, after_ms, &mut report).await?;
     }

@@ -11,14 +11,18 @@
 
 use std::time::Duration;
 
+use leased_jobs::job::{Job, JobFailure, JobTiming, RenewedLease};
 use sea_orm::DbErr;
 
 use crate::clock::Timestamp;
+use crate::db::clock_offset;
+use crate::db::connect::Backend;
 use crate::ids::{ConversationId, RunId, SpaceId};
 use crate::runs::due_runs::DueRun;
 use crate::runs::fairness::{ClaimCapacity, PendingRuns, RunningRun};
+use crate::runs::lease::{ActiveRuns, RunLease};
 use crate::runs::services::RunServices;
-use crate::runs::{due_runs, executor, scheduler};
+use crate::runs::{due_runs, executor, queue, scheduler};
 
 /// Finds runs of other nodes, and runs whose wake-up signal was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -63,7 +67,8 @@ enum NextWork {
     AnotherNode,
 }
 
-struct RunJob {
+/// Conversation runs, as a kind of leased job.
+pub struct RunJob {
     context: RunServices,
     /// What runs on this node, as of the last query.
     capacity: ClaimCapacity,
@@ -71,8 +76,69 @@ struct RunJob {
     last_space: SpaceId,
 }
 
+impl Job for RunJob {
+    type Id = RunId;
+    type Data = ConversationId;
+    type Error = DbErr;
+
+    fn leases(&self) -> &ActiveRuns {
+        &self.context.leases
+    }
+
+    fn timing(&self) -> JobTiming {
+        let settings = &self.context.settings;
+        JobTiming {
+            heartbeat: settings.heartbeat,
+            stale_after: settings.stale_after,
+            // Other nodes write the runs again, and readers must not see both texts. On SQLite
+            // there are no other nodes.
+            gives_up_stale_leases: self.context.db.backend() != Backend::Sqlite,
+        }
+    }
+
+    fn report(&self, failure: JobFailure<'_, DbErr>) {
+        match failure {
+            JobFailure::Heartbeat(error) => {
+                tracing::warn!(%error, "heartbeat failed; retrying: {error}");
+            }
+            JobFailure::HeartbeatTimeout => tracing::warn!("heartbeat timed out; retrying"),
+        }
+    }
+
+    async fn renew(&self, held: &[RunId]) -> Result<Vec<RenewedLease<RunId>>, DbErr> {
+        crate::fail_point!("beat.begin", ?);
+        let (db, now) = (&self.context.db, self.context.clock.now());
+        let connection = db.heartbeat_connection();
+        let renewed = queue::heartbeat(connection, &self.context.node, held, now, db.backend());
+        let runs = db.run_observed(renewed).await?.into_iter();
+        let renewed = runs.map(|run| RenewedLease {
+            id: run.id,
+            number: run.lease,
+            is_cancel_requested: run.cancel_requested_at.is_some(),
+        });
+        Ok(renewed.collect())
+    }
+
+    fn on_given_up(&self, lease: &RunLease) {
+        let live_streams = &self.context.live_streams;
+        live_streams.close(lease.data, lease.id, lease.number);
+    }
+
+    /// Measures the offset to the database's clock.
+    async fn after_heartbeat(&self) {
+        let context = &self.context;
+        let was_synchronized = context.is_clock_synchronized();
+        clock_offset::measure(&context.db, &context.clock).await;
+        if !was_synchronized && context.is_clock_synchronized() {
+            tracing::info!("database clock offset measured again");
+            context.wakeup.notify();
+        }
+    }
+}
+
 impl RunJob {
-    fn new(context: RunServices) -> Self {
+    /// Creates the job of this node; no run is claimed yet.
+    pub fn new(context: RunServices) -> Self {
         Self {
             context,
             capacity: ClaimCapacity::default(),
@@ -96,7 +162,7 @@ impl RunJob {
         let context = self.context.clone();
         let (leases, permits) = (&context.leases, &context.permits);
         self.capacity
-            .retain(|run| leases.holds_permit(run) || permits.is_held(run));
+            .retain(|run| leases.holds_permit(&run) || permits.is_held(run));
         let n_held = leases.n_permits() + permits.n_held();
         let n_free = context.settings.max_running.saturating_sub(n_held);
         // A run that ends sends a wake-up signal.
@@ -134,7 +200,7 @@ impl RunJob {
         for claimed in claims.runs {
             crate::fail_point!("claim.after_commit");
             // The step registered the lease before its events were published.
-            let Some(lease) = context.leases.find(claimed.run.id) else {
+            let Some(lease) = context.leases.find(&claimed.run.id) else {
                 continue;
             };
             self.capacity.add(claimed.running);
@@ -152,7 +218,7 @@ impl RunJob {
 
     /// Gives a run that waits on this node its permit back.
     fn resume_run(&mut self, due: &DueRun) {
-        let Some(lease) = self.context.leases.find(due.id) else {
+        let Some(lease) = self.context.leases.find(&due.id) else {
             return;
         };
         // Before the grant, because the run may release the permit immediately.

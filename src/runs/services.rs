@@ -15,7 +15,7 @@ use crate::providers::provider_factory::ProviderFactory;
 use crate::realtime::hub::Hub;
 use crate::runs::candidates::CopilotCandidates;
 use crate::runs::jobs::RunningJobs;
-use crate::runs::lease::ActiveLeases;
+use crate::runs::lease::ActiveRuns;
 use crate::runs::live_streams::LiveStreams;
 use crate::runs::metrics::RunMetrics;
 use crate::runs::permits::Permits;
@@ -36,7 +36,7 @@ pub struct RunServices {
     pub models: ProviderFactory,
     pub wakeup: WakeupSignal,
     pub live_streams: LiveStreams,
-    pub leases: ActiveLeases,
+    pub leases: ActiveRuns,
     pub permits: Permits,
     pub candidates: CopilotCandidates,
     pub metrics: RunMetrics,
@@ -121,7 +121,7 @@ impl RunServices {
             approval_decided: Arc::default(),
             models,
             wakeup: WakeupSignal::default(),
-            leases: ActiveLeases::default(),
+            leases: ActiveRuns::default(),
             permits: Permits::default(),
             candidates: CopilotCandidates::default(),
             metrics: RunMetrics::default(),

@@ -24,7 +24,7 @@ use crate::llm::request::Request;
 use crate::llm::tool::{ToolCall, ToolChoice};
 use crate::runs::approval_wait::{ApprovalDecision, ApprovalWait};
 use crate::runs::completion::token_limit_exceeded;
-use crate::runs::lease::LeaseGuard;
+use crate::runs::lease::RunLease;
 use crate::runs::run;
 use crate::runs::services::RunServices;
 use crate::runs::tool_approval::ApprovalRequest;
@@ -47,7 +47,7 @@ const MAX_RECORD_BYTES: usize = 4 * 1024;
 pub struct RunAgentLoop<'a> {
     pub context: &'a RunServices,
     pub run: &'a run::Model,
-    pub lease: &'a LeaseGuard,
+    pub lease: &'a RunLease,
     pub provider: &'a dyn Provider,
     /// The row id of the provider.
     pub provider_id: ProviderId,
@@ -150,7 +150,7 @@ impl RunAgentLoop<'_> {
         watches: &CallLimits,
         combined: &mut CombinedOutput<'_>,
     ) -> ModelOutput {
-        let (trim, token) = (self.trim.clone(), &self.lease.token);
+        let (trim, token) = (self.trim.clone(), &self.lease.cancel.token);
         model_call::complete(self.provider, request, trim, watches, combined, token).await
     }
 
@@ -199,7 +199,7 @@ impl RunAgentLoop<'_> {
         }
         let running = self.context.tool_runtime.executor.run(jobs, |_, _| {});
         let ran = tokio::select! {
-            () = self.lease.token.cancelled() => return None,
+            () = self.lease.cancel.token.cancelled() => return None,
             ran = timeout_at(until, running) => ran.ok()?,
         };
         let not_run = |it: &PlannedCall| match &it.plan {
@@ -246,7 +246,7 @@ impl RunAgentLoop<'_> {
 
     /// Returns how a run ends whose tool calls were interrupted.
     fn cut_off_end(&self) -> Option<CallEnd> {
-        match self.lease.token.is_cancelled() {
+        match self.lease.cancel.token.is_cancelled() {
             true => Some(CallEnd::Canceled),
             false => Some(CallEnd::Failed(model_call::deadline_exceeded(
                 &self.context.settings.call_limits,
