@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use leased_jobs::concurrency_limit::{ConcurrencyPermit, LimitReached};
 use leased_jobs::lease::CancelHandle;
 use sea_orm::{DbErr, SqlErr};
 use serde_json::Value;
@@ -12,7 +13,6 @@ use tokio_util::sync::DropGuard;
 use crate::clock::Timestamp;
 use crate::generation::usage;
 use crate::ids::UserId;
-use crate::responses::concurrency_limit::{ConcurrencyPermit, LimitReached};
 use crate::responses::engine_event::EngineEvent;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::event_stream::EventReceiver;
@@ -140,7 +140,7 @@ impl ResponseEngine {
     pub fn permit_to_receive(
         &self,
         user: UserId,
-    ) -> Result<ConcurrencyPermit, ResponseEngineError> {
+    ) -> Result<ConcurrencyPermit<UserId>, ResponseEngineError> {
         self.services
             .body_permits
             .acquire(user)
@@ -150,7 +150,7 @@ impl ResponseEngine {
     pub(super) fn foreground_permit(
         &self,
         user: UserId,
-    ) -> Result<ConcurrencyPermit, ResponseEngineError> {
+    ) -> Result<ConcurrencyPermit<UserId>, ResponseEngineError> {
         if self.services.shutdown.draining.is_cancelled() {
             return Err(ResponseEngineError::ServerBusy);
         }
@@ -164,7 +164,7 @@ impl ResponseEngine {
     pub(super) fn permit_to_follow(
         &self,
         user: UserId,
-    ) -> Result<ConcurrencyPermit, ResponseEngineError> {
+    ) -> Result<ConcurrencyPermit<UserId>, ResponseEngineError> {
         self.services
             .follower_permits
             .acquire(user)
@@ -222,7 +222,7 @@ impl ResponseEngine {
         id: &str,
         request: CreateResponse,
         prepared: PreparedResponse,
-        permit: ConcurrencyPermit,
+        permit: ConcurrencyPermit<UserId>,
         now: Timestamp,
     ) -> Result<Created, ResponseEngineError> {
         let header = header(id, &request, now);
@@ -306,7 +306,7 @@ impl ResponseEngine {
         user: UserId,
         id: &str,
         request: CreateResponse,
-        follow_permit: Option<ConcurrencyPermit>,
+        follow_permit: Option<ConcurrencyPermit<UserId>>,
         now: Timestamp,
     ) -> Result<Created, ResponseEngineError> {
         let mut fold = Fold::new(header(id, &request, now), ResponseStatus::Queued);
@@ -330,7 +330,7 @@ impl ResponseEngine {
             })
             .await;
         written.map_err(insert_error)?;
-        self.services.queue_signal.notify_one();
+        self.services.queue_signal.notify();
         match follow_permit {
             Some(place) => Ok(Created::Streamed(self.start_log_reader(id, -1, place))),
             None => Ok(Created::Queued(fold.document())),
@@ -341,7 +341,7 @@ impl ResponseEngine {
 fn limit_error(limit: LimitReached) -> ResponseEngineError {
     match limit {
         LimitReached::Global => ResponseEngineError::ServerBusy,
-        LimitReached::PerUser => ResponseEngineError::UserLimitReached,
+        LimitReached::PerOwner => ResponseEngineError::UserLimitReached,
     }
 }
 

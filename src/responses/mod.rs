@@ -16,7 +16,6 @@
 pub mod api_conversation;
 pub mod api_conversation_item;
 pub mod compaction;
-pub mod concurrency_limit;
 pub mod engine;
 pub mod engine_event;
 pub mod error;

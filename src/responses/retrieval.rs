@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelReason;
 use sea_orm::{DbErr, EntityTrait};
 use serde_json::Value;
@@ -10,7 +11,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::ids::UserId;
-use crate::responses::concurrency_limit::ConcurrencyPermit;
 use crate::responses::engine::ResponseEngine;
 use crate::responses::engine_event::ResponseOutcome;
 use crate::responses::error::ResponseEngineError;
@@ -102,7 +102,7 @@ impl ResponseEngine {
         &self,
         id: &str,
         after: i64,
-        permit: ConcurrencyPermit,
+        permit: ConcurrencyPermit<UserId>,
     ) -> EventReceiver {
         let disconnected = CancellationToken::new();
         let (sender, receiver) = event_stream::channel(disconnected.clone());

@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::DashMap;
+use leased_jobs::claim_loop::WakeupSignal;
+use leased_jobs::concurrency_limit::ConcurrencyLimit;
 use leased_jobs::lease::{ActiveLeases, CancelHandle, Lease, LeaseGuard};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::connect::Db;
 use crate::generation::call_limits::CallLimits;
-use crate::ids::ProviderId;
+use crate::ids::{ProviderId, UserId};
 use crate::providers::provider_factory::ProviderFactory;
-use crate::responses::concurrency_limit::ConcurrencyLimit;
 use crate::shutdown::Shutdown;
 use crate::tools::mcp::tool_cache::McpToolCache;
 use crate::tools::tool_runtime::ToolRuntime;
@@ -43,16 +44,16 @@ pub struct ResponseServices {
     /// Identifies this process among all that ever used this database.
     pub node: Arc<str>,
     pub settings: ResponseSettings,
-    pub foreground_permits: ConcurrencyLimit,
-    pub background_permits: ConcurrencyLimit,
+    pub foreground_permits: ConcurrencyLimit<UserId>,
+    pub background_permits: ConcurrencyLimit<UserId>,
     /// Limits clients that follow background responses; each polls the database.
-    pub follower_permits: ConcurrencyLimit,
+    pub follower_permits: ConcurrencyLimit<UserId>,
     /// Limits long bodies that are being received.
-    pub body_permits: ConcurrencyLimit,
+    pub body_permits: ConcurrencyLimit<UserId>,
     /// The responses that this node runs.
     pub leases: ActiveLeases<String, LogSignal>,
     /// Notifies the worker that a response was queued or a permit was released.
-    pub queue_signal: Arc<Notify>,
+    pub queue_signal: WakeupSignal,
     /// Limits concurrent creations, so that a burst of requests does not take all database
     /// connections from the spaces.
     pub creation_permits: Arc<Semaphore>,
@@ -119,7 +120,7 @@ impl ResponseServices {
             follower_permits: ConcurrencyLimit::new(config.responses_max_running),
             body_permits: ConcurrencyLimit::new(MAX_BODIES),
             leases: ActiveLeases::default(),
-            queue_signal: Arc::default(),
+            queue_signal: WakeupSignal::default(),
             creation_permits: Arc::new(Semaphore::new(MAX_CONCURRENT_CREATIONS)),
             tool_runtime,
             provider_permits: Arc::default(),

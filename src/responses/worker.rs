@@ -1,13 +1,22 @@
-//! Runs background responses: claims queued ones, fairly among users, and executes them.
+//! Stored responses as a kind of leased job. Background responses are claimed from the queue, fairly
+//! among users, and executed.
 
+use std::future::pending;
 use std::time::Duration;
 
-use leased_jobs::job::{Job, JobFailure, JobTiming, RenewedLease};
+use leased_jobs::claim_loop::run_claims;
+use leased_jobs::clock_jump_guard::ClockJumpGuard;
+use leased_jobs::concurrency_limit::{ConcurrencyPermit, LimitReached};
+use leased_jobs::heartbeat::run_heartbeat;
+use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
 use leased_jobs::lease::{ActiveLeases, CancelHandle};
+use leased_jobs::recovery::run_recovery;
 use sea_orm::DbErr;
+use tokio::time::Instant;
 
 use crate::db::connect::Backend;
-use crate::responses::concurrency_limit::{ConcurrencyPermit, LimitReached};
+use crate::ids::UserId;
+use crate::responses::engine::ResponseEngine;
 use crate::responses::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::responses::error::ResponseEngineError;
 use crate::responses::item::ItemDirection;
@@ -17,24 +26,29 @@ use crate::responses::response::ResponseStatus;
 use crate::responses::response_task::{ResponseOutput, TaskOutcome};
 use crate::responses::services::{LogSignal, ResponseServices};
 use crate::responses::{
-    compaction, finalize, history, item, mcp, preparation, queue, response, response_task,
+    compaction, finalize, history, item, mcp, preparation, queue, recovery, response, response_task,
 };
 
 /// How often the queue is polled, for responses of other nodes and lost wake-up signals.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The delay after a failed query.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How often old rows are cleaned up; on SQLite, where no other node can fail, also the interval of
+/// the recovery.
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Stored responses, as a kind of leased job.
 pub struct ResponseJob {
     services: ResponseServices,
+    cleaned_up_at: Instant,
 }
 
 impl ResponseJob {
     /// Creates the job of this node.
     pub fn new(services: ResponseServices) -> Self {
-        Self { services }
+        Self {
+            services,
+            cleaned_up_at: Instant::now(),
+        }
     }
 }
 
@@ -48,11 +62,19 @@ impl Job for ResponseJob {
     }
 
     fn timing(&self) -> JobTiming {
+        let settings = &self.services.settings;
+        let (poll_interval, recovery_interval) = match self.services.db.backend() {
+            // A single process uses the database, so every insert notifies this worker.
+            Backend::Sqlite => (None, CLEANUP_INTERVAL),
+            Backend::Postgres => (Some(POLL_INTERVAL), settings.recovery_interval),
+        };
         JobTiming {
-            heartbeat: self.services.settings.heartbeat,
-            stale_after: self.services.settings.stale_after,
+            heartbeat: settings.heartbeat,
+            stale_after: settings.stale_after,
             // The next write of the recorder detects a lost lease.
             gives_up_stale_leases: false,
+            poll_interval,
+            recovery_interval,
         }
     }
 
@@ -64,6 +86,12 @@ impl Job for ResponseJob {
             JobFailure::HeartbeatTimeout => {
                 tracing::warn!("response heartbeats timed out; retrying");
             }
+            JobFailure::Claim(error) => {
+                tracing::warn!(%error, "failed to query queued responses; retrying: {error}");
+            }
+            JobFailure::Recovery(error) => {
+                tracing::warn!(%error, "failed to recover responses: {error}");
+            }
         }
     }
 
@@ -73,31 +101,60 @@ impl Job for ResponseJob {
         let renewed = queue::heartbeat(connection, &self.services.node, held, now, db.backend());
         db.run_observed(renewed).await
     }
+
+    async fn claim(&mut self) -> Result<NextWork, DbErr> {
+        claim_due(&self.services).await?;
+        Ok(Box::pin(pending()))
+    }
+
+    async fn recover(&mut self, guard: &mut ClockJumpGuard) -> Result<(), DbErr> {
+        let services = &self.services;
+        let recovered = match guard.can_recover(Instant::now(), None) {
+            true => recovery::recover(services, Some(services.settings.stale_after)).await,
+            false => Ok(()),
+        };
+        // Runs separately, so that a failing cleanup does not block the recovery.
+        if self.cleaned_up_at.elapsed() >= CLEANUP_INTERVAL.min(self.timing().recovery_interval) {
+            self.cleaned_up_at = Instant::now();
+            if let Err(error) = recovery::clean_up(services).await {
+                tracing::warn!(%error, "failed to clean up old responses: {error}");
+            }
+        }
+        recovered
+    }
 }
 
-/// Claims and runs responses until the node drains.
-pub async fn run_worker(services: ResponseServices) {
-    let draining = services.shutdown.draining.clone();
-    loop {
-        let mut wait = match services.db.backend() {
-            // A single process uses the database, so every insert notifies this worker.
+impl ResponseEngine {
+    /// Recovers what the previous process left, then starts the worker, the heartbeats and the
+    /// recovery task, which run until the node shuts down.
+    ///
+    /// # Errors
+    /// Returns the error of the database.
+    pub async fn start(&self) -> Result<(), DbErr> {
+        let services = &self.services;
+        let after = match services.db.backend() {
+            // A single process owns the database, so no other process can still be running them.
             Backend::Sqlite => None,
-            Backend::Postgres => Some(POLL_INTERVAL),
+            Backend::Postgres => Some(services.settings.stale_after),
         };
-        if let Err(error) = claim_due(&services).await {
-            tracing::warn!(%error, "failed to query queued responses; retrying: {error}");
-            wait = Some(RETRY_DELAY);
+        recovery::recover(services, after).await?;
+        let shutdown = &services.shutdown;
+        let job = || ResponseJob::new(services.clone());
+        shutdown.spawn(run_heartbeat(job(), shutdown.stopping.clone()));
+        shutdown.spawn(run_recovery(job(), shutdown.stopping.clone()));
+        if services.settings.has_worker {
+            let (wakeup, draining) = (services.queue_signal.clone(), shutdown.draining.clone());
+            shutdown.spawn(run_claims(job(), wakeup, draining));
         }
-        let pause = async {
-            match wait {
-                Some(wait) => tokio::time::sleep(wait).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = draining.cancelled() => return,
-            () = services.queue_signal.notified() => {}
-            () = pause => {}
+        Ok(())
+    }
+
+    /// Waits up to `grace` for tasks to end, cancels the rest and waits up to 5 s for them.
+    pub async fn drain(&self, grace: Duration) {
+        let leases = &self.services.leases;
+        // A task may be claimed but not registered yet; `close` covers that.
+        if !leases.drain(grace, |_| leases.close()).await {
+            tracing::warn!("responses did not end within 5 s of cancellation");
         }
     }
 }
@@ -115,7 +172,7 @@ async fn claim_due(services: &ResponseServices) -> Result<(), DbErr> {
             let permit = match services.background_permits.acquire(owner) {
                 Ok(place) => place,
                 Err(LimitReached::Global) => return Ok(()),
-                Err(LimitReached::PerUser) => continue,
+                Err(LimitReached::PerOwner) => continue,
             };
             let Some(next) = queue::next_for_user(services.db.reader(), owner).await? else {
                 continue;
@@ -146,7 +203,11 @@ async fn claim(services: &ResponseServices, id: String) -> Result<Option<respons
         .await
 }
 
-async fn execute(services: ResponseServices, row: response::Model, permit: ConcurrencyPermit) {
+async fn execute(
+    services: ResponseServices,
+    row: response::Model,
+    permit: ConcurrencyPermit<UserId>,
+) {
     let cancel = CancelHandle::default();
     let (guard, log_written) = services.hold_lease(&row.id, row.lease, &cancel);
     let done = run_claimed(&services, &row, cancel, log_written).await;
@@ -155,7 +216,7 @@ async fn execute(services: ResponseServices, row: response::Model, permit: Concu
         tracing::error!(response.id = %row.id, %error, "failed to run response {}; recovery will end or requeue it: {error}", row.id);
     }
     drop((permit, guard));
-    services.queue_signal.notify_one();
+    services.queue_signal.notify();
 }
 
 async fn run_claimed(
@@ -184,7 +245,7 @@ async fn run_claimed(
     };
     let task = prepared.into_task(services, cancel, output);
     if let TaskOutcome::NotStarted = response_task::run(task).await {
-        requeue(services, row).await?;
+        recovery::requeue(services, row.clone()).await?;
     }
     Ok(())
 }
@@ -237,22 +298,4 @@ async fn fail(
             .finish(output.fold.items(), &events, standing)
             .await;
     }
-}
-
-/// Returns the response to the queue, or fails it after the last attempt.
-async fn requeue(services: &ResponseServices, row: &response::Model) -> Result<(), DbErr> {
-    if row.attempt >= queue::MAX_ATTEMPTS {
-        let (outcome, now) = (
-            ResponseOutcome::Failed(response_task::lease_lost_error()),
-            services.clock.now(),
-        );
-        finalize::finalize_orphan(&services.db, row.clone(), outcome, now).await?;
-        return Ok(());
-    }
-    let (id, lease) = (row.id.clone(), row.lease);
-    let requeued: Result<bool, DbErr> = services
-        .db
-        .write(move |tx| Box::pin(async move { queue::requeue(tx, &id, lease).await }))
-        .await;
-    requeued.map(drop)
 }

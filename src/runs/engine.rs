@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use leased_jobs::heartbeat;
+use leased_jobs::claim_loop::run_claims;
+use leased_jobs::heartbeat::run_heartbeat;
+use leased_jobs::recovery::run_recovery;
 use sea_orm::{DbErr, EntityTrait};
 
 use crate::conversations::message;
@@ -15,7 +17,7 @@ use crate::runs::run::RunCancelReason;
 use crate::runs::run_job::RunJob;
 use crate::runs::scheduler::StepResult;
 use crate::runs::services::RunServices;
-use crate::runs::{candidates, recovery, run, run_job, scheduler, step_marks};
+use crate::runs::{candidates, recovery, run, scheduler, step_marks};
 
 /// The operations on conversations and their runs. Cheap to clone; clones share state.
 #[derive(Clone)]
@@ -56,14 +58,13 @@ impl RunEngine {
         if healed != recovery::RecoveryReport::default() {
             tracing::info!(?healed, "recovered runs of the previous process");
         }
-        let (job, stopping) = (RunJob::new(context.clone()), &context.shutdown.stopping);
-        context
-            .shutdown
-            .spawn(heartbeat::run_heartbeat(job, stopping.clone()));
-        context
-            .shutdown
-            .spawn(recovery::run_reaper(context.clone()));
-        context.shutdown.spawn(run_job::run_worker(context.clone()));
+        let (shutdown, wakeup) = (&context.shutdown, context.wakeup.clone());
+        let (stopping, releasing) = (&shutdown.stopping, shutdown.releasing.clone());
+        let job = || RunJob::new(context.clone());
+        shutdown.spawn(run_heartbeat(job(), stopping.clone()));
+        shutdown.spawn(run_recovery(job(), stopping.clone()));
+        // Grants permits until the node releases its runs; claims none while it drains.
+        shutdown.spawn(run_claims(job(), wakeup, releasing));
         Ok(())
     }
 

@@ -94,9 +94,9 @@ impl ClaimCapacity {
             let fits = |it: &DueRun| it.provider_id.is_none_or(|id| !full.contains(&id));
             let all = lines.values().flatten();
             let first = all.filter(|it| is_resumed(it) && fits(it));
-            let first = first.map(due_at).min();
+            let first = first.map(waiting_since).min();
             let may = |it: &DueRun| {
-                let in_order = first.is_none_or(|at| due_at(it) <= at);
+                let in_order = first.is_none_or(|at| waiting_since(it) <= at);
                 fits(it) && (in_order || is_resumed(it))
             };
             let next = lines
@@ -138,13 +138,8 @@ fn group_by_space(mut due: Vec<DueRun>) -> BTreeMap<SpaceId, VecDeque<DueRun>> {
     lines
 }
 
-/// Returns the time since which the run could execute.
-fn waiting_since(due: &DueRun) -> Timestamp {
-    due.run_after.unwrap_or(due.created_at)
-}
-
 /// Returns the time when the run became due.
-fn due_at(due: &DueRun) -> Timestamp {
+fn waiting_since(due: &DueRun) -> Timestamp {
     due.run_after.unwrap_or(due.created_at)
 }
 

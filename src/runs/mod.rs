@@ -78,7 +78,6 @@ pub mod tool_approval;
 pub mod tool_offers;
 pub mod tool_turn;
 pub mod views;
-pub mod wakeup;
 pub mod write_effects;
 pub mod write_messages;
 pub mod write_rounds;

@@ -6,12 +6,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use leased_jobs::claim_loop::WakeupSignal;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::ids::RunId;
 use crate::runs::due_runs::DueRun;
-use crate::runs::wakeup::WakeupSignal;
 
 /// Cheap to clone; clones share state.
 #[derive(Clone, Default)]

@@ -1,16 +1,14 @@
 //! Recovers what a dead node left behind: runs whose heartbeat stopped, rounds without a run. Runs
 //! on every node; two at the same time do no harm, because every transition names the lease it saw.
 //!
-//! **Invariant:** a reaper that was itself suspended, or whose database was, recovers nothing for
-//! one stale time, in which living nodes renew their heartbeats. It detects this by a gap between
-//! its own ticks, a check that failed or took as long as a heartbeat, or a jump of the database's
-//! clock. It never recovers runs that its own node executes.
+//! **Invariant:** a node that was itself suspended recovers nothing for one stale time, and so does
+//! one whose check took as long as a heartbeat. It never recovers runs that it executes itself.
 
-use std::time::{Duration, Instant};
-
+use leased_jobs::clock_jump_guard::ClockJumpGuard;
 use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QuerySelect};
 use serde::Serialize;
+use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
@@ -21,7 +19,7 @@ use crate::rounds::round;
 use crate::runs::command::Command;
 use crate::runs::error::EngineError;
 use crate::runs::queue::StaleAfter;
-use crate::runs::services::{RunServices, RunSettings};
+use crate::runs::services::RunServices;
 use crate::runs::{jobs, queue, run, scheduler, step_marks};
 
 /// What a sweep recovered.
@@ -38,79 +36,22 @@ pub struct RecoveryReport {
     pub jobs_continued: u32,
 }
 
-/// Runs sweeps until the node stops.
-pub async fn run_reaper(context: RunServices) {
-    let interval = context.settings.reaper_interval;
-    let mut tick = tokio::time::interval(interval);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut guard = ClockJumpGuard::new(&context.settings, Instant::now());
-    loop {
-        tokio::select! {
-            () = context.shutdown.stopping.cancelled() => return,
-            _ = tick.tick() => {}
-        }
-        // Checks in any case: only checking detects a clock or database that stands still.
-        let judges = |shows| guard.can_recover(Instant::now(), shows);
-        match recover_silent_for(&context, stale_ms(&context), judges).await {
-            Ok(Some(_)) => {}
-            Ok(None) => guard.postpone(Instant::now()),
-            Err(error) => {
-                tracing::warn!(%error, "recovery query failed");
-                guard.postpone(Instant::now()); // heartbeats may have failed, too
-            }
-        }
+/// Checks for dead nodes in any case, because only checking detects a clock or database that stands
+/// still, and recovers what it finds if the guard permits it.
+///
+/// # Errors
+/// Returns the database's error when it fails.
+pub async fn recover_guarded(
+    context: &RunServices,
+    guard: &mut ClockJumpGuard,
+) -> Result<(), DbErr> {
+    let can_recover =
+        |reading: Option<Timestamp>| guard.can_recover(Instant::now(), reading.map(|at| at.0));
+    let checked = recover_silent_for(context, stale_ms(context), can_recover).await?;
+    if checked.is_none() {
+        guard.postpone(Instant::now());
     }
-}
-
-/// Decides when a reaper may recover: not for one stale time after a suspension or a clock jump.
-struct ClockJumpGuard {
-    longest_gap: Duration,
-    heartbeat: Duration,
-    stale_after: Duration,
-    last: Instant,
-    recover_from: Instant,
-    /// When the clock of the heartbeats was last read, and what it showed.
-    last_reading: Option<(Instant, Timestamp)>,
-}
-
-impl ClockJumpGuard {
-    fn new(settings: &RunSettings, now: Instant) -> Self {
-        Self {
-            longest_gap: settings.reaper_interval + settings.heartbeat,
-            heartbeat: settings.heartbeat,
-            stale_after: settings.stale_after,
-            last: now,
-            recover_from: now,
-            last_reading: None,
-        }
-    }
-
-    /// Called after each check with the reading of the heartbeats' clock. A gap between two calls
-    /// means that this process was suspended; a difference between elapsed time and the readings
-    /// means that the clock was set.
-    fn can_recover(&mut self, now: Instant, reading: Option<Timestamp>) -> bool {
-        if now.duration_since(self.last) > self.longest_gap || self.has_clock_jumped(now, reading) {
-            self.postpone(now);
-        }
-        self.last_reading = reading.map(|it| (now, it));
-        self.last = now;
-        now >= self.recover_from
-    }
-
-    fn has_clock_jumped(&self, now: Instant, reading: Option<Timestamp>) -> bool {
-        let (Some((at, before)), Some(shows)) = (self.last_reading, reading) else {
-            return false;
-        };
-        let passed = now.duration_since(at).as_millis();
-        let passed = i64::try_from(passed).unwrap_or(i64::MAX);
-        let off = shows.ms_since(before).saturating_sub(passed);
-        u128::from(off.unsigned_abs()) > self.heartbeat.as_millis()
-    }
-
-    fn postpone(&mut self, now: Instant) {
-        self.last = now;
-        self.recover_from = now + self.stale_after;
-    }
+    Ok(())
 }
 
 /// Checks once and recovers what it finds.
@@ -242,82 +183,4 @@ pub async fn list_stalled_rounds(db: &impl ConnectionTrait) -> Result<Vec<Conver
         .into_tuple()
         .all(db)
         .await
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, Instant};
-
-    use super::ClockJumpGuard;
-    use crate::clock::Timestamp;
-
-    fn guard(now: Instant) -> ClockJumpGuard {
-        ClockJumpGuard {
-            longest_gap: Duration::from_secs(10),
-            heartbeat: Duration::from_secs(5),
-            stale_after: Duration::from_secs(30),
-            last: now,
-            recover_from: now,
-            last_reading: None,
-        }
-    }
-
-    #[test]
-    fn a_node_that_ticks_in_time_recovers() {
-        let start = Instant::now();
-        let mut patience = guard(start);
-
-        let judged = (1..9).map(|n| patience.can_recover(start + Duration::from_secs(5 * n), None));
-
-        assert!(judged.into_iter().all(|it| it));
-    }
-
-    #[test]
-    fn a_suspended_node_waits_one_stale_time() {
-        let start = Instant::now();
-        let mut patience = guard(start);
-        let woken = start + Duration::from_secs(90);
-        let later = |s| woken + Duration::from_secs(s);
-
-        assert!(!patience.can_recover(woken, None));
-        assert!(!patience.can_recover(later(5), None));
-        assert!(!patience.can_recover(later(15), None) && !patience.can_recover(later(25), None));
-        assert!(patience.can_recover(later(30), None));
-    }
-
-    #[test]
-    fn a_node_that_waited_for_the_database_waits_one_stale_time() {
-        let start = Instant::now();
-        let mut patience = guard(start);
-        assert!(patience.can_recover(start + Duration::from_secs(5), None));
-        let answered = start + Duration::from_secs(70);
-        let later = |s| answered + Duration::from_secs(s);
-
-        patience.postpone(answered);
-
-        assert!(!patience.can_recover(later(5), None));
-        let mut ticks = (2..6).map(|n| patience.can_recover(later(5 * n), None));
-        assert!(ticks.all(|it| !it));
-        assert!(patience.can_recover(later(30), None));
-    }
-
-    #[test]
-    fn a_node_that_detects_a_clock_jump_waits_one_stale_time() {
-        const HOUR: i64 = 3_600_000;
-        for set_by in [HOUR, -HOUR] {
-            let start = Instant::now();
-            let mut patience = guard(start);
-            // The other clock runs a little slower than ours.
-            let mut look = |s: u64, by: i64| {
-                let shows = Timestamp(HOUR + by + i64::try_from(s).unwrap() * 990);
-                patience.can_recover(start + Duration::from_secs(s), Some(shows))
-            };
-            assert!(look(5, 0) && look(10, 0));
-
-            assert!(!look(15, set_by));
-
-            assert!(!look(20, set_by) && !look(30, set_by) && !look(40, set_by));
-            assert!(look(45, set_by));
-        }
-    }
 }

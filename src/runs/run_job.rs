@@ -9,9 +9,11 @@
 //! to copilot candidates. A node without workers grants permits, too; a node that drains grants
 //! them only to runs.
 
+use std::future::pending;
 use std::time::Duration;
 
-use leased_jobs::job::{Job, JobFailure, JobTiming, RenewedLease};
+use leased_jobs::clock_jump_guard::ClockJumpGuard;
+use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
 use sea_orm::DbErr;
 
 use crate::clock::Timestamp;
@@ -22,7 +24,7 @@ use crate::runs::due_runs::DueRun;
 use crate::runs::fairness::{ClaimCapacity, PendingRuns, RunningRun};
 use crate::runs::lease::{ActiveRuns, RunLease};
 use crate::runs::services::RunServices;
-use crate::runs::{due_runs, executor, queue, scheduler};
+use crate::runs::{due_runs, executor, queue, recovery, scheduler};
 
 /// Finds runs of other nodes, and runs whose wake-up signal was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -32,40 +34,6 @@ const MAX_CLAIMS: usize = 32;
 const MAX_SPACES: usize = 64;
 /// Delay after which another node has probably released the conversations that it had locked.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-
-/// Claims runs until the node drains, and grants permits until it releases its runs.
-pub async fn run_worker(context: RunServices) {
-    let letting_go = context.shutdown.releasing.clone();
-    let mut dispatcher = RunJob::new(context);
-    while !letting_go.is_cancelled() {
-        let next = match dispatcher.claim_due().await {
-            Ok(next) => next,
-            Err(error) => {
-                tracing::warn!(%error, "failed to query due runs; retrying");
-                NextWork::Wakeup
-            }
-        };
-        tokio::select! {
-            () = letting_go.cancelled() => {}
-            () = dispatcher.context.wakeup.notified() => {}
-            () = tokio::time::sleep(POLL_INTERVAL) => {}
-            () = dispatcher.wait_for(next) => {}
-        }
-    }
-}
-
-/// What to wait for in addition to a wake-up signal.
-#[derive(Debug)]
-enum NextWork {
-    /// Nothing else.
-    Wakeup,
-    /// The time at which a run is due.
-    At(Timestamp),
-    /// The end of a step of this node, which holds the conversation's lock.
-    StepUnlocked(ConversationId),
-    /// Another node, which holds the locks of all due conversations.
-    AnotherNode,
-}
 
 /// Conversation runs, as a kind of leased job.
 pub struct RunJob {
@@ -93,6 +61,8 @@ impl Job for RunJob {
             // Other nodes write the runs again, and readers must not see both texts. On SQLite
             // there are no other nodes.
             gives_up_stale_leases: self.context.db.backend() != Backend::Sqlite,
+            poll_interval: Some(POLL_INTERVAL),
+            recovery_interval: settings.reaper_interval,
         }
     }
 
@@ -102,6 +72,10 @@ impl Job for RunJob {
                 tracing::warn!(%error, "heartbeat failed; retrying: {error}");
             }
             JobFailure::HeartbeatTimeout => tracing::warn!("heartbeat timed out; retrying"),
+            JobFailure::Claim(error) => {
+                tracing::warn!(%error, "failed to query due runs; retrying");
+            }
+            JobFailure::Recovery(error) => tracing::warn!(%error, "recovery query failed"),
         }
     }
 
@@ -117,6 +91,14 @@ impl Job for RunJob {
             is_cancel_requested: run.cancel_requested_at.is_some(),
         });
         Ok(renewed.collect())
+    }
+
+    async fn claim(&mut self) -> Result<NextWork, DbErr> {
+        self.claim_due().await
+    }
+
+    async fn recover(&mut self, guard: &mut ClockJumpGuard) -> Result<(), DbErr> {
+        recovery::recover_guarded(&self.context, guard).await
     }
 
     fn on_given_up(&self, lease: &RunLease) {
@@ -146,15 +128,15 @@ impl RunJob {
         }
     }
 
-    async fn wait_for(&self, next: NextWork) {
-        match next {
-            NextWork::Wakeup => std::future::pending().await,
-            NextWork::At(instant) => self.context.clock.sleep_until(instant).await,
-            NextWork::StepUnlocked(conversation) => {
-                scheduler::wait_until_unlocked(&self.context, conversation).await
+    /// Returns what resolves when the next run is due.
+    fn wait_until(&self, due_at: Option<Timestamp>) -> NextWork {
+        let clock = self.context.clock.clone();
+        Box::pin(async move {
+            match due_at {
+                Some(instant) => clock.sleep_until(instant).await,
+                None => pending().await,
             }
-            NextWork::AnotherNode => tokio::time::sleep(RETRY_DELAY).await,
-        }
+        })
     }
 
     /// Claims what is due and fits; returns what to wait for.
@@ -167,12 +149,12 @@ impl RunJob {
         let n_free = context.settings.max_running.saturating_sub(n_held);
         // A run that ends sends a wake-up signal.
         if n_free == 0 {
-            return Ok(NextWork::Wakeup);
+            return Ok(self.wait_until(None));
         }
         // Due times need a synchronized clock; the heartbeat sends a signal when it is
         // synchronized.
         if !context.is_clock_synchronized() {
-            return Ok(NextWork::Wakeup);
+            return Ok(self.wait_until(None));
         }
         let now = context.clock.now();
         let (due, later) = self.list_waiting(now).await?;
@@ -193,7 +175,7 @@ impl RunJob {
         resumed.iter().for_each(|it| self.resume_run(it));
         if chosen.is_empty() {
             self.start_candidates(n_left);
-            return Ok(later.map_or(NextWork::Wakeup, NextWork::At));
+            return Ok(self.wait_until(later));
         }
         let n_chosen = chosen.len();
         let claims = scheduler::claim(&context, chosen).await?;
@@ -209,10 +191,14 @@ impl RunJob {
         }
         self.start_candidates(n_left);
         Ok(match (claims.locked_conversation, claims.n_decided) {
-            (Some(conversation), _) => NextWork::StepUnlocked(conversation),
-            (None, 0) => NextWork::AnotherNode,
-            (None, n) if is_more || n < n_chosen => NextWork::At(now),
-            (None, _) => later.map_or(NextWork::Wakeup, NextWork::At),
+            // A step of this node holds the conversation's lock.
+            (Some(conversation), _) => Box::pin(async move {
+                scheduler::wait_until_unlocked(&context, conversation).await;
+            }),
+            // Another node holds the locks of all due conversations.
+            (None, 0) => Box::pin(tokio::time::sleep(RETRY_DELAY)),
+            (None, n) if is_more || n < n_chosen => self.wait_until(Some(now)),
+            (None, _) => self.wait_until(later),
         })
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use leased_jobs::claim_loop::WakeupSignal;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -20,7 +21,6 @@ use crate::runs::live_streams::LiveStreams;
 use crate::runs::metrics::RunMetrics;
 use crate::runs::permits::Permits;
 use crate::runs::step_locks::StepLocks;
-use crate::runs::wakeup::WakeupSignal;
 use crate::shutdown::Shutdown;
 use crate::tools::mcp::tool_cache::McpToolCache;
 use crate::tools::tool_runtime::ToolRuntime;

@@ -1,9 +1,14 @@
 //! What a kind of job provides: the statements of its queue, and the log lines of its failures.
 
 use std::hash::Hash;
+use std::pin::Pin;
 use std::time::Duration;
 
+use crate::clock_jump_guard::ClockJumpGuard;
 use crate::lease::{ActiveLeases, Lease};
+
+/// Resolves when there may be more to claim, for example at the time when the next job is due.
+pub type NextWork = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A kind of leased job. The loops of this crate call it; it owns no loop itself.
 ///
@@ -29,6 +34,16 @@ pub trait Job: Send + Sync + 'static {
         held: &[Self::Id],
     ) -> impl Future<Output = Result<Vec<RenewedLease<Self::Id>>, Self::Error>> + Send;
 
+    /// Claims what is due and starts its execution. Returns what to wait for besides the wake-up
+    /// signal and the poll interval.
+    fn claim(&mut self) -> impl Future<Output = Result<NextWork, Self::Error>> + Send;
+
+    /// Ends or repeats the jobs of dead processes, as soon as the guard permits it.
+    fn recover(
+        &mut self,
+        guard: &mut ClockJumpGuard,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
     /// Called for each lease that [`JobTiming::gives_up_stale_leases`] gives up.
     fn on_given_up(&self, _lease: &Lease<Self::Id, Self::Data>) {}
 
@@ -48,6 +63,10 @@ pub struct JobTiming {
     pub stale_after: Duration,
     /// Whether this process then cancels its jobs itself, without asking the database.
     pub gives_up_stale_leases: bool,
+    /// How often due jobs are claimed without a signal. `None`: only this process adds jobs, and it
+    /// signals each.
+    pub poll_interval: Option<Duration>,
+    pub recovery_interval: Duration,
 }
 
 /// A lease that was renewed.
@@ -64,4 +83,6 @@ pub struct RenewedLease<Id> {
 pub enum JobFailure<'a, Error> {
     Heartbeat(&'a Error),
     HeartbeatTimeout,
+    Claim(&'a Error),
+    Recovery(&'a Error),
 }

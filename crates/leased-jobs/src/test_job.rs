@@ -1,10 +1,14 @@
 //! A kind of job for the tests of the loops. Its database is a list in memory.
 
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::job::{Job, JobFailure, JobTiming, RenewedLease};
+use tokio::time::{Instant, sleep};
+
+use crate::clock_jump_guard::ClockJumpGuard;
+use crate::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
 use crate::lease::{ActiveLeases, CancelHandle, Lease, lock};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -16,6 +20,10 @@ pub(crate) struct TestJob {
     /// The leases that the database holds.
     pub stored: Arc<Mutex<Vec<RenewedLease<&'static str>>>>,
     pub is_database_down: Arc<AtomicBool>,
+    /// The delays that the next claims return.
+    pub due_in: Arc<Mutex<Vec<Duration>>>,
+    pub claimed_at: Arc<Mutex<Vec<Instant>>>,
+    pub recovered_at: Arc<Mutex<Vec<Instant>>>,
     pub failures: Arc<Mutex<Vec<String>>>,
 }
 
@@ -64,6 +72,8 @@ impl Job for TestJob {
             heartbeat: 5 * SECOND,
             stale_after: 30 * SECOND,
             gives_up_stale_leases: true,
+            poll_interval: Some(10 * SECOND),
+            recovery_interval: 15 * SECOND,
         }
     }
 
@@ -79,5 +89,22 @@ impl Job for TestJob {
         let mut renewed = lock(&self.stored).clone();
         renewed.retain(|lease| held.contains(&lease.id));
         Ok(renewed)
+    }
+
+    async fn claim(&mut self) -> Result<NextWork, &'static str> {
+        self.query()?;
+        lock(&self.claimed_at).push(Instant::now());
+        Ok(match lock(&self.due_in).pop() {
+            Some(delay) => Box::pin(sleep(delay)),
+            None => Box::pin(pending()),
+        })
+    }
+
+    async fn recover(&mut self, guard: &mut ClockJumpGuard) -> Result<(), &'static str> {
+        self.query()?;
+        if guard.can_recover(Instant::now(), None) {
+            lock(&self.recovered_at).push(Instant::now());
+        }
+        Ok(())
     }
 }
