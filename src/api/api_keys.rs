@@ -8,10 +8,10 @@ use utoipa::ToSchema;
 use crate::accounts::name_schemas::DisplayNameSchema;
 use crate::accounts::{api_key, names};
 use crate::app::App;
+use crate::db::page::{PageOf, PageQuery};
 use crate::http::authentication::CurrentUser;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::{PageOf, PageQuery};
 use crate::ids::ApiKeyId;
 use crate::realtime::event::{Envelope, SocketControl};
 

@@ -9,11 +9,11 @@ use crate::app::App;
 use crate::characters::card::Card;
 use crate::characters::quota::StorageQuota;
 use crate::characters::{card_store, character};
+use crate::db::page::{PageOf, PageQuery};
 use crate::db::slices;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::{PageOf, PageQuery};
 use crate::ids::{CharacterId, UserId};
 use crate::spaces::{events, membership_changes, shared_spaces};
 

@@ -11,10 +11,10 @@ use utoipa::ToSchema;
 
 use crate::api::{memberships, new_seat};
 use crate::app::App;
+use crate::db::page::{PageOf, PageQuery};
 use crate::http::authentication::CurrentUser;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::{PageOf, PageQuery};
 use crate::http::{csrf, space_access};
 use crate::ids::{InviteId, SpaceId};
 use crate::spaces::invite;

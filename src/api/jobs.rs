@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 use crate::api::imports;
 use crate::app::App;
 use crate::conversations::{import_job, job, job_view};
+use crate::db::page::PageOf;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::pagination::PageOf;
 use crate::ids::{ImportId, JobId};
 
 /// A background job that was started.

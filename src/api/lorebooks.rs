@@ -11,11 +11,11 @@ use crate::api::lorebook_bodies::{
     LorebookTestResult, TestedEntry, UpdateLorebook,
 };
 use crate::app::App;
+use crate::db::page::{PageOf, PageQuery};
 use crate::db::slices;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::{PageOf, PageQuery};
 use crate::http::upload::{PendingUpload, UploadForm};
 use crate::ids::LorebookId;
 use crate::import_warning;

@@ -12,10 +12,10 @@ use crate::api::provider_bodies::{
     ProviderTestFailure, ProviderTestResult, UpdateProvider,
 };
 use crate::app::App;
+use crate::db::page::{PageOf, PageQuery};
 use crate::http::authentication::{Admin, CurrentUser};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::http::pagination::{PageOf, PageQuery};
 use crate::ids::ProviderId;
 use crate::llm::error::LlmError;
 use crate::llm::registry::{ProviderKind, RegistryError};

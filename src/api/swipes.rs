@@ -14,11 +14,10 @@ use crate::conversations::markdown::Markdown;
 use crate::conversations::pages::PageBudget;
 use crate::conversations::swipe::{Column, Entity};
 use crate::conversations::{message, pages, swipe};
+use crate::db::page::{PageKeys, PageOf, PageQuery};
 use crate::db::slices;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::large_page::PageKeys;
-use crate::http::pagination::{PageOf, PageQuery};
 use crate::http::{encoded, space_access};
 use crate::ids::{MessageId, RunId};
 

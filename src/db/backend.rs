@@ -112,6 +112,9 @@ pub fn transaction_status(backend: Backend, number: i64) -> SimpleExpr {
     }
 }
 
+/// What the database reported. The web layers, which do not use sea-orm, name it so.
+pub type DbError = DbErr;
+
 /// Returns whether the database rolled a transaction back because of another one: a retry may
 /// succeed.
 pub fn is_rolled_back(error: &(dyn std::error::Error + 'static)) -> bool {

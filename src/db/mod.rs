@@ -16,6 +16,7 @@ pub mod maintenance;
 pub mod metrics;
 pub mod migrate;
 pub mod ownership;
+pub mod page;
 pub mod probe;
 pub mod read_pool;
 pub mod segments;

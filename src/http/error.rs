@@ -4,7 +4,6 @@ use std::fmt;
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
-use sea_orm::DbErr;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -12,6 +11,7 @@ use utoipa::openapi::schema::Type;
 use utoipa::openapi::{Object, ObjectBuilder};
 
 use crate::db::backend;
+use crate::db::backend::DbError;
 
 /// Longer than any of our names; longer ones come from clients and are not echoed completely.
 const MAX_PARAM_CHARS: usize = 200;
@@ -199,10 +199,10 @@ impl ResponseError for ApiError {
     }
 }
 
-impl From<DbErr> for ApiError {
+impl From<DbError> for ApiError {
     /// Handlers check that a row exists before they change it. If it is deleted in between, that is
     /// also a 404.
-    fn from(error: DbErr) -> Self {
+    fn from(error: DbError) -> Self {
         if backend::is_row_missing(&error) {
             tracing::warn!(%error, "row was deleted before it could be changed: {error}");
             return Self::not_found();

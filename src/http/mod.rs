@@ -16,7 +16,6 @@ pub mod frame_limit;
 pub mod if_match;
 pub mod json_body;
 pub mod keepalive;
-pub mod large_page;
 pub mod pagination;
 pub mod request_body;
 pub mod request_metrics;

@@ -1,4 +1,5 @@
-//! Pagination of lists: page size and cursors.
+//! Pagination of lists: page size and cursors in the query of a request, and the page in the API
+//! document.
 
 use std::borrow::Cow;
 use std::future::{Ready, ready};
@@ -6,43 +7,20 @@ use std::str::FromStr;
 
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
-use sea_orm::sea_query::sea_value_to_json_value;
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ModelTrait, QueryFilter, QueryOrder,
-    QuerySelect, Select, Value,
-};
-use serde::Serialize;
-use serde_json::Value as Json;
 use utoipa::__dev::ComposeSchema;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ArrayBuilder, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, Ref, RefOr, Schema, SchemaFormat};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
+use crate::db::page::{PageOf, PageQuery};
 use crate::http::endpoint::NamedSchema;
 use crate::http::error::{ApiError, ApiResult};
 
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 200;
 
-/// The requested page: `?limit=`, `?after=`, `?before=`. `K` is the sort key of the list.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PageQuery<K = i64> {
-    pub limit: u64,
-    pub after: Option<K>,
-    pub before: Option<K>,
-}
-
-/// A page of a list, in its order.
-#[derive(Debug, Serialize)]
-pub struct PageOf<T> {
-    pub data: Vec<T>,
-    /// Whether there are more entries in the requested direction.
-    pub has_more: bool,
-    /// If there are more: the value for the next `after` or `before`, in the same direction.
-    pub cursor: Option<Json>,
-}
-
+/// `?limit=`, `?after=`, `?before=`.
 impl<K: FromStr> FromRequest for PageQuery<K> {
     type Error = ApiError;
     type Future = Ready<ApiResult<Self>>;
@@ -133,111 +111,6 @@ impl<T: ToSchema> ToSchema for PageOf<T> {
     fn schemas(schemas: &mut Vec<NamedSchema>) {
         schemas.push((T::name().into_owned(), T::schema()));
         T::schemas(schemas);
-    }
-}
-
-impl<K: Clone + Into<Value>> PageQuery<K> {
-    /// Reads this page of `select`, ordered by `key`.
-    ///
-    /// # Errors
-    /// Returns `DbErr` when the database fails.
-    pub async fn load<E: EntityTrait>(
-        &self,
-        select: Select<E>,
-        key: E::Column,
-        db: &impl ConnectionTrait,
-    ) -> Result<PageOf<E::Model>, DbErr> {
-        let backwards = self.is_backwards();
-        let mut part = self.load_nearest(select, key, backwards, db).await?;
-        if backwards {
-            part.data.reverse();
-        }
-        Ok(part)
-    }
-
-    /// Reads a page of a list that begins with the greatest `key`.
-    ///
-    /// # Errors
-    /// Returns `DbErr` when the database fails.
-    pub async fn load_newest_first<E: EntityTrait>(
-        &self,
-        select: Select<E>,
-        key: E::Column,
-        db: &impl ConnectionTrait,
-    ) -> Result<PageOf<E::Model>, DbErr> {
-        let forwards = self.after.is_some() && self.before.is_none();
-        let mut part = self.load_nearest(select, key, !forwards, db).await?;
-        if forwards {
-            part.data.reverse();
-        }
-        Ok(part)
-    }
-
-    /// Reads the rows nearest to the cursor, in reading direction.
-    async fn load_nearest<E: EntityTrait>(
-        &self,
-        select: Select<E>,
-        key: E::Column,
-        backwards: bool,
-        db: &impl ConnectionTrait,
-    ) -> Result<PageOf<E::Model>, DbErr> {
-        let select = self.apply_range(select, key, backwards);
-        let mut data = select.limit(self.limit + 1).all(db).await?;
-        let has_more = data.len() as u64 > self.limit;
-        data.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
-        let last = data.last().filter(|_| has_more);
-        let cursor = last.map(|it| sea_value_to_json_value(&it.get(key)));
-        Ok(PageOf {
-            data,
-            has_more,
-            cursor,
-        })
-    }
-
-    /// Restricts `select` to this side of the cursor, the nearest rows first.
-    pub(super) fn apply_range<E: EntityTrait>(
-        &self,
-        mut select: Select<E>,
-        key: E::Column,
-        backwards: bool,
-    ) -> Select<E> {
-        if let Some(after) = self.after.clone() {
-            select = select.filter(key.gt(after));
-        }
-        if let Some(before) = self.before.clone() {
-            select = select.filter(key.lt(before));
-        }
-        match backwards {
-            true => select.order_by_desc(key),
-            false => select.order_by_asc(key),
-        }
-    }
-}
-
-impl<K> PageQuery<K> {
-    /// Returns whether an ascending list is read towards its beginning.
-    pub fn is_backwards(&self) -> bool {
-        self.before.is_some() && self.after.is_none()
-    }
-}
-
-impl<T> PageOf<T> {
-    /// Creates the page of a list that is always returned completely.
-    pub fn complete(data: Vec<T>) -> Self {
-        Self {
-            data,
-            has_more: false,
-            cursor: None,
-        }
-    }
-
-    /// Converts each entry.
-    pub fn map<U>(self, view: impl FnMut(T) -> U) -> PageOf<U> {
-        PageOf {
-            data: self.data.into_iter().map(view).collect(),
-            has_more: self.has_more,
-            cursor: self.cursor,
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use actix_web::{HttpResponse, ResponseError};
 use serde_json::{Value, json};
 
 use crate::accounts::limits::RetryAfter;
+use crate::db::backend::DbError;
 use crate::http::error::ApiError;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::mcp_approvals::ApprovalError;
@@ -122,8 +123,8 @@ impl From<ApiError> for V1Error {
     }
 }
 
-impl From<sea_orm::DbErr> for V1Error {
-    fn from(error: sea_orm::DbErr) -> Self {
+impl From<DbError> for V1Error {
+    fn from(error: DbError) -> Self {
         ApiError::from(error).into()
     }
 }
