@@ -17,14 +17,15 @@ mod support {
 
 use std::time::{Duration, Instant};
 
-use sea_orm::{ConnectionTrait, DbErr, EntityTrait, QueryOrder, QuerySelect};
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 use troupe::conversations::{conversation, newest_messages, timeline};
 use troupe::db::connect::{Db, DbOptions};
+use troupe::db::page::PageQuery;
 use troupe::ids::{ConversationId, SpaceId};
 use troupe::runs::command::Command;
 use troupe::runs::history::RunQuery;
 use troupe::runs::run::RunStatus;
-use troupe::runs::{recovery, run, state, step_marks};
+use troupe::runs::{recovery, state, step_marks};
 use troupe::spaces::needs_step;
 
 use crate::support::backends::{TestBackend, TestDatabase, fresh_database};
@@ -206,8 +207,13 @@ impl Question {
 }
 
 async fn list(db: &Db, wanted: RunQuery) -> Result<(), DbErr> {
-    let newest = wanted.select(db.backend()).order_by_desc(run::Column::Id);
-    newest.limit(51).all(db.reader()).await.map(|_| ())
+    let page = PageQuery {
+        limit: 50,
+        after: None,
+        before: None,
+    };
+    let newest = wanted.list(db.reader(), db.backend(), page);
+    newest.await.map(drop)
 }
 
 async fn unmark(db: &Db) {

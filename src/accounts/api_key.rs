@@ -1,15 +1,16 @@
 //! Table `api_keys`: API keys of users, stored as hashes.
 
 use sea_orm::ActiveValue::{NotSet, Set};
-use sea_orm::ExprTrait;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::SimpleExpr;
+use sea_orm::{ExprTrait, PaginatorTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::accounts::{secret_token, user};
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::page::{PageOf, PageQuery};
 use crate::ids::{ApiKeyId, UserId};
 
 /// Prefix of every key, so that leaked keys can be recognized.
@@ -105,11 +106,25 @@ pub async fn create(
     Ok((model, key))
 }
 
+/// Returns a page of the keys of a user that are not revoked.
+pub async fn list_for_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    page.load(select_for_user(user), Column::Id, db).await
+}
+
 /// Selects the keys of a user that are not revoked.
-pub fn list_for_user(user: UserId) -> Select<Entity> {
+fn select_for_user(user: UserId) -> Select<Entity> {
     Entity::find()
         .filter(Column::UserId.eq(user))
         .filter(Column::RevokedAt.is_null())
+}
+
+/// Returns the number of keys of a user that are not revoked.
+pub async fn count_for_user(db: &impl ConnectionTrait, user: UserId) -> Result<u64, DbErr> {
+    select_for_user(user).count(db).await
 }
 
 /// Returns the key with this text and its user, if the key is not revoked and the user may sign in.
@@ -149,7 +164,7 @@ pub async fn revoke_all(
     user: UserId,
     now: Timestamp,
 ) -> Result<Vec<ApiKeyId>, DbErr> {
-    let keys = list_for_user(user).all(tx).await?;
+    let keys = select_for_user(user).all(tx).await?;
     let ids: Vec<ApiKeyId> = keys.into_iter().map(|key| key.id).collect();
     Entity::update_many()
         .col_expr(Column::RevokedAt, Expr::value(now))

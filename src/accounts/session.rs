@@ -9,6 +9,7 @@ use sea_orm::entity::prelude::*;
 use crate::accounts::{secret_token, user};
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::page::{PageOf, PageQuery};
 use crate::ids::{SessionId, UserId};
 
 /// Lifetime of a session, in seconds.
@@ -134,11 +135,17 @@ pub async fn touch(db: &Db, id: SessionId, now: Timestamp) -> Result<(), DbErr> 
     .map(|_| ())
 }
 
-/// Selects the sessions of a user that have not expired.
-pub fn list_for_user(user: UserId, now: Timestamp) -> Select<Entity> {
-    Entity::find()
+/// Returns a page of the sessions of a user that have not expired.
+pub async fn list_for_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    now: Timestamp,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    let active = Entity::find()
         .filter(Column::UserId.eq(user))
-        .filter(Column::ExpiresAt.gt(now))
+        .filter(Column::ExpiresAt.gt(now));
+    page.load(active, Column::Id, db).await
 }
 
 /// Ends one session of a user. Returns `false` if the user has no such session.

@@ -9,17 +9,23 @@ use sea_orm::ActiveValue::Set;
 use sea_orm::sea_query::{Expr, Func, LikeExpr, LockType, SimpleExpr};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ExprTrait, IntoActiveModel,
-    QueryFilter, QueryOrder, QuerySelect, Select,
+    QueryFilter, QueryOrder, QuerySelect,
 };
 
 use crate::accounts::user::{ActiveModel, Column, Entity, Model, UserRole, UserStatus};
 use crate::accounts::{api_key, session, user};
 use crate::clock::Timestamp;
+use crate::db::page::{PageOf, PageQuery};
 use crate::ids::{SessionId, UserId};
 
-/// Selects accounts with this status whose username or display name contains `text`, ignoring case.
-/// For display names SQLite ignores case only in ASCII.
-pub fn search(text: Option<&str>, status: Option<UserStatus>) -> Select<Entity> {
+/// Returns a page of the accounts with this status whose username or display name contains `text`,
+/// ignoring case. For display names SQLite ignores case only in ASCII.
+pub async fn search(
+    db: &impl ConnectionTrait,
+    text: Option<&str>,
+    status: Option<UserStatus>,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
     let mut found = Entity::find();
     if let Some(text) = text {
         let folded = user::normalize_username(text);
@@ -33,7 +39,7 @@ pub fn search(text: Option<&str>, status: Option<UserStatus>) -> Select<Entity> 
     if let Some(status) = status {
         found = found.filter(Column::Status.eq(status));
     }
-    found
+    page.load(found, Column::Id, db).await
 }
 
 fn contains_text(column: Expr, text: &str) -> SimpleExpr {

@@ -47,13 +47,7 @@ pub async fn list(
     caller: CurrentUser,
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<api_key::ApiKeyView>>> {
-    let keys = page
-        .load(
-            api_key::list_for_user(caller.id()),
-            api_key::Column::Id,
-            app.db.reader(),
-        )
-        .await?;
+    let keys = api_key::list_for_user(app.db.reader(), caller.id(), page).await?;
     Ok(Json(keys.map(|it| it.view())))
 }
 

@@ -10,7 +10,6 @@ use crate::characters::card::Card;
 use crate::characters::quota::StorageQuota;
 use crate::characters::{card_store, character};
 use crate::db::page::{PageOf, PageQuery};
-use crate::db::slices;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
@@ -30,10 +29,7 @@ pub async fn list(
     caller: CurrentUser,
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<character::CharacterView>>> {
-    let own = character::list_for_owner(caller.id());
-    let bytes = slices::json_bytes(character::Column::Card);
-    let found = page.load_large(own, character::Column::Id, bytes, app.db.reader());
-    let found = found.await?;
+    let found = character::list_for_owner(app.db.reader(), caller.id(), page).await?;
     Ok(Json(found.map(|it| it.view())))
 }
 

@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
-use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter};
+use sea_orm::{DbErr, EntityTrait};
 
 use crate::accounts::names;
 use crate::api::conversation_bodies::{
@@ -43,10 +43,7 @@ pub async fn list(
     let (user, space) = (caller.id(), at.space.id);
     let read = app.db.read(move |tx| {
         Box::pin(async move {
-            let of_space = conversation::Entity::find()
-                .filter(conversation::Column::SpaceId.eq(space))
-                .filter(conversation::Column::IsHidden.eq(false));
-            let found = page.load(of_space, conversation::Column::Id, tx).await?;
+            let found = conversation::list_for_space(tx, space, page).await?;
             let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
             let marks = read_mark::list_for_user(tx, user, &ids).await?;
             let views = snapshot::list_conversation_views(tx, space, &found.data).await?;

@@ -73,10 +73,7 @@ pub async fn list(
 ) -> ApiResult<Json<PageOf<invite::InviteView>>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     at.require_action(Action::Moderate)?;
-    let of_space = invite::list_for_space(at.space.id);
-    let invites = page
-        .load(of_space, invite::Column::Id, app.db.reader())
-        .await?;
+    let invites = invite::list_for_space(app.db.reader(), at.space.id, page).await?;
     Ok(Json(invites.map(|it| it.view())))
 }
 

@@ -10,7 +10,6 @@ use crate::api::lore_entry_bodies::{EntryView, LorebookEntryBody};
 use crate::api::{lore_entry_bodies, lorebooks};
 use crate::app::App;
 use crate::db::page::{PageOf, PageQuery};
-use crate::db::slices;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
@@ -41,10 +40,7 @@ pub async fn list(
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<EntryView>>> {
     let book = lorebooks::require_own(&app, &caller, book.into_inner()).await?;
-    let entries = lorebook_entry::list_for_lorebooks(book.id);
-    let bytes = slices::json_bytes(lorebook_entry::Column::Document);
-    let found = page.load_large(entries, lorebook_entry::Column::Id, bytes, app.db.reader());
-    let found = found.await?;
+    let found = lorebook_entry::list_page_for_lorebook(app.db.reader(), book.id, page).await?;
     Ok(Json(found.map(|it| EntryView::from_model(&it))))
 }
 

@@ -12,7 +12,6 @@ use crate::api::lorebook_bodies::{
 };
 use crate::app::App;
 use crate::db::page::{PageOf, PageQuery};
-use crate::db::slices;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
@@ -40,11 +39,7 @@ pub async fn list(
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<lorebook::LorebookView>>> {
     let db = app.db.reader();
-    let own = lorebook::list_for_owner(caller.id());
-    let bytes = slices::json_bytes(lorebook::Column::Document);
-    let found = page
-        .load_large(own, lorebook::Column::Id, bytes, db)
-        .await?;
+    let found = lorebook::list_for_owner(db, caller.id(), page).await?;
     let n_entries = lorebook::count_entries(db, found.data.iter().map(|it| it.id)).await?;
     Ok(Json(found.map(|it| {
         let n = n_entries.get(&it.id).copied();

@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
-use sea_orm::{DbErr, EntityTrait};
+use sea_orm::EntityTrait;
 
 use crate::api::engine_error::api_error;
 use crate::api::new_seat::CreateMembership;
@@ -42,38 +42,8 @@ pub async fn list(
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<membership::MembershipView>>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    let part = load_page(&app, at.space.id, page).await?;
+    let part = roster_page::list_for_space(app.db.reader(), at.space.id, page).await?;
     Ok(Json(part.map(|it| it.view())))
-}
-
-/// Loads a page of the roster; an unknown cursor counts as none.
-async fn load_page(
-    app: &App,
-    space: SpaceId,
-    page: PageQuery,
-) -> Result<PageOf<membership::Model>, DbErr> {
-    let db = app.db.reader();
-    let after = roster_page::find_position(db, space, page.after.map(MembershipId)).await?;
-    let before = roster_page::find_position(db, space, page.before.map(MembershipId)).await?;
-    let backwards = page.is_backwards();
-    let wanted = roster_page::RosterRange {
-        after,
-        before,
-        is_descending: backwards,
-        limit: page.limit + 1,
-    };
-    let mut data = roster_page::load_page(db, space, wanted).await?;
-    let has_more = data.len() as u64 > page.limit;
-    data.truncate(usize::try_from(page.limit).unwrap_or(usize::MAX));
-    let cursor = data.last().filter(|_| has_more).map(|it| it.id.0.into());
-    if backwards {
-        data.reverse();
-    }
-    Ok(PageOf {
-        data,
-        has_more,
-        cursor,
-    })
 }
 
 /// Adds a character, which posts its greeting, or a person.

@@ -33,10 +33,7 @@ pub async fn list(
     caller: CurrentUser,
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<preset_summary::Model>>> {
-    let own = preset_summary::list_for_owner(caller.id());
-    let found = page
-        .load(own, preset_summary::Column::Id, app.db.reader())
-        .await?;
+    let found = preset_summary::list_for_owner(app.db.reader(), caller.id(), page).await?;
     Ok(Json(found))
 }
 

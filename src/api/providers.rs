@@ -37,10 +37,7 @@ pub async fn list(
     caller: CurrentUser,
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<ProviderListItem>>> {
-    let select = provider::Entity::find();
-    let found = page
-        .load(select, provider::Column::Id, app.db.reader())
-        .await?;
+    let found = provider::list(app.db.reader(), page).await?;
     let is_admin = caller.is_admin();
     Ok(Json(found.map(|it| match is_admin {
         true => ProviderListItem::Whole(it.view()),

@@ -2,7 +2,6 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path, Query};
-use sea_orm::{ConnectionTrait, EntityTrait};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -15,8 +14,9 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
 use crate::http::space_access;
 use crate::ids::{ConversationId, RunId};
+use crate::runs::history::RunQuery;
 use crate::runs::recovery::RecoveryReport;
-use crate::runs::{history, run};
+use crate::runs::run;
 use crate::spaces::permissions::Action;
 
 /// Filters of a list of runs.
@@ -44,42 +44,20 @@ pub async fn list(
     page: PageQuery<RunId>,
 ) -> ApiResult<Json<PageOf<run::RunView>>> {
     let at = space_access::load_conversation_access(&app, &caller, id.into_inner()).await?;
-    let wanted = history::RunQuery {
-        conversation: Some(at.conversation.id),
+    let (db, dialect) = (app.db.reader(), app.db.backend());
+    let wanted = RunQuery {
         status: filter.status,
         ..Default::default()
     };
-    let db = app.db.reader();
-    let page = PageQuery {
-        limit: page.limit,
-        after: run_seq_of(db, at.conversation.id, page.after).await?,
-        before: run_seq_of(db, at.conversation.id, page.before).await?,
-    };
-    let found = page
-        .load_newest_first(wanted.select(app.db.backend()), run::Column::RunSeq, db)
-        .await?;
-    Ok(Json(found.map(|it| it.view())))
-}
-
-/// Returns the `run_seq` of the run that a cursor names.
-async fn run_seq_of(
-    db: &impl ConnectionTrait,
-    conversation: ConversationId,
-    cursor: Option<RunId>,
-) -> ApiResult<Option<i64>> {
-    let Some(id) = cursor else {
-        return Ok(None);
-    };
-    let found = run::Entity::find_by_id(id).one(db).await?;
-    let found = found.filter(|run| run.conversation_id == conversation);
-    let unknown = || {
+    let found = wanted.list_in_conversation(db, dialect, at.conversation.id, page);
+    let found = found.await?.ok_or_else(|| {
         ApiError::new(
             400,
             "invalid_value",
             "The cursor is not a run of this list.",
         )
-    };
-    found.map(|run| Some(run.run_seq)).ok_or_else(unknown)
+    })?;
+    Ok(Json(found.map(|it| it.view())))
 }
 
 /// Returns a run: why it was planned, its duration, and its result.
@@ -143,7 +121,7 @@ async fn find_run(
     caller: &CurrentUser,
     id: RunId,
 ) -> ApiResult<(run::Model, space_access::ConversationAccess)> {
-    let found = run::Entity::find_by_id(id).one(app.db.reader()).await?;
+    let found = run::find(app.db.reader(), id).await?;
     let run = found.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_conversation_access(app, caller, run.conversation_id).await?;
     Ok((run, at))

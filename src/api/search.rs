@@ -77,7 +77,7 @@ pub async fn search(
         None => {
             let seats =
                 membership_changes::list_active_for_user(app.db.reader(), caller.id()).await?;
-            let own = lifecycle::list_for_user(caller.id())
+            let own = lifecycle::select_for_user(caller.id())
                 .select_only()
                 .column(space::Column::Id)
                 .into_query();

@@ -237,13 +237,8 @@ pub async fn list(
     caller: CurrentUser,
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<SessionView>>> {
-    let sessions = page
-        .load(
-            session::list_for_user(caller.id(), app.clock.now()),
-            session::Column::Id,
-            app.db.reader(),
-        )
-        .await?;
+    let now = app.clock.now();
+    let sessions = session::list_for_user(app.db.reader(), caller.id(), now, page).await?;
     Ok(Json(sessions.map(|it| SessionView {
         id: it.id,
         created_at: it.created_at,

@@ -141,10 +141,8 @@ pub async fn list_for_space(
 ) -> ApiResult<Json<PageOf<space_invitation::InvitationView>>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
     at.require_action(Action::Moderate)?;
-    let pending = space_invitation::list_for_space(at.space.id, app.clock.now());
-    let found = page
-        .load(pending, space_invitation::Column::Id, app.db.reader())
-        .await?;
+    let (db, now) = (app.db.reader(), app.clock.now());
+    let found = space_invitation::list_for_space(db, at.space.id, now, page).await?;
     Ok(Json(found.map(|it| it.view())))
 }
 
@@ -186,9 +184,8 @@ pub async fn list_own(
     caller: CurrentUser,
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<OwnInvitation>>> {
-    let db = app.db.reader();
-    let pending = space_invitation::list_for_user(caller.id(), app.clock.now());
-    let found = page.load(pending, space_invitation::Column::Id, db).await?;
+    let (db, now) = (app.db.reader(), app.clock.now());
+    let found = space_invitation::list_for_user(db, caller.id(), now, page).await?;
     let ids = || found.data.iter().map(|it| it.space_id);
     let spaces = space::Entity::find()
         .filter(space::Column::Id.is_in(ids()))

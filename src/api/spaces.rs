@@ -46,13 +46,10 @@ pub async fn list(
         return Err(ApiError::forbidden("Only an admin can list all spaces."));
     }
     let db = app.db.reader();
-    let select = match wants_all {
-        true => space::Entity::find()
-            .filter(space::Column::IsHidden.eq(false))
-            .filter(space::Column::Id.not_in_subquery(import_job::hidden_space_ids())),
-        false => lifecycle::list_for_user(caller.id()),
+    let found = match wants_all {
+        true => import_job::list_visible_spaces(db, page).await?,
+        false => lifecycle::list_for_user(db, caller.id(), page).await?,
     };
-    let found = page.load(select, space::Column::Id, db).await?;
     let ids: Vec<SpaceId> = found.data.iter().map(|it| it.id).collect();
     let roots = root_conversation::list_for_spaces(db, ids.iter().copied()).await?;
     let seats = load_own_memberships(&app, caller.id(), ids).await?;

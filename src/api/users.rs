@@ -3,7 +3,6 @@
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
-use sea_orm::PaginatorTrait;
 
 use crate::accounts::limits::RetryAfter;
 use crate::accounts::names::{Password, Username};
@@ -317,7 +316,7 @@ async fn apply_change(
                         true => api_key::revoke_all(tx, id, now).await?,
                         false => Vec::new(),
                     },
-                    api_keys_active: api_key::list_for_user(id).count(tx).await?,
+                    api_keys_active: api_key::count_for_user(tx, id).await?,
                 })
             })
         })

@@ -14,6 +14,8 @@ use crate::characters::card::{Card, CardError};
 use crate::characters::public_card::PublicCard;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::page::{PageOf, PageQuery};
+use crate::db::slices;
 use crate::db::string_enum::string_enum;
 use crate::ids::{AssetId, CharacterId, UserId};
 
@@ -232,8 +234,19 @@ pub async fn load_talkativeness(
     Ok(stated.into_iter().collect())
 }
 
-/// Returns a query for the characters in a user's library.
-pub fn list_for_owner(owner: UserId) -> Select<Entity> {
+/// Returns a page of the characters in a user's library, limited by the bytes of their cards.
+pub async fn list_for_owner(
+    db: &impl ConnectionTrait,
+    owner: UserId,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    let bytes = slices::json_bytes(Column::Card);
+    page.load_large(select_for_owner(owner), Column::Id, bytes, db)
+        .await
+}
+
+/// Selects the characters in a user's library.
+fn select_for_owner(owner: UserId) -> Select<Entity> {
     Entity::find()
         .filter(Column::OwnerId.eq(owner))
         .filter(Column::Status.eq(CharacterStatus::Active))
@@ -245,7 +258,7 @@ pub async fn find_by_hash(
     owner: UserId,
     content_hash: &str,
 ) -> Result<Option<Model>, DbErr> {
-    list_for_owner(owner)
+    select_for_owner(owner)
         .filter(Column::ContentHash.eq(content_hash))
         .order_by_asc(Column::Id)
         .one(db)

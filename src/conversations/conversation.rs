@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::db::backend;
 use crate::db::commit_verification::CommitProof;
 use crate::db::connect::{Backend, Db};
+use crate::db::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
 use crate::ids::{ConversationId, MembershipId, MessageId, SpaceId};
 use crate::spaces::{membership, space};
@@ -76,6 +77,18 @@ string_enum! {
     /// How a conversation was created.
     #[schema(as = ConversationKind)]
     ConversationKind { Root, Branch, Thread }
+}
+
+/// Returns a page of the conversations of a space that are not hidden.
+pub async fn list_for_space(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    let visible = Entity::find()
+        .filter(Column::SpaceId.eq(space))
+        .filter(Column::IsHidden.eq(false));
+    page.load(visible, Column::Id, db).await
 }
 
 /// Locks a conversation for this transaction, so that decisions about it are serialized.

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use crate::clock::Timestamp;
 use crate::conversations::chat_batches::LineReport;
 use crate::db::connect::{Backend, Db};
+use crate::db::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
 use crate::ids::{ConversationId, ImportId, SpaceId, UserId};
 use crate::spaces::space;
@@ -221,6 +222,17 @@ async fn delete_spaces(tx: &impl ConnectionTrait, ids: SelectStatement) -> Resul
         .exec(tx)
         .await
         .map(|_| ())
+}
+
+/// Returns a page of all spaces but those that are being imported or deleted, for admins.
+pub async fn list_visible_spaces(
+    db: &impl ConnectionTrait,
+    page: PageQuery,
+) -> Result<PageOf<space::Model>, DbErr> {
+    let visible = space::Entity::find()
+        .filter(space::Column::IsHidden.eq(false))
+        .filter(space::Column::Id.not_in_subquery(hidden_space_ids()));
+    page.load(visible, space::Column::Id, db).await
 }
 
 /// Selects the hidden spaces of imports, to which no one has access, not even admins.

@@ -209,7 +209,7 @@ async fn find_card_world(
     if name.trim().is_empty() {
         return Ok(None);
     }
-    lorebook::list_for_owner(owner)
+    lorebook::select_for_owner(owner)
         .filter(lorebook::Column::Name.eq(name.trim()))
         .order_by_asc(lorebook::Column::Id)
         .one(db)

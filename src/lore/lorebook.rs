@@ -11,6 +11,8 @@ use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::page::{PageOf, PageQuery};
+use crate::db::slices;
 use crate::ids::{LorebookId, UserId};
 use crate::lore::file::ParsedLorebook;
 use crate::lore::{lenient_json, lorebook_entry};
@@ -136,8 +138,22 @@ pub async fn delete(db: &Db, id: LorebookId) -> Result<(), DbErr> {
         .await
 }
 
-/// Returns a query for the lorebooks in a user's library.
-pub fn list_for_owner(owner: UserId) -> Select<Entity> {
+/// Returns a page of the lorebooks in a user's library, limited by the bytes of their fields.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn list_for_owner(
+    db: &impl ConnectionTrait,
+    owner: UserId,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    let bytes = slices::json_bytes(Column::Document);
+    page.load_large(select_for_owner(owner), Column::Id, bytes, db)
+        .await
+}
+
+/// Selects the lorebooks in a user's library.
+pub fn select_for_owner(owner: UserId) -> Select<Entity> {
     Entity::find().filter(Column::OwnerId.eq(owner))
 }
 

@@ -6,6 +6,8 @@ use sea_orm::{QueryOrder, QuerySelect};
 use serde_json::{Map, Value, json};
 
 use crate::db::connect::Db;
+use crate::db::page::{PageOf, PageQuery};
+use crate::db::slices;
 use crate::ids::{LorebookEntryId, LorebookId};
 use crate::lore::file::MAX_ENTRIES;
 
@@ -69,14 +71,27 @@ pub async fn list_for_lorebook(
     db: &impl ConnectionTrait,
     book: LorebookId,
 ) -> Result<Vec<Model>, DbErr> {
-    list_for_lorebooks(book)
+    select_for_lorebook(book)
         .order_by_asc(Column::Position)
         .all(db)
         .await
 }
 
-/// Returns a query for the entries of a lorebook, for pagination.
-pub fn list_for_lorebooks(book: LorebookId) -> Select<Entity> {
+/// Returns a page of the entries of a lorebook, limited by their bytes.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn list_page_for_lorebook(
+    db: &impl ConnectionTrait,
+    book: LorebookId,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    let bytes = slices::json_bytes(Column::Document);
+    page.load_large(select_for_lorebook(book), Column::Id, bytes, db)
+        .await
+}
+
+fn select_for_lorebook(book: LorebookId) -> Select<Entity> {
     Entity::find().filter(Column::LorebookId.eq(book))
 }
 
@@ -116,11 +131,11 @@ pub async fn create(
 ) -> Result<Model, AddEntryError> {
     db.write(move |tx| {
         Box::pin(async move {
-            let n_entries = list_for_lorebooks(book).count(tx).await?;
+            let n_entries = select_for_lorebook(book).count(tx).await?;
             if n_entries >= MAX_ENTRIES as u64 {
                 return Err(AddEntryError::LimitReached);
             }
-            let last: Option<Option<i64>> = list_for_lorebooks(book)
+            let last: Option<Option<i64>> = select_for_lorebook(book)
                 .select_only()
                 .column_as(Column::Position.max(), "last")
                 .into_tuple()

@@ -5,6 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
+use crate::db::page::{PageOf, PageQuery};
 use crate::ids::{PresetId, UserId};
 use crate::presets::preset::PresetStatus;
 
@@ -27,9 +28,17 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Returns a query for the presets in a user's library.
-pub fn list_for_owner(owner: UserId) -> Select<Entity> {
-    Entity::find()
+/// Returns a page of the presets in a user's library.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn list_for_owner(
+    db: &impl ConnectionTrait,
+    owner: UserId,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    let own = Entity::find()
         .filter(Column::OwnerId.eq(owner))
-        .filter(Column::Status.eq(PresetStatus::Active))
+        .filter(Column::Status.eq(PresetStatus::Active));
+    page.load(own, Column::Id, db).await
 }

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::page::{PageOf, PageQuery};
 use crate::ids::ProviderId;
 use crate::llm::provider_options::ProviderOptions;
 use crate::llm::registry::{ProviderKind, ProviderSpec};
@@ -175,6 +176,14 @@ impl Model {
 /// Returns the encryption context of a provider's key.
 fn encryption_context(id: ProviderId) -> String {
     format!("llm_providers/{id}/api_key")
+}
+
+/// Returns a page of all providers of the installation.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn list(db: &impl ConnectionTrait, page: PageQuery) -> Result<PageOf<Model>, DbErr> {
+    page.load(Entity::find(), Column::Id, db).await
 }
 
 /// Returns the default provider, which memberships without an own one use.

@@ -164,7 +164,7 @@ pub async fn list(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<Persona
         return Ok(Vec::new());
     };
     let mut all = list_characters(db, user).await?;
-    let spaces = lifecycle::list_for_user(user)
+    let spaces = lifecycle::select_for_user(user)
         .filter(space::Column::Status.eq(space::SpaceStatus::Active))
         .order_by_asc(space::Column::Id)
         .all(db)
@@ -194,7 +194,7 @@ async fn list_characters(
     db: &impl ConnectionTrait,
     user: UserId,
 ) -> Result<Vec<PersonaListing>, DbErr> {
-    let spaces = lifecycle::list_for_user(user)
+    let spaces = lifecycle::select_for_user(user)
         .select_only()
         .column(space::Column::Id);
     let shared = membership::Entity::find()

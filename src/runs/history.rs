@@ -12,8 +12,10 @@ use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::db::backend;
 use crate::db::connect::Backend;
-use crate::ids::{ConversationId, SpaceId};
-use crate::runs::run::{Column, Entity, Relation, RunKind, RunStatus};
+use crate::db::page::{PageOf, PageQuery};
+use crate::ids::{ConversationId, RunId, SpaceId};
+use crate::runs::run;
+use crate::runs::run::{Column, Entity, Model, Relation, RunKind, RunStatus};
 
 /// Filters for runs; `None` matches all.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +29,52 @@ pub struct RunQuery {
 }
 
 impl RunQuery {
-    /// Returns the matching runs, unordered.
-    pub fn select(self, dialect: Backend) -> Select<Entity> {
+    /// Returns a page of the matching runs, newest first.
+    pub async fn list(
+        self,
+        db: &impl ConnectionTrait,
+        dialect: Backend,
+        page: PageQuery<RunId>,
+    ) -> Result<PageOf<Model>, DbErr> {
+        let runs = self.select(dialect);
+        page.load_newest_first(runs, Column::Id, db).await
+    }
+
+    /// Returns a page of the matching runs of a conversation, newest first; `None` if a cursor is
+    /// not a run of the conversation.
+    pub async fn list_in_conversation(
+        self,
+        db: &impl ConnectionTrait,
+        dialect: Backend,
+        id: ConversationId,
+        page: PageQuery<RunId>,
+    ) -> Result<Option<PageOf<Model>>, DbErr> {
+        let mut run_seqs = [None; 2];
+        for (run_seq, cursor) in run_seqs.iter_mut().zip([page.after, page.before]) {
+            let Some(cursor) = cursor else { continue };
+            match run::find_in_conversation(db, id, cursor).await? {
+                Some(run) => *run_seq = Some(run.run_seq),
+                None => return Ok(None),
+            }
+        }
+        let [after, before] = run_seqs;
+        let limit = page.limit;
+        let page = PageQuery {
+            limit,
+            after,
+            before,
+        };
+        let conversation = Some(id);
+        let runs = Self {
+            conversation,
+            ..self
+        };
+        page.load_newest_first(runs.select(dialect), Column::RunSeq, db)
+            .await
+            .map(Some)
+    }
+
+    fn select(self, dialect: Backend) -> Select<Entity> {
         let mut runs = Entity::find();
         if let Some(id) = self.conversation {
             runs = runs.filter(Column::ConversationId.eq(id));

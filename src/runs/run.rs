@@ -309,6 +309,21 @@ impl Model {
     }
 }
 
+/// Returns a run. The caller checks the access to its conversation.
+pub async fn find(db: &impl ConnectionTrait, id: RunId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
+/// Returns a run of a conversation.
+pub async fn find_in_conversation(
+    db: &impl ConnectionTrait,
+    conversation: ConversationId,
+    id: RunId,
+) -> Result<Option<Model>, DbErr> {
+    let run = Entity::find_by_id(id).filter(Column::ConversationId.eq(conversation));
+    run.one(db).await
+}
+
 /// Returns the queued and the running run of a conversation, with one query.
 pub async fn find_active(
     db: &impl ConnectionTrait,

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use crate::accounts::secret_token;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::page::{PageOf, PageQuery};
 use crate::ids::{InviteId, SpaceId, UserId};
 use crate::spaces::membership::MembershipRole;
 
@@ -118,11 +119,16 @@ pub async fn create(db: &Db, new: NewInvite, now: Timestamp) -> Result<(Model, S
     Ok((model, token))
 }
 
-/// Selects the invites of a space that were not revoked.
-pub fn list_for_space(space: SpaceId) -> Select<Entity> {
-    Entity::find()
+/// Returns a page of the invites of a space that were not revoked.
+pub async fn list_for_space(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    let invites = Entity::find()
         .filter(Column::SpaceId.eq(space))
-        .filter(Column::RevokedAt.is_null())
+        .filter(Column::RevokedAt.is_null());
+    page.load(invites, Column::Id, db).await
 }
 
 /// Returns the invite with this token, even if it is revoked, expired or used up.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::page::{PageOf, PageQuery};
 use crate::ids::{SpaceId, UserId};
 use crate::spaces::membership::MembershipRole;
 use crate::spaces::space::{ActiveModel, Column, Entity, Model};
@@ -196,8 +197,17 @@ pub async fn delete(db: &Db, id: SpaceId) -> Result<bool, DbErr> {
     Ok(deleted.await?.rows_affected == 1)
 }
 
+/// Returns a page of the spaces in which the user is an active member.
+pub async fn list_for_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    page.load(select_for_user(user), Column::Id, db).await
+}
+
 /// Selects the spaces in which the user is an active member.
-pub fn list_for_user(user: UserId) -> Select<Entity> {
+pub fn select_for_user(user: UserId) -> Select<Entity> {
     let seats = membership::Entity::find()
         .select_only()
         .column(membership::Column::SpaceId)

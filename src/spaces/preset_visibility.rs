@@ -25,7 +25,10 @@ pub async fn is_visible_to(
     let used = Condition::any()
         .add(space::Column::Id.in_subquery(seats.into_query()))
         .add(preset_id_in_settings(dialect).eq(preset.to_string()));
-    let met = lifecycle::list_for_user(user).filter(used).one(db).await?;
+    let met = lifecycle::select_for_user(user)
+        .filter(used)
+        .one(db)
+        .await?;
     Ok(met.is_some())
 }
 

@@ -5,32 +5,23 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
+use crate::db::page::{PageOf, PageQuery};
 use crate::ids::{MembershipId, SpaceId};
 use crate::spaces::membership::{Column, Entity, Model};
 
 /// A position in the order of a roster: position, then id.
-pub type RosterPosition = (i64, MembershipId);
-
-/// Selects a part of a roster.
-#[derive(Clone, Copy, Debug)]
-pub struct RosterRange {
-    pub after: Option<RosterPosition>,
-    pub before: Option<RosterPosition>,
-    /// From the end, in descending order.
-    pub is_descending: bool,
-    pub limit: u64,
-}
+type RosterPosition = (i64, MembershipId);
 
 /// Returns the roster position of a membership in a space, removed or not.
-pub async fn find_position(
+async fn find_position(
     db: &impl ConnectionTrait,
     space: SpaceId,
-    id: Option<MembershipId>,
+    id: Option<i64>,
 ) -> Result<Option<RosterPosition>, DbErr> {
     let Some(id) = id else {
         return Ok(None);
     };
-    Entity::find_by_id(id)
+    Entity::find_by_id(MembershipId(id))
         .select_only()
         .columns([Column::Position, Column::Id])
         .filter(Column::SpaceId.eq(space))
@@ -39,29 +30,38 @@ pub async fn find_position(
         .await
 }
 
-/// Loads a part of a roster, removed memberships included.
-pub async fn load_page(
+/// Returns a page of a roster, removed memberships included. A cursor is the id of a membership; an
+/// unknown one counts as none.
+pub async fn list_for_space(
     db: &impl ConnectionTrait,
     space: SpaceId,
-    part: RosterRange,
-) -> Result<Vec<Model>, DbErr> {
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    let after = find_position(db, space, page.after).await?;
+    let before = find_position(db, space, page.before).await?;
+    let is_backwards = page.is_backwards();
     let mut query = Entity::find().filter(Column::SpaceId.eq(space));
-    if let Some((position, id)) = part.after {
+    if let Some((position, id)) = after {
         let same = Column::Position.eq(position).and(Column::Id.gt(id));
         query = query.filter(Column::Position.gt(position).or(same));
     }
-    if let Some((position, id)) = part.before {
+    if let Some((position, id)) = before {
         let same = Column::Position.eq(position).and(Column::Id.lt(id));
         query = query.filter(Column::Position.lt(position).or(same));
     }
-    let order = match part.is_descending {
+    let order = match is_backwards {
         true => Order::Desc,
         false => Order::Asc,
     };
-    query
+    let rows = query
         .order_by(Column::Position, order.clone())
         .order_by(Column::Id, order)
-        .limit(part.limit)
+        .limit(page.limit + 1)
         .all(db)
-        .await
+        .await?;
+    let mut found = page.page_of(rows, |it| it.id.0.into());
+    if is_backwards {
+        found.data.reverse();
+    }
+    Ok(found)
 }

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use crate::accounts::user;
 use crate::clock::Timestamp;
 use crate::db::connect::Db;
+use crate::db::page::{PageOf, PageQuery};
 use crate::db::string_enum::string_enum;
 use crate::ids::{InvitationId, SpaceId, UserId};
 use crate::spaces::membership::MembershipRole;
@@ -160,17 +161,29 @@ pub async fn create(
     .await
 }
 
-/// Selects the pending invitations of a space.
-pub fn list_for_space(space: SpaceId, now: Timestamp) -> Select<Entity> {
-    find_pending(now).filter(Column::SpaceId.eq(space))
+/// Returns a page of the pending invitations of a space.
+pub async fn list_for_space(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    now: Timestamp,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    let pending = select_pending(now).filter(Column::SpaceId.eq(space));
+    page.load(pending, Column::Id, db).await
 }
 
-/// Selects the pending invitations of a user.
-pub fn list_for_user(user: UserId, now: Timestamp) -> Select<Entity> {
-    find_pending(now).filter(Column::UserId.eq(user))
+/// Returns a page of the pending invitations of a user.
+pub async fn list_for_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    now: Timestamp,
+    page: PageQuery,
+) -> Result<PageOf<Model>, DbErr> {
+    let pending = select_pending(now).filter(Column::UserId.eq(user));
+    page.load(pending, Column::Id, db).await
 }
 
-fn find_pending(now: Timestamp) -> Select<Entity> {
+fn select_pending(now: Timestamp) -> Select<Entity> {
     Entity::find()
         .filter(Column::Status.eq(InvitationStatus::Pending))
         .filter(Column::ExpiresAt.gt(now))

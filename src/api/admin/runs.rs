@@ -89,10 +89,7 @@ pub async fn list(
         kind: filter.kind,
         error_code: pagination::parse_text(request.query_string(), "error_code")?,
     };
-    let runs = wanted.select(app.db.backend());
-    let found = page
-        .load_newest_first(runs, run::Column::Id, app.db.reader())
-        .await?;
+    let found = wanted.list(app.db.reader(), app.db.backend(), page).await?;
     let names = RunLabels::load(&app, &found.data).await?;
     let now = app.clock.now();
     let views = found.data.iter().filter_map(|it| names.view(&app, it, now));

@@ -84,8 +84,8 @@ pub async fn list(
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<AdminUserView>>> {
     let text = pagination::parse_text(request.query_string(), "q")?;
-    let found = user_directory::search(text.as_deref(), filter.status);
-    let found = page.load(found, user::Column::Id, app.db.reader()).await?;
+    let db = app.db.reader();
+    let found = user_directory::search(db, text.as_deref(), filter.status, page).await?;
     Ok(Json(PageOf {
         data: load_views(&app, found.data).await?,
         has_more: found.has_more,
