@@ -142,6 +142,12 @@ pub async fn find_active(
     Ok(found.and_then(|(key, user)| Some((key, user?))))
 }
 
+/// Returns whether a key exists and is not revoked.
+pub async fn is_active(db: &impl ConnectionTrait, id: ApiKeyId) -> Result<bool, DbErr> {
+    let key = Entity::find_by_id(id).filter(Column::RevokedAt.is_null());
+    Ok(key.one(db).await?.is_some())
+}
+
 /// Updates `last_used_at` of a key.
 pub async fn touch(db: &Db, id: ApiKeyId, now: Timestamp) -> Result<(), DbErr> {
     update(db, Column::LastUsedAt, now, Column::Id.eq(id))

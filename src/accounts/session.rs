@@ -112,6 +112,11 @@ pub async fn find_active(
     Ok(found.and_then(|(session, user)| Some((session, user?))))
 }
 
+/// Returns whether a session was not ended.
+pub async fn exists(db: &impl ConnectionTrait, id: SessionId) -> Result<bool, DbErr> {
+    Ok(Entity::find_by_id(id).one(db).await?.is_some())
+}
+
 impl Model {
     /// Returns whether `last_seen_at` is due for an update.
     pub fn needs_touch(&self, now: Timestamp) -> bool {

@@ -241,6 +241,17 @@ fn to_user_error(error: DbErr) -> UserError {
     }
 }
 
+/// Returns an account, disabled or not. The caller checks who may see it.
+pub async fn find(db: &impl ConnectionTrait, id: UserId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
+/// Returns an account that may sign in.
+pub async fn find_active(db: &impl ConnectionTrait, id: UserId) -> Result<Option<Model>, DbErr> {
+    let user = Entity::find_by_id(id).filter(Column::Status.eq(UserStatus::Active));
+    user.one(db).await
+}
+
 /// Returns the account with this username; case does not matter.
 pub async fn find_by_username(
     db: &impl ConnectionTrait,

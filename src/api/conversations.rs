@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
-use sea_orm::{DbErr, EntityTrait};
+use sea_orm::DbErr;
 
 use crate::accounts::names;
 use crate::api::conversation_bodies::{
@@ -112,10 +112,7 @@ async fn validate_parent(
             wrong("A thread requires the id of its parent conversation.")
         }
         (NewConversationKind::Thread, Some(id)) => {
-            let found = conversation::Entity::find_by_id(id)
-                .one(app.db.reader())
-                .await?;
-            match found.filter(|it| it.space_id == at.space.id && !it.is_hidden) {
+            match conversation::find_in_space(app.db.reader(), at.space.id, id).await? {
                 Some(it) => Ok(Some(it.id)),
                 None => wrong("This space has no such conversation."),
             }

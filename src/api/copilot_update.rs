@@ -1,7 +1,5 @@
 //! Validates changes of a copilot: it needs steps while it is on, and a conversation to play in.
 
-use sea_orm::EntityTrait;
-
 use crate::app::App;
 use crate::conversations::{conversation, root_conversation};
 use crate::http::error::{ApiError, ApiResult};
@@ -74,12 +72,9 @@ async fn validate_enabled(
 }
 
 async fn require_in_space(app: &App, at: &SpaceAccess, id: ConversationId) -> ApiResult<()> {
-    let found = conversation::Entity::find_by_id(id)
-        .one(app.db.reader())
-        .await?;
-    match found.is_some_and(|it| it.space_id == at.space.id && !it.is_hidden) {
-        true => Ok(()),
-        false => Err(ApiError::invalid_value(
+    match conversation::find_in_space(app.db.reader(), at.space.id, id).await? {
+        Some(_) => Ok(()),
+        None => Err(ApiError::invalid_value(
             "copilot_conversation_id",
             "This space has no such conversation.",
         )),

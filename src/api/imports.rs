@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use sea_orm::EntityTrait;
 use serde_json::{Map, Value};
 
 use crate::api::conversations;
@@ -171,10 +170,7 @@ async fn require_own(
     caller: &CurrentUser,
     id: ImportId,
 ) -> ApiResult<import_job::Model> {
-    let found = import_job::Entity::find_by_id(id)
-        .one(app.db.reader())
-        .await?;
-    let own = found.filter(|it| it.user_id == caller.id());
+    let own = import_job::find_for_user(app.db.reader(), caller.id(), id).await?;
     own.ok_or_else(ApiError::not_found)
 }
 

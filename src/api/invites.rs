@@ -5,7 +5,6 @@ use actix_web::{HttpRequest, HttpResponse};
 use qrcode::QrCode;
 use qrcode::render::svg;
 use qrcode::types::QrError;
-use sea_orm::EntityTrait;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -171,9 +170,7 @@ pub async fn revoke(
     caller: CurrentUser,
     id: Path<InviteId>,
 ) -> ApiResult<HttpResponse> {
-    let found = invite::Entity::find_by_id(id.into_inner())
-        .one(app.db.reader())
-        .await?;
+    let found = invite::find(app.db.reader(), id.into_inner()).await?;
     let found = found.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_space_access(&app, &caller, found.space_id).await?;
     at.require_write(Action::Moderate)?;

@@ -2,7 +2,6 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
-use sea_orm::EntityTrait;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -85,7 +84,7 @@ pub async fn cancel(
         let message = "This job has ended, or is a deletion, which cannot be canceled.";
         return Err(ApiError::conflict("already_finished", message));
     }
-    let canceled = job::Entity::find_by_id(row.id).one(app.db.reader()).await?;
+    let canceled = job::find_for_user(app.db.reader(), caller.id(), row.id).await?;
     if let Some(event) = canceled.as_ref().and_then(job::Model::update_event) {
         app.hub.publish(event);
     }
@@ -99,14 +98,10 @@ enum OwnJob {
 
 async fn find_own(app: &App, caller: &CurrentUser, id: JobId) -> ApiResult<OwnJob> {
     let db = app.db.reader();
-    let job = job::Entity::find_by_id(id).one(db).await?;
-    if let Some(row) = job.filter(|it| it.user_id == Some(caller.id())) {
+    if let Some(row) = job::find_for_user(db, caller.id(), id).await? {
         return Ok(OwnJob::Job(Box::new(row)));
     }
-    let import = import_job::Entity::find_by_id(ImportId(id.0))
-        .one(db)
-        .await?;
-    let own = import.filter(|it| it.user_id == caller.id());
+    let own = import_job::find_for_user(db, caller.id(), ImportId(id.0)).await?;
     let own = own.ok_or_else(ApiError::not_found)?;
     Ok(OwnJob::Import(Box::new(own)))
 }

@@ -2,7 +2,6 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
-use sea_orm::EntityTrait;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -135,12 +134,9 @@ async fn require_own(
     at: EntryPath,
 ) -> ApiResult<lorebook_entry::Model> {
     let book = lorebooks::require_own(app, caller, at.lorebook_id).await?;
-    let found = lorebook_entry::Entity::find_by_id(at.lorebook_entry_id)
-        .one(app.db.reader())
-        .await?;
-    found
-        .filter(|it| it.lorebook_id == book.id)
-        .ok_or_else(ApiError::not_found)
+    let (db, entry) = (app.db.reader(), at.lorebook_entry_id);
+    let found = lorebook_entry::find_in_lorebook(db, book.id, entry).await?;
+    found.ok_or_else(ApiError::not_found)
 }
 
 impl From<AddEntryError> for ApiError {

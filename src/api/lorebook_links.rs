@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use actix_web::web::{Data, Json, Path};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
 
 use crate::api::characters;
 use crate::api::lorebook_bodies::{LinkedLorebook, LorebookLinks, SetLinks};
@@ -179,10 +178,7 @@ async fn require_usable(
 ) -> ApiResult<()> {
     let db = app.db.reader();
     let linked = lorebook_link::linked_lorebooks(db, place).await?;
-    let found = lorebook::Entity::find()
-        .filter(lorebook::Column::Id.is_in(lorebook_ids.iter().copied()))
-        .all(db)
-        .await?;
+    let found = lorebook::find_many(db, lorebook_ids).await?;
     let is_usable = |id: &LorebookId| {
         let own = |it: &lorebook::Model| caller.is_admin() || it.owner_id == Some(caller.id());
         linked.iter().any(|it| it.id == *id) || found.iter().any(|it| it.id == *id && own(it))

@@ -3,7 +3,6 @@
 use actix_web::HttpResponse;
 use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionType};
 use actix_web::web::{Data, Json, Path};
-use sea_orm::EntityTrait;
 
 use crate::api::lore_entry_bodies::EntryView;
 use crate::api::lorebook_bodies::{
@@ -278,9 +277,7 @@ pub async fn require_own(
     caller: &CurrentUser,
     id: LorebookId,
 ) -> ApiResult<lorebook::Model> {
-    let found = lorebook::Entity::find_by_id(id)
-        .one(app.db.reader())
-        .await?;
+    let found = lorebook::find(app.db.reader(), id).await?;
     let may = |it: &lorebook::Model| caller.is_admin() || it.owner_id == Some(caller.id());
     found.filter(may).ok_or_else(ApiError::not_found)
 }

@@ -1,7 +1,6 @@
 //! `PATCH /api/memberships/{id}`: validates and authorizes changes of a membership.
 
 use actix_web::web::{Data, Json, Path};
-use sea_orm::EntityTrait;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -223,7 +222,7 @@ async fn require_registered(app: &App, new_owner: &membership::Model) -> ApiResu
     let Some(id) = new_owner.user_id else {
         return Ok(());
     };
-    let user = user::Entity::find_by_id(id).one(app.db.reader()).await?;
+    let user = user::find(app.db.reader(), id).await?;
     match user.is_some_and(|it| !it.is_guest()) {
         true => Ok(()),
         false => Err(ApiError::invalid_value(
@@ -308,10 +307,7 @@ async fn require_provider(app: &App, provider: Option<ProviderId>) -> ApiResult<
     let Some(id) = provider else {
         return Ok(());
     };
-    match provider::Entity::find_by_id(id)
-        .one(app.db.reader())
-        .await?
-    {
+    match provider::find(app.db.reader(), id).await? {
         Some(_) => Ok(()),
         None => Err(ApiError::invalid_value(
             "llm_provider_id",

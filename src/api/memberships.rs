@@ -2,7 +2,6 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
-use sea_orm::EntityTrait;
 
 use crate::api::engine_error::api_error;
 use crate::api::new_seat::CreateMembership;
@@ -186,9 +185,7 @@ pub async fn load_membership(
     caller: &CurrentUser,
     id: MembershipId,
 ) -> ApiResult<(membership::Model, SpaceAccess)> {
-    let found = membership::Entity::find_by_id(id)
-        .one(app.db.reader())
-        .await?;
+    let found = membership::find(app.db.reader(), id).await?;
     let target = found.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_space_access(app, caller, target.space_id).await?;
     Ok((target, at))

@@ -3,7 +3,6 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Json, Path};
-use sea_orm::EntityTrait;
 
 use crate::api::preset_bodies;
 use crate::api::preset_bodies::UpdatePreset;
@@ -146,7 +145,7 @@ pub async fn find_visible(
     id: PresetId,
 ) -> ApiResult<preset::Model> {
     let db = app.db.reader();
-    let found = preset::Entity::find_by_id(id).one(db).await?;
+    let found = preset::find(db, id).await?;
     let found = found.ok_or_else(ApiError::not_found)?;
     let is_there = found.status == PresetStatus::Active;
     let may_read = (is_there && (caller.is_admin() || found.owner_id == Some(caller.id())))

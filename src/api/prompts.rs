@@ -1,7 +1,6 @@
 //! Prompts: preview the next prompt, and show the prompt of a run.
 
 use actix_web::web::{Data, Json, Path, Query};
-use sea_orm::EntityTrait;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -126,7 +125,7 @@ pub async fn show_sent(
     id: Path<RunId>,
 ) -> ApiResult<Json<PromptView>> {
     let db = app.db.reader();
-    let run = run::Entity::find_by_id(id.into_inner()).one(db).await?;
+    let run = run::find(db, id.into_inner()).await?;
     let run = run.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_conversation_access(&app, &caller, run.conversation_id).await?;
     at.require_action(Action::ManageConversation)?;

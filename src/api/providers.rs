@@ -4,7 +4,6 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
-use sea_orm::EntityTrait;
 use serde_json::json;
 
 use crate::api::provider_bodies::{
@@ -225,9 +224,7 @@ pub async fn discover(app: Data<App>, _: Admin) -> ApiResult<Json<PageOf<Discove
 }
 
 async fn find_provider(app: &App, id: ProviderId) -> ApiResult<provider::Model> {
-    let found = provider::Entity::find_by_id(id)
-        .one(app.db.reader())
-        .await?;
+    let found = provider::find(app.db.reader(), id).await?;
     found.ok_or_else(ApiError::not_found)
 }
 

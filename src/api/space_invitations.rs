@@ -88,10 +88,10 @@ pub async fn add_or_invite(
     }
     let knows = caller.id() == id || shared_spaces::is_shared_by_users(db, caller.id(), id).await?;
     let known = match knows {
-        true => user::Entity::find_by_id(id).one(db).await?,
+        true => user::find_active(db, id).await?,
         false => None,
     };
-    if let Some(user) = known.filter(|it| it.status == user::UserStatus::Active) {
+    if let Some(user) = known {
         let newcomer = NewMember::User(NewUserMember {
             user,
             role,
@@ -158,9 +158,7 @@ pub async fn revoke(
     caller: CurrentUser,
     id: Path<InvitationId>,
 ) -> ApiResult<HttpResponse> {
-    let found = space_invitation::Entity::find_by_id(id.into_inner())
-        .one(app.db.reader())
-        .await?;
+    let found = space_invitation::find(app.db.reader(), id.into_inner()).await?;
     let found = found.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_space_access(&app, &caller, found.space_id).await?;
     at.require_write(Action::Moderate)?;

@@ -1,7 +1,6 @@
 //! Tool approvals: moderators decide whether characters may call a tool.
 
 use actix_web::web::{Data, Json, Path};
-use sea_orm::EntityTrait;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -69,8 +68,8 @@ pub async fn decide(
     body: JsonBody<Decision>,
 ) -> ApiResult<Json<ToolApprovalView>> {
     let id = id.into_inner();
-    let row = tool_approval::Entity::find_by_id(id).one(app.db.reader());
-    let row = row.await?.ok_or_else(ApiError::not_found)?;
+    let found = tool_approval::find(app.db.reader(), id).await?;
+    let row = found.ok_or_else(ApiError::not_found)?;
     let at = space_access::load_conversation_access(&app, &caller, row.conversation_id).await?;
     at.require_write(Action::Moderate)?;
     let Decision { approve } = body.read().await?;

@@ -79,6 +79,25 @@ string_enum! {
     ConversationKind { Root, Branch, Thread }
 }
 
+/// Returns a conversation that is not hidden. The caller checks the access to its space.
+pub async fn find_visible(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+) -> Result<Option<Model>, DbErr> {
+    let conversation = Entity::find_by_id(id).filter(Column::IsHidden.eq(false));
+    conversation.one(db).await
+}
+
+/// Returns a conversation of a space that is not hidden.
+pub async fn find_in_space(
+    db: &impl ConnectionTrait,
+    space: SpaceId,
+    id: ConversationId,
+) -> Result<Option<Model>, DbErr> {
+    let found = find_visible(db, id).await?;
+    Ok(found.filter(|it| it.space_id == space))
+}
+
 /// Returns a page of the conversations of a space that are not hidden.
 pub async fn list_for_space(
     db: &impl ConnectionTrait,

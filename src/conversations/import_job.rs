@@ -250,6 +250,16 @@ pub async fn is_hidden(db: &impl ConnectionTrait, space: SpaceId) -> Result<bool
     Ok(found.one(db).await?.is_some())
 }
 
+/// Returns an import that a user started.
+pub async fn find_for_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    id: ImportId,
+) -> Result<Option<Model>, DbErr> {
+    let import = Entity::find_by_id(id).filter(Column::UserId.eq(user));
+    import.one(db).await
+}
+
 /// Returns whether the user has a running import.
 pub async fn has_running(db: &impl ConnectionTrait, user: UserId) -> Result<bool, DbErr> {
     let running = Entity::find()

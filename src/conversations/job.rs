@@ -314,6 +314,16 @@ pub async fn delete_expired(db: &Db, now: Timestamp) -> Result<(), DbErr> {
     .await
 }
 
+/// Returns a job that a user started.
+pub async fn find_for_user(
+    db: &impl ConnectionTrait,
+    user: UserId,
+    id: JobId,
+) -> Result<Option<Model>, DbErr> {
+    let job = Entity::find_by_id(id).filter(Column::UserId.eq(user));
+    job.one(db).await
+}
+
 /// Returns whether the user has a running branch job.
 pub async fn has_running_branch_job(
     db: &impl ConnectionTrait,

@@ -78,6 +78,11 @@ string_enum! {
     Visibility { Normal, Excluded, Hidden }
 }
 
+/// Returns a message, hidden or not. The caller checks the access to its conversation.
+pub async fn find(db: &impl ConnectionTrait, id: MessageId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
 /// A finished entry of a timeline.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Message)]

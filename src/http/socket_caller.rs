@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
-use sea_orm::EntityTrait;
 
 use crate::accounts::{api_key, session, user};
 use crate::app::App;
@@ -59,10 +58,7 @@ where
 /// # Errors
 /// Returns 404 if they have lost access.
 pub async fn refresh(app: &App, caller: SocketCaller) -> ApiResult<CurrentUser> {
-    let found = user::Entity::find_by_id(caller.user)
-        .one(app.db.reader())
-        .await?;
-    let user = found.filter(|it| it.status == user::UserStatus::Active);
+    let user = user::find_active(app.db.reader(), caller.user).await?;
     Ok(CurrentUser {
         user: user.ok_or_else(ApiError::not_found)?,
         credential: caller.credential,
@@ -82,11 +78,8 @@ pub async fn has_access(app: Data<App>, caller: SocketCaller) -> ApiResult<bool>
     run_on_main(app, move |app| async move {
         let db = app.db.reader();
         let is_valid = match caller.credential {
-            Credential::Session(id) => session::Entity::find_by_id(id).one(db).await?.is_some(),
-            Credential::ApiKey(id) => {
-                let key = api_key::Entity::find_by_id(id).one(db).await?;
-                key.is_some_and(|it| it.revoked_at.is_none())
-            }
+            Credential::Session(id) => session::exists(db, id).await?,
+            Credential::ApiKey(id) => api_key::is_active(db, id).await?,
         };
         match refresh(&app, caller).await {
             Err(error) if is_not_found(&error) => Ok(false),

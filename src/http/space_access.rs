@@ -4,8 +4,6 @@
 
 use std::ops::Deref;
 
-use sea_orm::EntityTrait;
-
 use crate::app::App;
 use crate::conversations::{conversation, import_job, message};
 use crate::http::authentication::CurrentUser;
@@ -137,8 +135,7 @@ pub async fn load_space_access(
     id: SpaceId,
 ) -> ApiResult<SpaceAccess> {
     let db = app.db.reader();
-    let space = space::Entity::find_by_id(id).one(db).await?;
-    let space = space.filter(|it| !it.is_hidden);
+    let space = space::find_visible(db, id).await?;
     let space = space.ok_or_else(ApiError::not_found)?;
     let seat = membership::find_for_user(db, id, caller.id())
         .await?
@@ -164,11 +161,8 @@ pub async fn load_conversation_access(
     caller: &CurrentUser,
     id: ConversationId,
 ) -> ApiResult<ConversationAccess> {
-    let found = conversation::Entity::find_by_id(id)
-        .one(app.db.reader())
-        .await?;
-    let conversation = found.filter(|it| !it.is_hidden);
-    let conversation = conversation.ok_or_else(ApiError::not_found)?;
+    let found = conversation::find_visible(app.db.reader(), id).await?;
+    let conversation = found.ok_or_else(ApiError::not_found)?;
     let space_access = load_space_access(app, caller, conversation.space_id).await?;
     Ok(ConversationAccess {
         conversation,
@@ -185,7 +179,7 @@ pub async fn load_message_access(
     caller: &CurrentUser,
     id: MessageId,
 ) -> ApiResult<(message::Model, ConversationAccess)> {
-    let found = message::Entity::find_by_id(id).one(app.db.reader()).await?;
+    let found = message::find(app.db.reader(), id).await?;
     let row = found.ok_or_else(ApiError::not_found)?;
     let conversation_access = load_conversation_access(app, caller, row.conversation_id).await?;
     Ok((row, conversation_access))

@@ -157,6 +157,23 @@ pub fn select_for_owner(owner: UserId) -> Select<Entity> {
     Entity::find().filter(Column::OwnerId.eq(owner))
 }
 
+/// Returns a lorebook. The caller checks who may see it.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn find(db: &impl ConnectionTrait, id: LorebookId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
+/// Returns those of these lorebooks that exist. The caller checks who may see them.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn find_many(db: &impl ConnectionTrait, ids: &[LorebookId]) -> Result<Vec<Model>, DbErr> {
+    let books = Entity::find().filter(Column::Id.is_in(ids.iter().copied()));
+    books.all(db).await
+}
+
 /// Returns the number of entries by lorebook; lorebooks without entries are omitted.
 ///
 /// # Errors

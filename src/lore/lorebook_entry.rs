@@ -95,6 +95,19 @@ fn select_for_lorebook(book: LorebookId) -> Select<Entity> {
     Entity::find().filter(Column::LorebookId.eq(book))
 }
 
+/// Returns an entry of a lorebook.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn find_in_lorebook(
+    db: &impl ConnectionTrait,
+    book: LorebookId,
+    id: LorebookEntryId,
+) -> Result<Option<Model>, DbErr> {
+    let entry = Entity::find_by_id(id).filter(Column::LorebookId.eq(book));
+    entry.one(db).await
+}
+
 /// Inserts entries after the existing ones.
 ///
 /// # Errors

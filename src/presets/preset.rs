@@ -131,6 +131,14 @@ pub async fn delete(db: &Db, id: PresetId) -> Result<(), DbErr> {
         .await
 }
 
+/// Returns a preset, deleted or not. The caller checks who may see it.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn find(db: &impl ConnectionTrait, id: PresetId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
 /// Returns the documents of these presets, deleted ones included. Runs no query if `ids` is empty.
 pub async fn load_documents(
     db: &impl ConnectionTrait,

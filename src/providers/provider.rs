@@ -186,6 +186,14 @@ pub async fn list(db: &impl ConnectionTrait, page: PageQuery) -> Result<PageOf<M
     page.load(Entity::find(), Column::Id, db).await
 }
 
+/// Returns a provider, disabled or not.
+///
+/// # Errors
+/// Returns an error when the database fails.
+pub async fn find(db: &impl ConnectionTrait, id: ProviderId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
 /// Returns the default provider, which memberships without an own one use.
 pub async fn find_default(db: &impl ConnectionTrait) -> Result<Option<Model>, DbErr> {
     Entity::find()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leased_jobs::claim_loop::run_claims;
 use leased_jobs::heartbeat::run_heartbeat;
 use leased_jobs::recovery::run_recovery;
-use sea_orm::{DbErr, EntityTrait};
+use sea_orm::DbErr;
 
 use crate::conversations::message;
 use crate::db::clock_offset;
@@ -216,9 +216,7 @@ impl RunEngine {
         run: RunId,
     ) -> Result<run::RunView, EngineError> {
         self.step(id, Command::CancelRun { run }).await?;
-        let found = run::Entity::find_by_id(run)
-            .one(self.context.db.reader())
-            .await?;
+        let found = run::find(self.context.db.reader(), run).await?;
         found
             .map(|it| it.view())
             .ok_or(CommandError::NotFound.into())

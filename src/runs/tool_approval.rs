@@ -160,6 +160,14 @@ pub async fn request(
     .await
 }
 
+/// Returns an approval. The caller checks the access to its conversation.
+///
+/// # Errors
+/// Returns the database's error when it fails.
+pub async fn find(db: &impl ConnectionTrait, id: ToolApprovalId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
 /// Returns these approvals, in the order in which they were requested.
 ///
 /// # Errors

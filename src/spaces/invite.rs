@@ -131,6 +131,12 @@ pub async fn list_for_space(
     page.load(invites, Column::Id, db).await
 }
 
+/// Returns an invite, even if it is revoked, expired or used up. The caller checks the access to its
+/// space.
+pub async fn find(db: &impl ConnectionTrait, id: InviteId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
 /// Returns the invite with this token, even if it is revoked, expired or used up.
 pub async fn find_by_token(db: &impl ConnectionTrait, token: &str) -> Result<Option<Model>, DbErr> {
     Entity::find()

@@ -215,6 +215,11 @@ pub async fn next_position(db: &impl ConnectionTrait, space: SpaceId) -> Result<
     Ok(last.map_or(0, |it| it + 1))
 }
 
+/// Returns a membership, removed or not. The caller checks the access to its space.
+pub async fn find(db: &impl ConnectionTrait, id: MembershipId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
 /// Returns the membership of a user in a space, removed or not.
 pub async fn find_for_user(
     db: &impl ConnectionTrait,
@@ -251,7 +256,7 @@ pub async fn spend_copilot_step(
             return Ok(None);
         }
     }
-    Entity::find_by_id(id).one(db).await
+    find(db, id).await
 }
 
 /// Turns off all copilots bound to a conversation. Returns their memberships.

@@ -62,6 +62,12 @@ string_enum! {
     GroupRegenerateMode { SingleMessage, LastTurn }
 }
 
+/// Returns a space that is not hidden. The caller checks the access to it.
+pub async fn find_visible(db: &impl ConnectionTrait, id: SpaceId) -> Result<Option<Model>, DbErr> {
+    let space = Entity::find_by_id(id).filter(Column::IsHidden.eq(false));
+    space.one(db).await
+}
+
 /// Adds to the tokens that the space has used.
 pub async fn add_tokens_used(
     db: &impl ConnectionTrait,

@@ -274,6 +274,11 @@ pub async fn accept(
     .await
 }
 
+/// Returns an invitation, whatever its status. The caller checks the access to its space.
+pub async fn find(db: &impl ConnectionTrait, id: InvitationId) -> Result<Option<Model>, DbErr> {
+    Entity::find_by_id(id).one(db).await
+}
+
 async fn find_for_user(
     db: &impl ConnectionTrait,
     id: InvitationId,

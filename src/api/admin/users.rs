@@ -2,7 +2,7 @@
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json, Path, Query};
-use sea_orm::{ConnectionTrait, EntityTrait};
+use sea_orm::ConnectionTrait;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -106,9 +106,7 @@ pub async fn show(
     _admin: Admin,
     id: Path<UserId>,
 ) -> ApiResult<Json<AdminUserView>> {
-    let found = user::Entity::find_by_id(id.into_inner())
-        .one(app.db.reader())
-        .await?;
+    let found = user::find(app.db.reader(), id.into_inner()).await?;
     let user = found.ok_or_else(ApiError::not_found)?;
     load_view(&app, user).await.map(Json)
 }
