@@ -3,8 +3,8 @@
 //! The token is 32 random bytes. Only the cookie contains it; the table stores its SHA-256.
 
 use sea_orm::ActiveValue::{NotSet, Set};
-use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
+use sea_orm::{PaginatorTrait, QuerySelect};
 
 use crate::accounts::{secret_token, user};
 use crate::clock::Timestamp;
@@ -110,6 +110,12 @@ pub async fn find_active(
         .one(db)
         .await?;
     Ok(found.and_then(|(session, user)| Some((session, user?))))
+}
+
+/// Returns the number of sessions that have not expired.
+pub async fn count_active(db: &impl ConnectionTrait, now: Timestamp) -> Result<u64, DbErr> {
+    let active = Entity::find().filter(Column::ExpiresAt.gt(now));
+    active.count(db).await
 }
 
 /// Returns whether a session was not ended.

@@ -1,9 +1,9 @@
 //! Table `users`: user accounts.
 
 use sea_orm::ActiveValue::{NotSet, Set, Unchanged};
-use sea_orm::QuerySelect;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::LockType;
+use sea_orm::{PaginatorTrait, QuerySelect};
 use serde::Serialize;
 use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
@@ -261,6 +261,17 @@ pub async fn find_by_username(
         .filter(Column::UsernameKey.eq(normalize_username(username)))
         .one(db)
         .await
+}
+
+/// Returns the number of accounts, disabled ones included.
+pub async fn count(db: &impl ConnectionTrait) -> Result<u64, DbErr> {
+    Entity::find().count(db).await
+}
+
+/// Returns the number of accounts without a password.
+pub async fn count_guests(db: &impl ConnectionTrait) -> Result<u64, DbErr> {
+    let guests = Entity::find().filter(Column::PasswordHash.is_null());
+    guests.count(db).await
 }
 
 /// Returns whether no account exists.

@@ -5,22 +5,21 @@ use std::collections::{HashMap, HashSet};
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QuerySelect, QueryTrait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::clock::Timestamp;
-use crate::conversations::search::SearchTerms;
+use crate::conversations::search::{SearchScope, SearchTerms};
 use crate::conversations::snippet::Snippet;
-use crate::conversations::{conversation, message, pages, search, snippet};
+use crate::conversations::{conversation, message, search, snippet};
 use crate::db::page::{PageOf, PageQuery};
 use crate::db::slices;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{pagination, space_access};
 use crate::ids::{ConversationId, MembershipId, MessageId, SpaceId};
-use crate::spaces::{lifecycle, membership, membership_changes, space};
+use crate::spaces::{membership, membership_changes};
 
 /// A message that matches the search.
 #[derive(Serialize, ToSchema)]
@@ -66,32 +65,25 @@ pub async fn search(
         let message = format!("Must have at most {} characters.", search::MAX_CHARS);
         return Err(ApiError::new(400, "invalid_value", message).with_param("q"));
     }
-    let (spaces, allowed) = match pagination::parse_value::<SpaceId>(query, "space_id")? {
+    let db = app.db.reader();
+    let (scope, allowed) = match pagination::parse_value::<SpaceId>(query, "space_id")? {
         Some(id) => {
             let at = space_access::load_space_access(&app, &caller, id).await?;
             (
-                search::restrict_to(at.space.id),
+                SearchScope::Space(at.space.id),
                 HashSet::from([at.space.id]),
             )
         }
         None => {
-            let seats =
-                membership_changes::list_active_for_user(app.db.reader(), caller.id()).await?;
-            let own = lifecycle::select_for_user(caller.id())
-                .select_only()
-                .column(space::Column::Id)
-                .into_query();
-            (own, seats.into_iter().map(|it| it.space_id).collect())
+            let seats = membership_changes::list_active_for_user(db, caller.id()).await?;
+            let allowed = seats.into_iter().map(|it| it.space_id).collect();
+            (SearchScope::SpacesOfUser(caller.id()), allowed)
         }
     };
     let Some(terms) = SearchTerms::parse(&text) else {
         return Ok(Json(PageOf::complete(Vec::new())));
     };
-    let select = search::query(&terms, spaces, app.db.backend());
-    let forwards = page.is_towards_newest();
-    let by_id = (message::Column::Id, pages::stored_bytes());
-    let keys = page.load_keys(select, by_id, !forwards, app.db.reader());
-    let keys = keys.await?;
+    let keys = search::load_keys(db, app.db.backend(), &terms, scope, page).await?;
     let cursor = keys.rows.last().filter(|_| keys.has_more);
     let cursor = cursor.map(|(id, _)| (*id).into());
     let mut found = load_messages(&app, &keys.rows, &terms).await?;
@@ -127,11 +119,8 @@ async fn load_messages(
 ) -> ApiResult<Vec<FoundMessage>> {
     let mut found = Vec::with_capacity(keys.len());
     for slice in slices::split_into_slices(keys, slices::SLICE_BYTES) {
-        let rows = message::Entity::find()
-            .filter(message::Column::Id.is_in(slice.iter().map(|(id, _)| *id)))
-            .filter(message::Column::Visibility.ne(message::Visibility::Hidden))
-            .all(app.db.reader())
-            .await?;
+        let ids = slice.iter().map(|(id, _)| MessageId(*id));
+        let rows = message::list_visible(app.db.reader(), ids).await?;
         found.extend(rows.into_iter().map(|row| FoundMessage {
             id: row.id,
             conversation: row.conversation_id,
@@ -151,10 +140,14 @@ async fn build_hits(
     found: Vec<FoundMessage>,
     allowed: &HashSet<SpaceId>,
 ) -> ApiResult<Vec<SearchHit>> {
-    let places = load_conversations(app, &found).await?;
-    let names = load_author_names(app, &found).await?;
+    let db = app.db.reader();
+    let ids: HashSet<_> = found.iter().map(|it| it.conversation).collect();
+    let conversations = conversation::list_with_spaces(db, ids).await?;
+    let conversations: HashMap<_, _> = conversations.into_iter().map(|it| (it.0.id, it)).collect();
+    let ids: HashSet<_> = found.iter().map(|it| it.author).collect();
+    let names = membership::list_display_names(db, ids).await?;
     let hits = found.into_iter().filter_map(|it| {
-        let (conversation, space_name) = places.get(&it.conversation)?;
+        let (conversation, space) = conversations.get(&it.conversation)?;
         if !allowed.contains(&conversation.space_id) {
             tracing::error!(message.id = %it.id, "search returned a message of a space that the caller may not see");
             return None;
@@ -164,7 +157,7 @@ async fn build_hits(
             conversation_id: it.conversation,
             conversation_title: conversation.title.clone(),
             space_id: conversation.space_id,
-            space_name: space_name.clone(),
+            space_name: space.name.clone(),
             seq: it.seq,
             author_name: names.get(&it.author).cloned().unwrap_or_default(),
             snippet: it.snippet,
@@ -172,34 +165,4 @@ async fn build_hits(
         })
     });
     Ok(hits.collect())
-}
-
-async fn load_conversations(
-    app: &App,
-    found: &[FoundMessage],
-) -> ApiResult<HashMap<ConversationId, (conversation::Model, String)>> {
-    let ids: HashSet<ConversationId> = found.iter().map(|it| it.conversation).collect();
-    let rows = conversation::Entity::find()
-        .filter(conversation::Column::Id.is_in(ids))
-        .find_also_related(space::Entity)
-        .all(app.db.reader())
-        .await?;
-    let places = rows.into_iter().filter_map(|(row, space)| {
-        let name = space?.name;
-        Some((row.id, (row, name)))
-    });
-    Ok(places.collect())
-}
-
-async fn load_author_names(
-    app: &App,
-    found: &[FoundMessage],
-) -> ApiResult<HashMap<MembershipId, String>> {
-    let ids: HashSet<MembershipId> = found.iter().map(|it| it.author).collect();
-    let rows = membership::Entity::find()
-        .filter(membership::Column::Id.is_in(ids))
-        .all(app.db.reader())
-        .await?;
-    let names = rows.into_iter().map(|it| (it.id, it.cached_display_name));
-    Ok(names.collect())
 }

@@ -1,11 +1,8 @@
 //! Invitations of one person to a space: created instead of a membership for people whom the caller
 //! does not know, then listed, revoked, accepted or declined.
 
-use std::collections::HashMap;
-
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -185,16 +182,9 @@ pub async fn list_own(
     let (db, now) = (app.db.reader(), app.clock.now());
     let found = space_invitation::list_for_user(db, caller.id(), now, page).await?;
     let ids = || found.data.iter().map(|it| it.space_id);
-    let spaces = space::Entity::find()
-        .filter(space::Column::Id.is_in(ids()))
-        .all(db)
-        .await?;
-    let spaces: HashMap<SpaceId, String> = spaces.into_iter().map(|it| (it.id, it.name)).collect();
-    let inviters = membership::Entity::find()
-        .filter(membership::Column::SpaceId.is_in(ids()))
-        .filter(membership::Column::UserId.is_in(found.data.iter().map(|it| it.invited_by)))
-        .all(db)
-        .await?;
+    let spaces = space::list_names(db, ids()).await?;
+    let inviters = found.data.iter().map(|it| it.invited_by);
+    let inviters = membership::list_for_users(db, inviters, ids()).await?;
     Ok(Json(found.map(|it| {
         OwnInvitation {
             id: it.id,

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use actix_web::web::{Data, Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
 use serde_json::{Value, json};
 
 use crate::accounts::user;
@@ -20,7 +19,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
 use crate::http::space_access::SpaceAccess;
 use crate::http::{pagination, space_access};
-use crate::ids::{SpaceId, UserId};
+use crate::ids::SpaceId;
 use crate::runs::conversation_start::NewConversation;
 use crate::runs::run::RunCancelReason;
 use crate::spaces::lifecycle::{SpaceRules, SpaceUpdateError};
@@ -52,24 +51,12 @@ pub async fn list(
     };
     let ids: Vec<SpaceId> = found.data.iter().map(|it| it.id).collect();
     let roots = root_conversation::list_for_spaces(db, ids.iter().copied()).await?;
-    let seats = load_own_memberships(&app, caller.id(), ids).await?;
+    let seats = membership::list_for_users(db, [caller.id()], ids).await?;
+    let seats: HashMap<_, _> = seats.into_iter().map(|it| (it.space_id, it)).collect();
     Ok(Json(found.map(|it| {
         let standing = Access::for_member(seats.get(&it.id), caller.is_admin());
         it.view(roots.get(&it.id).copied(), standing.map(Access::code))
     })))
-}
-
-async fn load_own_memberships(
-    app: &App,
-    user: UserId,
-    spaces: Vec<SpaceId>,
-) -> ApiResult<HashMap<SpaceId, membership::Model>> {
-    let seats = membership::Entity::find()
-        .filter(membership::Column::UserId.eq(user))
-        .filter(membership::Column::SpaceId.is_in(spaces))
-        .all(app.db.reader())
-        .await?;
-    Ok(seats.into_iter().map(|it| (it.space_id, it)).collect())
 }
 
 /// Creates a space with its root conversation.

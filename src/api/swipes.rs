@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,7 +11,6 @@ use crate::api::messages;
 use crate::app::App;
 use crate::conversations::markdown::Markdown;
 use crate::conversations::pages::PageBudget;
-use crate::conversations::swipe::{Column, Entity};
 use crate::conversations::{message, pages, swipe};
 use crate::db::page::{PageKeys, PageOf, PageQuery};
 use crate::db::slices;
@@ -77,11 +75,8 @@ pub async fn list(
         false => None,
     };
     let db = app.db.reader();
-    let of_message = Entity::find().filter(Column::MessageId.eq(row.id));
-    let bytes = slices::stored_bytes(Column::Content);
-    let backwards = page.is_backwards();
-    let found = page.load_keys(of_message.clone(), (Column::Position, bytes), backwards, db);
-    let PageKeys { rows, mut has_more } = found.await?;
+    let is_backwards = page.is_backwards();
+    let PageKeys { rows, mut has_more } = swipe::load_keys(db, row.id, page).await?;
     let mut shown = SwipePage::new(markdown);
     if rows.is_empty() && swipe::count_by_message(db, &[row.id]).await?.is_empty() {
         if contains_position(page, 0) {
@@ -90,19 +85,15 @@ pub async fn list(
     } else {
         for slice in slices::split_into_slices(&rows, slices::SLICE_BYTES) {
             let positions = slice.iter().map(|(position, _)| *position);
-            let texts = of_message.clone().filter(Column::Position.is_in(positions));
-            let texts = match backwards {
-                true => texts.order_by_desc(Column::Position),
-                false => texts.order_by_asc(Column::Position),
-            };
-            if !shown.push_all(&app, texts.all(db).await?).await? {
+            let texts = swipe::list_at(db, row.id, positions, is_backwards).await?;
+            if !shown.push_all(&app, texts).await? {
                 has_more = true;
                 break;
             }
         }
     }
     let cursor = shown.last;
-    if backwards {
+    if is_backwards {
         shown.entries.reverse();
     }
     Ok(encoded::json_page(shown.entries, has_more, cursor))

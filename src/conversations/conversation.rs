@@ -98,6 +98,24 @@ pub async fn find_in_space(
     Ok(found.filter(|it| it.space_id == space))
 }
 
+/// Returns these conversations with their spaces, hidden ones included.
+pub async fn list_with_spaces(
+    db: &impl ConnectionTrait,
+    ids: impl IntoIterator<Item = ConversationId>,
+) -> Result<Vec<(Model, space::Model)>, DbErr> {
+    let found = Entity::find()
+        .filter(Column::Id.is_in(ids))
+        .find_also_related(space::Entity);
+    let found = found.all(db).await?.into_iter();
+    Ok(found.filter_map(with_space).collect())
+}
+
+/// Returns the number of conversations that are not hidden.
+pub async fn count_visible(db: &impl ConnectionTrait) -> Result<u64, DbErr> {
+    let visible = Entity::find().filter(Column::IsHidden.eq(false));
+    visible.count(db).await
+}
+
 /// Returns a page of the conversations of a space that are not hidden.
 pub async fn list_for_space(
     db: &impl ConnectionTrait,

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use sea_orm::PaginatorTrait;
 use sea_orm::entity::prelude::*;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
+use crate::conversations::conversation;
 use crate::conversations::markdown::Markdown;
 use crate::db::string_enum::string_enum;
 use crate::ids::{ConversationId, MembershipId, MessageId, RunId};
@@ -81,6 +83,25 @@ string_enum! {
 /// Returns a message, hidden or not. The caller checks the access to its conversation.
 pub async fn find(db: &impl ConnectionTrait, id: MessageId) -> Result<Option<Model>, DbErr> {
     Entity::find_by_id(id).one(db).await
+}
+
+/// Returns those of these messages that are not hidden, unordered.
+pub async fn list_visible(
+    db: &impl ConnectionTrait,
+    ids: impl IntoIterator<Item = MessageId>,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::Id.is_in(ids))
+        .filter(Column::Visibility.ne(Visibility::Hidden))
+        .all(db)
+        .await
+}
+
+/// Returns the number of messages of conversations that are not hidden.
+pub async fn count_in_visible_conversations(db: &impl ConnectionTrait) -> Result<u64, DbErr> {
+    let hidden = conversation::hidden_ids();
+    let messages = Entity::find().filter(Column::ConversationId.not_in_subquery(hidden));
+    messages.count(db).await
 }
 
 /// A finished entry of a timeline.

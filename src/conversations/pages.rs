@@ -149,16 +149,11 @@ impl MessageDetails {
             return Ok(Self::default());
         }
         let ids: Vec<MessageId> = rows.iter().map(|it| it.id).collect();
-        let authors = membership::Entity::find()
-            .filter(membership::Column::Id.is_in(rows.iter().map(|it| it.space_membership_id)))
-            .all(db)
-            .await?;
-        let names = authors
-            .into_iter()
-            .map(|it| (it.id, it.cached_display_name));
+        let authors = rows.iter().map(|it| it.space_membership_id);
+        let names = membership::list_display_names(db, authors).await?;
         Ok(Self {
             swipes: swipe::count_by_message(db, &ids).await?,
-            names: names.collect(),
+            names,
         })
     }
 

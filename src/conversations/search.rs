@@ -8,15 +8,16 @@
 
 use sea_orm::sea_query::{Expr, ExprTrait, LikeExpr, SelectStatement, SimpleExpr};
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect,
-    QueryTrait, RelationTrait, Select,
+    ColumnTrait, Condition, ConnectionTrait, DbErr, EntityTrait, JoinType, QueryFilter, QueryOrder,
+    QuerySelect, QueryTrait, RelationTrait, Select,
 };
 
 use crate::conversations::message::{Column, Entity, Visibility};
-use crate::conversations::{conversation, message};
+use crate::conversations::{conversation, message, pages};
 use crate::db::connect::Backend;
-use crate::ids::SpaceId;
-use crate::spaces::space;
+use crate::db::page::{PageKeys, PageQuery};
+use crate::ids::{SpaceId, UserId};
+use crate::spaces::{lifecycle, space};
 
 /// Maximum length of the search input, in characters.
 pub const MAX_CHARS: usize = 200;
@@ -71,8 +72,42 @@ impl SearchTerms {
     }
 }
 
+/// The spaces whose messages are searched.
+#[derive(Clone, Copy, Debug)]
+pub enum SearchScope {
+    Space(SpaceId),
+    /// All spaces in which the user is an active member.
+    SpacesOfUser(UserId),
+}
+
+impl SearchScope {
+    /// Selects the ids of the spaces.
+    fn space_ids(self) -> SelectStatement {
+        let spaces = match self {
+            Self::Space(id) => space::Entity::find_by_id(id),
+            Self::SpacesOfUser(user) => lifecycle::select_for_user(user),
+        };
+        spaces.select_only().column(space::Column::Id).into_query()
+    }
+}
+
+/// Returns the keys of a page of the messages that match all terms, newest first or, towards the
+/// newest, oldest first.
+pub async fn load_keys(
+    db: &impl ConnectionTrait,
+    dialect: Backend,
+    terms: &SearchTerms,
+    scope: SearchScope,
+    page: PageQuery,
+) -> Result<PageKeys<i64>, DbErr> {
+    let select = query(terms, scope.space_ids(), dialect);
+    let key = (Column::Id, pages::stored_bytes());
+    page.load_keys(select, key, !page.is_towards_newest(), db)
+        .await
+}
+
 /// Selects the messages in these spaces that match all terms; `spaces` selects space ids.
-pub fn query(terms: &SearchTerms, spaces: SelectStatement, dialect: Backend) -> Select<Entity> {
+fn query(terms: &SearchTerms, spaces: SelectStatement, dialect: Backend) -> Select<Entity> {
     let mut all = Condition::all();
     if dialect == Backend::Sqlite && terms.has_indexed_word() {
         all = all.add(matches_index(terms.to_fts_query()));
@@ -128,14 +163,6 @@ fn contains(word: &str, dialect: Backend) -> SimpleExpr {
             Expr::cust_with_exprs("($1 ILIKE $2)", [content, Expr::value(pattern)])
         }
     }
-}
-
-/// Selects one space, for the argument `spaces` of [`query`].
-pub fn restrict_to(space: SpaceId) -> SelectStatement {
-    space::Entity::find_by_id(space)
-        .select_only()
-        .column(space::Column::Id)
-        .into_query()
 }
 
 #[cfg(test)]

@@ -9,10 +9,11 @@ use std::collections::HashMap;
 use sea_orm::ActiveValue::{NotSet, Set};
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
-use sea_orm::{JoinType, QuerySelect};
+use sea_orm::{JoinType, QueryOrder, QuerySelect};
 
 use crate::clock::Timestamp;
 use crate::conversations::message;
+use crate::db::page::{PageKeys, PageQuery};
 use crate::db::slices;
 use crate::ids::{ConversationId, MembershipId, MessageId, RunId, SwipeId};
 
@@ -91,6 +92,35 @@ pub async fn bytes_by_seq(
         .all(db)
         .await?;
     Ok(rows.into_iter().collect())
+}
+
+/// Returns the positions of a page of the swipes of a message, the nearest to the cursor first.
+pub async fn load_keys(
+    db: &impl ConnectionTrait,
+    message: MessageId,
+    page: PageQuery,
+) -> Result<PageKeys<i64>, DbErr> {
+    let of_message = Entity::find().filter(Column::MessageId.eq(message));
+    let key = (Column::Position, slices::stored_bytes(Column::Content));
+    page.load_keys(of_message, key, page.is_backwards(), db)
+        .await
+}
+
+/// Returns the swipes of a message at these positions, ascending or, if `is_backwards`, descending.
+pub async fn list_at(
+    db: &impl ConnectionTrait,
+    message: MessageId,
+    positions: impl IntoIterator<Item = i64>,
+    is_backwards: bool,
+) -> Result<Vec<Model>, DbErr> {
+    let swipes = Entity::find()
+        .filter(Column::MessageId.eq(message))
+        .filter(Column::Position.is_in(positions));
+    let swipes = match is_backwards {
+        true => swipes.order_by_desc(Column::Position),
+        false => swipes.order_by_asc(Column::Position),
+    };
+    swipes.all(db).await
 }
 
 /// Returns the text at a position if the message has several.

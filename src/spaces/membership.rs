@@ -233,6 +233,34 @@ pub async fn find_for_user(
         .await
 }
 
+/// Returns the memberships of these users in these spaces, removed or not.
+pub async fn list_for_users(
+    db: &impl ConnectionTrait,
+    users: impl IntoIterator<Item = UserId>,
+    spaces: impl IntoIterator<Item = SpaceId>,
+) -> Result<Vec<Model>, DbErr> {
+    Entity::find()
+        .filter(Column::UserId.is_in(users))
+        .filter(Column::SpaceId.is_in(spaces))
+        .all(db)
+        .await
+}
+
+/// Returns the display names of these memberships, removed ones included.
+pub async fn list_display_names(
+    db: &impl ConnectionTrait,
+    ids: impl IntoIterator<Item = MembershipId>,
+) -> Result<HashMap<MembershipId, String>, DbErr> {
+    let names: Vec<(MembershipId, String)> = Entity::find()
+        .select_only()
+        .columns([Column::Id, Column::CachedDisplayName])
+        .filter(Column::Id.is_in(ids))
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(names.into_iter().collect())
+}
+
 /// Uses one copilot step; the copilot is turned off after the last one. Returns `None` if it was
 /// turned off in the meantime.
 pub async fn spend_copilot_step(

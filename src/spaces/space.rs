@@ -1,7 +1,10 @@
 //! Table `spaces`: settings of a space. Contains no runtime state except the used tokens.
 
+use std::collections::HashMap;
+
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{PaginatorTrait, QuerySelect};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -66,6 +69,27 @@ string_enum! {
 pub async fn find_visible(db: &impl ConnectionTrait, id: SpaceId) -> Result<Option<Model>, DbErr> {
     let space = Entity::find_by_id(id).filter(Column::IsHidden.eq(false));
     space.one(db).await
+}
+
+/// Returns the number of spaces that are not hidden.
+pub async fn count_visible(db: &impl ConnectionTrait) -> Result<u64, DbErr> {
+    let visible = Entity::find().filter(Column::IsHidden.eq(false));
+    visible.count(db).await
+}
+
+/// Returns the names of these spaces, hidden ones included.
+pub async fn list_names(
+    db: &impl ConnectionTrait,
+    ids: impl IntoIterator<Item = SpaceId>,
+) -> Result<HashMap<SpaceId, String>, DbErr> {
+    let names: Vec<(SpaceId, String)> = Entity::find()
+        .select_only()
+        .columns([Column::Id, Column::Name])
+        .filter(Column::Id.is_in(ids))
+        .into_tuple()
+        .all(db)
+        .await?;
+    Ok(names.into_iter().collect())
 }
 
 /// Adds to the tokens that the space has used.

@@ -6,7 +6,6 @@ use std::collections::{HashMap, HashSet};
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json, Query};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -100,10 +99,9 @@ pub async fn list(
     }))
 }
 
-/// The names of the spaces, conversations and speakers of some runs.
+/// The conversations of some runs with their spaces, and the names of the speakers.
 struct RunLabels {
-    conversations: HashMap<ConversationId, conversation::Model>,
-    spaces: HashMap<SpaceId, String>,
+    conversations: HashMap<ConversationId, (conversation::Model, space::Model)>,
     speakers: HashMap<MembershipId, String>,
 }
 
@@ -111,45 +109,28 @@ impl RunLabels {
     async fn load(app: &App, runs: &[run::Model]) -> ApiResult<Self> {
         let db = app.db.reader();
         let ids: HashSet<_> = runs.iter().map(|it| it.conversation_id).collect();
-        let conversations = conversation::Entity::find()
-            .filter(conversation::Column::Id.is_in(ids))
-            .all(db)
-            .await?;
-        let ids: HashSet<_> = conversations.iter().map(|it| it.space_id).collect();
-        let spaces = space::Entity::find()
-            .filter(space::Column::Id.is_in(ids))
-            .all(db)
-            .await?;
+        let conversations = conversation::list_with_spaces(db, ids).await?;
         let ids: HashSet<_> = runs
             .iter()
             .map(|it| it.speaker_space_membership_id)
             .collect();
-        let speakers = membership::Entity::find()
-            .filter(membership::Column::Id.is_in(ids))
-            .all(db)
-            .await?;
-        let by_id = |it: conversation::Model| (it.id, it);
         Ok(Self {
-            conversations: conversations.into_iter().map(by_id).collect(),
-            spaces: spaces.into_iter().map(|it| (it.id, it.name)).collect(),
-            speakers: speakers
-                .into_iter()
-                .map(|it| (it.id, it.cached_display_name))
-                .collect(),
+            conversations: conversations.into_iter().map(|it| (it.0.id, it)).collect(),
+            speakers: membership::list_display_names(db, ids).await?,
         })
     }
 
     /// Builds the view; `None` if the conversation was deleted in the meantime, and its runs with
     /// it.
     fn view(&self, app: &App, run: &run::Model, now: Timestamp) -> Option<AdminRunView> {
-        let conversation = self.conversations.get(&run.conversation_id)?;
+        let (conversation, space) = self.conversations.get(&run.conversation_id)?;
         let speaker = self.speakers.get(&run.speaker_space_membership_id);
         let is_running = run.status == run::RunStatus::Running;
         let beat = run.heartbeat_at.filter(|_| is_running);
         Some(AdminRunView {
             run: run.view(),
-            space_id: conversation.space_id,
-            space_name: self.spaces.get(&conversation.space_id)?.clone(),
+            space_id: space.id,
+            space_name: space.name.clone(),
             conversation_title: conversation.title.clone(),
             speaker_name: speaker.cloned().unwrap_or_default(),
             worker_id: run.worker_id.clone(),

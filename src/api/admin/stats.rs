@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json};
-use sea_orm::{ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -141,22 +140,14 @@ pub async fn show(
 
 async fn load_totals(app: &App, now: Timestamp) -> ApiResult<ServerTotals> {
     let db = app.db.reader();
-    let guests = user::Entity::find().filter(user::Column::PasswordHash.is_null());
-    let signed_in = session::Entity::find().filter(session::Column::ExpiresAt.gt(now));
     let load = history::queue_load(db).await?;
-    let spaces = space::Entity::find().filter(space::Column::IsHidden.eq(false));
-    let conversations =
-        conversation::Entity::find().filter(conversation::Column::IsHidden.eq(false));
-    let hidden = conversation::hidden_ids();
-    let messages =
-        message::Entity::find().filter(message::Column::ConversationId.not_in_subquery(hidden));
     Ok(ServerTotals {
-        users: user::Entity::find().count(db).await?,
-        guests: guests.count(db).await?,
-        active_sessions: signed_in.count(db).await?,
-        spaces: spaces.count(db).await?,
-        conversations: conversations.count(db).await?,
-        messages: messages.count(db).await?,
+        users: user::count(db).await?,
+        guests: user::count_guests(db).await?,
+        active_sessions: session::count_active(db, now).await?,
+        spaces: space::count_visible(db).await?,
+        conversations: conversation::count_visible(db).await?,
+        messages: message::count_in_visible_conversations(db).await?,
         queued_runs: load.n_queued,
         running_runs: load.n_running,
         oldest_queued_age_ms: load.oldest_queued_at.map(|at| now.ms_since(at).max(0)),
@@ -171,11 +162,7 @@ async fn load_token_use(app: &App, now: Timestamp, days: i64) -> ApiResult<Token
     let from = Timestamp(first * DAY_MS);
     let spent = history::daily_usage_since(db, app.db.backend(), from).await?;
     let listed = top_spaces(&spent);
-    let names = space::Entity::find()
-        .filter(space::Column::Id.is_in(listed.iter().copied()))
-        .all(db)
-        .await?;
-    let names: HashMap<SpaceId, String> = names.into_iter().map(|it| (it.id, it.name)).collect();
+    let names = space::list_names(db, listed.iter().copied()).await?;
     let row = |((day, space_id), sum): ((i64, Option<SpaceId>), UsageSum)| DailySpaceUsage {
         space_id,
         space_name: space_id.and_then(|it| names.get(&it).cloned()),
