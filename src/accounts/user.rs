@@ -158,6 +158,12 @@ pub async fn create_first_admin(
     .await
 }
 
+/// Creates an account without admin rights, in a transaction of its own.
+pub async fn register(db: &Db, new: NewUser, now: Timestamp) -> Result<Model, UserError> {
+    db.write(move |tx| Box::pin(async move { create(tx, new, now).await }))
+        .await
+}
+
 /// Creates an account without admin rights.
 pub async fn create(
     tx: &impl ConnectionTrait,

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use crate::accounts::limits::RetryAfter;
 use crate::accounts::names::{Password, Username};
 use crate::accounts::user::{NewUser, ProfileChange, UserError};
-use crate::accounts::{api_key, names, session as sessions, user};
+use crate::accounts::{names, user};
 use crate::api::account_bodies::{CreateUser, RegisteredUser, UpdateMe, UpdatedMe};
 use crate::api::{join, session};
 use crate::app::App;
@@ -15,10 +15,10 @@ use crate::http::authentication::CurrentUser;
 use crate::http::client_ip;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
-use crate::ids::{ApiKeyId, SessionId};
 use crate::realtime::event::{Envelope, SocketControl};
+use crate::spaces::account_changes::AccountChangeError;
 use crate::spaces::invite_acceptance::{JoinError, JoiningUser};
-use crate::spaces::{events, membership, membership_changes};
+use crate::spaces::{account_changes, events};
 
 /// Validated registration data.
 pub struct Registration {
@@ -179,11 +179,7 @@ pub async fn with_registration_limit<T>(
 async fn create(app: &App, registration: Registration) -> ApiResult<user::Model> {
     let new = registration.into_new_user(app).await?;
     let now = app.clock.now();
-    let made = app
-        .db
-        .write(move |tx| Box::pin(async move { user::create(tx, new, now).await }))
-        .await?;
-    Ok(made)
+    Ok(user::register(&app.db, new, now).await?)
 }
 
 /// Changes the caller's account.
@@ -224,15 +220,18 @@ pub async fn update_me(
         require_current_password(&app, &request, &caller, body.current_password).await?;
         change.password_hash = Some(hash_password(&app, password).await?);
     }
-    let changed = apply_change(&app, &caller, (change, body.revoke_api_keys)).await?;
-    for seat in &changed.seats {
+    let (user, revokes_keys) = (&caller.user, body.revoke_api_keys);
+    let changed =
+        account_changes::change_profile(&app.db, user, change, revokes_keys, app.clock.now())
+            .await?;
+    for seat in &changed.memberships {
         app.hub.publish(events::membership_updated(seat));
     }
-    for id in changed.revoked {
+    for id in changed.revoked_keys {
         let order = SocketControl::KeyRevoked(id);
         app.hub.publish(Envelope::control(caller.id(), order));
     }
-    let (user, ended) = (changed.user, changed.ended);
+    let (user, ended) = (changed.user, changed.ended_sessions);
     let mut answer = HttpResponse::Ok();
     if !ended.is_empty() {
         for id in ended {
@@ -245,7 +244,7 @@ pub async fn update_me(
     }
     Ok(answer.json(UpdatedMe {
         user: user.view(),
-        api_keys_active: changed.api_keys_active,
+        api_keys_active: changed.n_active_keys,
     }))
 }
 
@@ -277,56 +276,21 @@ async fn require_current_password(
     ))
 }
 
-/// An account after a change.
-struct UpdatedAccount {
-    user: user::Model,
-    /// Its memberships, if their names changed.
-    seats: Vec<membership::Model>,
-    ended: Vec<SessionId>,
-    revoked: Vec<ApiKeyId>,
-    api_keys_active: u64,
-}
-
-/// Changes the account and its memberships' names. A new password ends every session. With
-/// `revokes_keys`, every API key is revoked in the same transaction.
-async fn apply_change(
-    app: &App,
-    caller: &CurrentUser,
-    (change, revokes_keys): (ProfileChange, bool),
-) -> ApiResult<UpdatedAccount> {
-    let (id, now) = (caller.id(), app.clock.now());
-    let renamed = change.display_name.clone();
-    let renamed = renamed.filter(|it| *it != caller.user.display_name);
-    app.db
-        .write(move |tx| {
-            Box::pin(async move {
-                let ends_sessions = change.password_hash.is_some();
-                let seats = match renamed {
-                    Some(name) => membership_changes::rename_user(tx, id, &name).await?,
-                    None => Some(Vec::new()),
-                };
-                Ok(UpdatedAccount {
-                    seats: seats.ok_or_else(name_taken_error)?,
-                    user: user::update(tx, id, change).await?,
-                    ended: match ends_sessions {
-                        true => sessions::revoke_all(tx, id).await?,
-                        false => Vec::new(),
-                    },
-                    revoked: match revokes_keys {
-                        true => api_key::revoke_all(tx, id, now).await?,
-                        false => Vec::new(),
-                    },
-                    api_keys_active: api_key::count_for_user(tx, id).await?,
-                })
-            })
-        })
-        .await
-}
-
 /// 409: the name is confusable with that of another active member of the space.
 pub fn name_taken_error() -> ApiError {
     ApiError::conflict("name_taken_here", JoinError::NameTaken.to_string())
         .with_param("display_name")
+}
+
+impl From<AccountChangeError> for ApiError {
+    fn from(error: AccountChangeError) -> Self {
+        match error {
+            AccountChangeError::NameTaken => name_taken_error(),
+            AccountChangeError::User(error) => error.into(),
+            AccountChangeError::Admin(error) => error.into(),
+            AccountChangeError::Db(error) => error.into(),
+        }
+    }
 }
 
 impl From<UserError> for ApiError {

@@ -1,6 +1,7 @@
 //! Spaces: settings, members, invitations and permissions.
 
 pub mod access_review;
+pub mod account_changes;
 pub mod card_rights;
 pub mod events;
 pub mod garbage_collection;

@@ -2,7 +2,6 @@
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json, Path, Query};
-use sea_orm::ConnectionTrait;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -23,7 +22,7 @@ use crate::http::json_body::JsonBody;
 use crate::http::{json_body, pagination};
 use crate::ids::UserId;
 use crate::realtime::event::{Envelope, SocketControl};
-use crate::spaces::{events, membership, membership_changes};
+use crate::spaces::{account_changes, events, membership};
 
 /// Filters of the list; the search text is parsed separately.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -143,27 +142,9 @@ pub async fn update(
         },
     };
     let (by, id) = (admin.0.id(), id.into_inner());
-    let (changed, seats) = app
-        .db
-        .write(move |tx| Box::pin(async move { apply_change(tx, by, id, change).await }))
-        .await?;
+    let (changed, seats) = account_changes::change_by_admin(&app.db, by, id, change).await?;
     announce_user_change(&app, &changed, &seats);
     load_view(&app, changed.after).await.map(Json)
-}
-
-/// Changes the account, and its memberships if the name changed.
-async fn apply_change(
-    tx: &impl ConnectionTrait,
-    by: UserId,
-    id: UserId,
-    change: AdminUserChange,
-) -> ApiResult<(UserChange, Vec<membership::Model>)> {
-    let changed = user_directory::change_user(tx, by, id, change).await?;
-    if changed.before.display_name == changed.after.display_name {
-        return Ok((changed, Vec::new()));
-    }
-    let seats = membership_changes::rename_user(tx, id, &changed.after.display_name).await?;
-    Ok((changed, seats.ok_or_else(users::name_taken_error)?))
 }
 
 /// Publishes the changed memberships to their spaces, and closes the sockets that lost their
