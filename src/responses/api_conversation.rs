@@ -1,13 +1,15 @@
 //! Table `api_conversations`: logs of items that responses of `/v1` read and extend. These are not
 //! the conversations of a space.
 
+use sea_orm::IntoActiveModel;
 use sea_orm::entity::prelude::*;
 use sea_orm::sea_query::{Expr, ExprTrait};
 use serde_json::{Value, json};
 
 use crate::clock::Timestamp;
+use crate::db::connect::Db;
 use crate::ids::UserId;
-use crate::responses::{api_conversation_item, item};
+use crate::responses::{api_conversation_item, item, object_ids};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "api_conversations")]
@@ -56,9 +58,41 @@ pub async fn find_for_user(
         .await
 }
 
+/// Creates a conversation of a user with its first items.
+pub async fn create(
+    db: &Db,
+    user: UserId,
+    metadata: Value,
+    items: Vec<Value>,
+    now: Timestamp,
+) -> Result<Model, DbErr> {
+    let row = Model {
+        id: object_ids::generate(object_ids::CONVERSATION),
+        user_id: user,
+        metadata,
+        next_position: 0,
+        created_at: now,
+        deleted_at: None,
+    };
+    db.write(move |tx| {
+        Box::pin(async move {
+            row.clone().into_active_model().insert(tx).await?;
+            append_in_transaction(tx, &row.id, items).await?;
+            Ok(row)
+        })
+    })
+    .await
+}
+
 /// Appends items and returns them as stored: an item whose id already exists gets a new one.
 /// Returns `None` if the conversation was deleted in the meantime.
-pub async fn append(
+pub async fn append(db: &Db, id: String, items: Vec<Value>) -> Result<Option<Vec<Value>>, DbErr> {
+    db.write(move |tx| Box::pin(async move { append_in_transaction(tx, &id, items).await }))
+        .await
+}
+
+/// Does the same as [`append`] inside of a transaction.
+pub async fn append_in_transaction(
     tx: &impl ConnectionTrait,
     id: &str,
     mut items: Vec<Value>,
@@ -85,26 +119,27 @@ pub async fn append(
 }
 
 /// Replaces the metadata.
-pub async fn set_metadata(
-    tx: &impl ConnectionTrait,
-    id: &str,
-    metadata: Value,
-) -> Result<(), DbErr> {
-    Entity::update_many()
+pub async fn set_metadata(db: &Db, id: String, metadata: Value) -> Result<(), DbErr> {
+    let update = Entity::update_many()
         .col_expr(Column::Metadata, Expr::value(metadata))
-        .filter(Column::Id.eq(id))
-        .exec(tx)
+        .filter(Column::Id.eq(id));
+    db.write(move |tx| Box::pin(async move { update.exec(tx).await }))
         .await
-        .map(|_| ())
+        .map(drop)
 }
 
 /// Marks a conversation as deleted and removes its items and metadata.
-pub async fn delete(tx: &impl ConnectionTrait, id: &str, now: Timestamp) -> Result<(), DbErr> {
-    Entity::update_many()
-        .col_expr(Column::DeletedAt, Expr::value(now))
-        .col_expr(Column::Metadata, Expr::value(json!({})))
-        .filter(Column::Id.eq(id))
-        .exec(tx)
-        .await?;
-    api_conversation_item::delete_all(tx, id).await
+pub async fn delete(db: &Db, id: String, now: Timestamp) -> Result<(), DbErr> {
+    db.write(move |tx| {
+        Box::pin(async move {
+            Entity::update_many()
+                .col_expr(Column::DeletedAt, Expr::value(now))
+                .col_expr(Column::Metadata, Expr::value(json!({})))
+                .filter(Column::Id.eq(&id))
+                .exec(tx)
+                .await?;
+            api_conversation_item::delete_all(tx, &id).await
+        })
+    })
+    .await
 }

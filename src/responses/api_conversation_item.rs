@@ -7,6 +7,7 @@ use sea_orm::entity::prelude::*;
 use sea_orm::{Order, QueryOrder, QuerySelect, QueryTrait};
 use serde_json::Value;
 
+use crate::db::connect::Db;
 use crate::responses::object_ids;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
@@ -60,23 +61,37 @@ pub async fn list_all(db: &impl ConnectionTrait, conversation: &str) -> Result<V
         .await
 }
 
-/// Returns at most `limit` items that follow the position `after` in this order.
-pub async fn list_page(
+/// Selects a part of the items of a conversation.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemRange {
+    /// The position before the first item, in this order.
+    pub after: Option<i64>,
+    /// Newest first.
+    pub is_descending: bool,
+    pub limit: usize,
+}
+
+/// Returns a part of the items of a conversation, in its order.
+pub async fn list_range(
     db: &impl ConnectionTrait,
     conversation: &str,
-    order: Order,
-    after: Option<i64>,
-    limit: usize,
+    range: ItemRange,
 ) -> Result<Vec<Model>, DbErr> {
-    let beyond = |position: i64| match order {
-        Order::Desc => Column::Position.lt(position),
-        _ => Column::Position.gt(position),
+    let order = match range.is_descending {
+        true => Order::Desc,
+        false => Order::Asc,
+    };
+    let beyond = |position: i64| match range.is_descending {
+        true => Column::Position.lt(position),
+        false => Column::Position.gt(position),
     };
     Entity::find()
         .filter(Column::ApiConversationId.eq(conversation))
-        .apply_if(after, |query, position| query.filter(beyond(position)))
-        .order_by(Column::Position, order.clone())
-        .limit(limit as u64)
+        .apply_if(range.after, |query, position| {
+            query.filter(beyond(position))
+        })
+        .order_by(Column::Position, order)
+        .limit(range.limit as u64)
         .all(db)
         .await
 }
@@ -119,20 +134,15 @@ pub async fn find(
 }
 
 /// Deletes an item. Returns `false` if no item has this id.
-pub async fn delete(
-    tx: &impl ConnectionTrait,
-    conversation: &str,
-    item: &str,
-) -> Result<bool, DbErr> {
+pub async fn delete(db: &Db, conversation: &str, item: &str) -> Result<bool, DbErr> {
     if item.contains('\0') {
         return Ok(false);
     }
-    let res = Entity::delete_many()
+    let delete = Entity::delete_many()
         .filter(Column::ApiConversationId.eq(conversation))
-        .filter(Column::ItemId.eq(item))
-        .exec(tx)
-        .await?;
-    Ok(res.rows_affected > 0)
+        .filter(Column::ItemId.eq(item));
+    let deleted = db.write(move |tx| Box::pin(async move { delete.exec(tx).await }));
+    Ok(deleted.await?.rows_affected > 0)
 }
 
 /// Deletes all items of a conversation.

@@ -178,7 +178,7 @@ impl Recorder {
         let input = input.into_iter().map(|it| it.payload);
         let items: Vec<Value> = input.chain(output.iter().cloned()).collect();
         // Does nothing if the conversation was deleted in the meantime.
-        api_conversation::append(tx, conversation, items).await?;
+        api_conversation::append_in_transaction(tx, conversation, items).await?;
         Ok(())
     }
 }

@@ -2,11 +2,11 @@
 
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use sea_orm::{ActiveModelTrait, DbErr, IntoActiveModel};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::app::App;
-use crate::responses::{api_conversation, api_conversation_item, compaction, history, object_ids};
+use crate::responses::api_conversation_item::ItemRange;
+use crate::responses::{api_conversation, api_conversation_item, compaction, history};
 use crate::v1::api_key_auth::ApiKeyCaller;
 use crate::v1::error::{V1Error, V1Result};
 use crate::v1::fields::Fields;
@@ -35,27 +35,9 @@ pub async fn create(
     compaction::require_readable(&app.models.cipher, caller.id(), &items)?;
     remote_files::fetch(&app, caller.id(), "items", &mut items).await?;
     history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;
-    let row = api_conversation::Model {
-        id: object_ids::generate(object_ids::CONVERSATION),
-        user_id: caller.id(),
-        metadata,
-        next_position: 0,
-        created_at: app.clock.now(),
-        deleted_at: None,
-    };
-    let view = row.view();
-    let written: Result<(), DbErr> = app
-        .db
-        .write(move |tx| {
-            Box::pin(async move {
-                let id = row.id.clone();
-                row.into_active_model().insert(tx).await?;
-                api_conversation::append(tx, &id, items).await.map(drop)
-            })
-        })
-        .await;
-    written?;
-    Ok(HttpResponse::Ok().json(view))
+    let now = app.clock.now();
+    let row = api_conversation::create(&app.db, caller.id(), metadata, items, now).await?;
+    Ok(HttpResponse::Ok().json(row.view()))
 }
 
 /// Returns a conversation.
@@ -88,13 +70,7 @@ pub async fn update(
     fields.require_known(&["metadata"])?;
     row.metadata = fields.metadata()?;
     let (id, metadata) = (row.id.clone(), row.metadata.clone());
-    let written: Result<(), DbErr> = app
-        .db
-        .write(move |tx| {
-            Box::pin(async move { api_conversation::set_metadata(tx, &id, metadata).await })
-        })
-        .await;
-    written?;
+    api_conversation::set_metadata(&app.db, id, metadata).await?;
     Ok(HttpResponse::Ok().json(row.view()))
 }
 
@@ -109,12 +85,7 @@ pub async fn delete(
 ) -> V1Result<HttpResponse> {
     let row = find(&app, &caller, &id).await?;
     let body = json!({ "id": row.id, "object": "conversation.deleted", "deleted": true });
-    let now = app.clock.now();
-    let written: Result<(), DbErr> = app
-        .db
-        .write(move |tx| Box::pin(async move { api_conversation::delete(tx, &row.id, now).await }))
-        .await;
-    written?;
+    api_conversation::delete(&app.db, row.id, app.clock.now()).await?;
     Ok(HttpResponse::Ok().json(body))
 }
 
@@ -141,13 +112,8 @@ pub async fn append(
     compaction::require_readable(&app.models.cipher, caller.id(), &items)?;
     remote_files::fetch(&app, caller.id(), "items", &mut items).await?;
     history::resolve_references(app.db.reader(), caller.id(), &mut items).await?;
-    let written: Result<Option<Vec<Value>>, DbErr> = app
-        .db
-        .write(move |tx| {
-            Box::pin(async move { api_conversation::append(tx, &row.id, items).await })
-        })
-        .await;
-    let added = written?.ok_or_else(V1Error::not_found)?;
+    let added = api_conversation::append(&app.db, row.id, items).await?;
+    let added = added.ok_or_else(V1Error::not_found)?;
     Ok(HttpResponse::Ok().json(pagination::list_object(added, false)))
 }
 
@@ -171,9 +137,12 @@ pub async fn list_items(
         }
         None => None,
     };
-    let n_items = page.limit + 1;
-    let items =
-        api_conversation_item::list_page(db, &row.id, page.order.clone(), after, n_items).await?;
+    let range = ItemRange {
+        after,
+        is_descending: page.is_descending,
+        limit: page.limit + 1,
+    };
+    let items = api_conversation_item::list_range(db, &row.id, range).await?;
     let items = items.into_iter().map(|it| it.payload).collect();
     Ok(HttpResponse::Ok().json(page.to_list(items)))
 }
@@ -205,15 +174,8 @@ pub async fn delete_item(
 ) -> V1Result<HttpResponse> {
     let (id, item) = path.into_inner();
     let row = find(&app, &caller, &id).await?;
-    let view = row.view();
-    let deleted: Result<bool, DbErr> = app
-        .db
-        .write(move |tx| {
-            Box::pin(async move { api_conversation_item::delete(tx, &row.id, &item).await })
-        })
-        .await;
-    match deleted? {
-        true => Ok(HttpResponse::Ok().json(view)),
+    match api_conversation_item::delete(&app.db, &row.id, &item).await? {
+        true => Ok(HttpResponse::Ok().json(row.view())),
         false => Err(V1Error::not_found()),
     }
 }

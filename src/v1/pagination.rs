@@ -1,6 +1,5 @@
 //! Pagination of lists by the position of an item, never by time.
 
-use sea_orm::Order;
 use serde_json::{Value, json};
 
 use crate::v1::error::{V1Error, V1Result};
@@ -74,7 +73,8 @@ impl ListQuery {
 /// The requested page.
 pub struct ListPage {
     pub limit: usize,
-    pub order: Order,
+    /// Newest first.
+    pub is_descending: bool,
     /// The id of the item before the page.
     pub after: Option<String>,
 }
@@ -93,14 +93,14 @@ impl ListPage {
                 .filter(|it| (1..=MAX_LIMIT).contains(it))
                 .ok_or_else(|| wrong_value("limit", "an integer between 1 and 100"))?,
         };
-        let order = match query.get("order") {
-            None | Some("desc") => Order::Desc,
-            Some("asc") => Order::Asc,
+        let is_descending = match query.get("order") {
+            None | Some("desc") => true,
+            Some("asc") => false,
             Some(_) => return Err(wrong_value("order", "asc or desc")),
         };
         Ok(Self {
             limit,
-            order,
+            is_descending,
             after: query.get("after").map(str::to_owned),
         })
     }
@@ -125,7 +125,7 @@ pub fn unknown_cursor() -> V1Error {
 /// Returns 400 for an invalid limit, order or cursor.
 pub fn to_page(mut items: Vec<Value>, query: &ListQuery) -> V1Result<Value> {
     let asked = ListPage::from_query(query)?;
-    if asked.order == Order::Desc {
+    if asked.is_descending {
         items.reverse();
     }
     if let Some(after) = &asked.after {
