@@ -9,7 +9,6 @@ use actix_web::http::header::{ContentDisposition, DispositionParam, DispositionT
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use futures::stream;
-use sea_orm::DbErr;
 use tokio::io::AsyncReadExt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -59,8 +58,8 @@ pub async fn export(
     let named = attachment(name, ending);
     let export = ChatExporter::start(app.db.reader().clone(), at.conversation, format).await?;
     let pieces = stream::try_unfold(export, |mut export| async move {
-        let piece = export.next_chunk().await?;
-        Ok::<_, DbErr>(piece.map(|it| (Bytes::from(it), export)))
+        let piece = export.next_chunk().await;
+        piece.map(|it| it.map(|it| (Bytes::from(it), export)))
     });
     Ok(HttpResponse::Ok()
         .insert_header(named)

@@ -2,7 +2,6 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
-use sea_orm::DbErr;
 
 use crate::accounts::names;
 use crate::api::conversation_bodies::{
@@ -19,8 +18,8 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::json_body::JsonBody;
 use crate::http::space_access;
 use crate::ids::{ConversationId, SpaceId};
+use crate::runs::conversation_list;
 use crate::runs::conversation_start::NewConversation;
-use crate::runs::snapshot;
 use crate::runs::views::ConversationView;
 use crate::spaces::permissions::Action;
 use crate::spaces::{events, membership};
@@ -40,25 +39,13 @@ pub async fn list(
     page: PageQuery,
 ) -> ApiResult<Json<PageOf<ConversationSummary>>> {
     let at = space_access::load_space_access(&app, &caller, space.into_inner()).await?;
-    let (user, space) = (caller.id(), at.space.id);
-    let read = app.db.read(move |tx| {
-        Box::pin(async move {
-            let found = conversation::list_for_space(tx, space, page).await?;
-            let ids: Vec<ConversationId> = found.data.iter().map(|it| it.id).collect();
-            let marks = read_mark::list_for_user(tx, user, &ids).await?;
-            let views = snapshot::list_conversation_views(tx, space, &found.data).await?;
-            let data = views.into_iter().map(|view| ConversationSummary {
-                last_read_seq: marks.get(&view.id).copied().unwrap_or_default(),
-                view,
-            });
-            Ok::<_, DbErr>(PageOf {
-                data: data.collect(),
-                has_more: found.has_more,
-                cursor: found.cursor,
-            })
-        })
-    });
-    Ok(Json(read.await?))
+    let found = conversation_list::load_page(&app.db, caller.id(), at.space.id, page).await?;
+    Ok(Json(found.map(|(view, last_read_seq)| {
+        ConversationSummary {
+            last_read_seq,
+            view,
+        }
+    })))
 }
 
 /// Creates a conversation. Its characters post their greetings.

@@ -3,7 +3,6 @@
 use actix_web::HttpResponse;
 use actix_web::http::header;
 use actix_web::web::Data;
-use sea_orm::ConnectionTrait;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -74,7 +73,7 @@ pub async fn live() -> HttpResponse {
     )
 )]
 pub async fn ready(app: Data<App>) -> HttpResponse {
-    let answered = app.db.reader().execute_unprepared("select 1").await;
+    let answered = app.db.ping().await;
     if let Err(error) = &answered {
         tracing::warn!(%error, "not ready: the database does not respond");
     }

@@ -75,6 +75,14 @@ impl ReadPool {
 }
 
 impl Db {
+    /// Checks that the database answers a query.
+    ///
+    /// # Errors
+    /// Returns `DbErr` when it does not.
+    pub async fn ping(&self) -> Result<(), DbErr> {
+        self.reader().execute_unprepared("select 1").await.map(drop)
+    }
+
     /// Runs several reads in one read-only transaction: all of them see the same committed state.
     ///
     /// The transaction holds one connection: `work` must only read, and use no other connection.

@@ -17,6 +17,7 @@ use actix_web::{Error, FromRequest, HttpMessage, HttpRequest};
 use crate::accounts::{api_key, session, user};
 use crate::app::App;
 use crate::clock::Timestamp;
+use crate::db::backend::DbError;
 use crate::http::csrf;
 use crate::http::error::{ApiError, ApiResult};
 use crate::ids::{ApiKeyId, SessionId, UserId};
@@ -203,7 +204,7 @@ async fn load_by_session(app: &App, token: &str, now: Timestamp) -> ApiResult<Op
 }
 
 /// Updating last_seen_at is optional: no request fails because of it.
-fn log_failure(result: Result<(), sea_orm::DbErr>) {
+fn log_failure(result: Result<(), DbError>) {
     if let Err(error) = result {
         tracing::warn!(%error, "failed to update last_seen_at: {error}");
     }

@@ -33,6 +33,7 @@ pub mod cluster_receiver;
 pub mod command;
 pub mod completion;
 pub mod controls;
+pub mod conversation_list;
 pub mod conversation_start;
 pub mod copilot;
 pub mod deletions;

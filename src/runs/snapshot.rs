@@ -11,8 +11,7 @@ use crate::conversations::pages::{MessageDetails, PageBudget, TimelineChanges};
 use crate::conversations::timeline::TimelinePage;
 use crate::conversations::{conversation, message, pages};
 use crate::db::slices;
-use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
-use crate::rounds::{round, slot};
+use crate::ids::{ConversationId, MembershipId, RunId};
 use crate::runs::engine::RunEngine;
 use crate::runs::live_streams::LiveStream;
 use crate::runs::state::{ActiveRound, ConversationState};
@@ -326,46 +325,4 @@ async fn load_runtime(tx: &impl ConnectionTrait, id: ConversationId) -> Result<R
         running,
         failed: failed_run::list_newest_failed(tx, &[id]).await?.pop(),
     })
-}
-
-/// Returns the documents of some conversations of one space, in their order. Consistent only if the
-/// rows were read in the same transaction.
-///
-/// # Errors
-/// Returns `RecordNotFound` when the space does not exist, or the database's error when it fails.
-pub async fn list_conversation_views(
-    tx: &impl ConnectionTrait,
-    space: SpaceId,
-    rows: &[conversation::Model],
-) -> Result<Vec<ConversationView>, DbErr> {
-    let space = space::Entity::find_by_id(space).one(tx).await?;
-    let space = space.ok_or_else(|| DbErr::RecordNotFound("a space".to_owned()))?;
-    let ids: Vec<ConversationId> = rows.iter().map(|it| it.id).collect();
-    let (queued, running): (Vec<_>, Vec<_>) = run::list_active(tx, &ids)
-        .await?
-        .into_iter()
-        .partition(|it| it.status == run::RunStatus::Queued);
-    let failed = failed_run::list_newest_failed(tx, &ids).await?;
-    let rounds = round::list_active(tx, &ids).await?;
-    let slots = slot::list_for_rounds(tx, rounds.iter().map(|it| it.id)).await?;
-    let run_in = |runs: &[run::Model], id| {
-        let run = runs.iter().find(|it| it.conversation_id == id);
-        run.cloned()
-    };
-    let round_in = |id| {
-        let row = rounds.iter().find(|it| it.conversation_id == id)?.clone();
-        let slots = slots.iter().filter(|it| it.round_id == row.id).cloned();
-        let slots = slots.collect();
-        Some(ActiveRound { row, slots })
-    };
-    let view = |row: &conversation::Model| {
-        let runtime = RuntimeView {
-            round: round_in(row.id),
-            queued: run_in(&queued, row.id),
-            running: run_in(&running, row.id),
-            failed: run_in(&failed, row.id),
-        };
-        views::conversation_view(row, &space, &runtime)
-    };
-    Ok(rows.iter().map(view).collect())
 }
