@@ -211,6 +211,28 @@ fn transactions_time_and_tasks_are_used_in_one_place() {
 }
 
 #[test]
+fn the_web_layers_write_no_queries() {
+    let text = "//! Doc.\nuse sea_orm::EntityTrait;\nasync fn f() {\n    user::Entity::find_by_id(id).one(db).await;\n    page.load(users, user::Column::Id, db).await;\n}\n";
+    let rule = "the web layers do not use sea-orm: call a finder in the module of the table";
+
+    let found = [
+        "api/users.rs",
+        "v1/models.rs",
+        "socket/queries.rs",
+        "http/error.rs",
+    ]
+    .map(|file| broken(&format!("src/{file}"), text));
+
+    for rules in found {
+        assert_eq!(rules, [2, 4, 5].map(|line| format!("{line}: {rule}")));
+    }
+    assert_eq!(
+        broken("src/accounts/session.rs", text),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
 fn the_database_clock_is_read_in_one_place() {
     let sql = "//! Doc.\nconst A: &str = \"SELECT 1 WHERE at < now()\";\nconst B: &str = \"CURRENT_TIMESTAMP\";\nfn f() { clock.now(); }\n";
 

@@ -297,6 +297,8 @@ fn forbidden_calls(file: &File) -> Vec<Violation> {
         ));
     }
     if ["api", "socket", "v1", "http"].contains(&module) {
+        let rule = "the web layers do not use sea-orm: call a finder in the module of the table";
+        found.extend(file.forbid(&["sea_orm", "::Entity::", "::Column::"], rule));
         let rule = "a door spawns no task: a handler's runtime ends with its thread; hand the work to the engine";
         found.extend(file.forbid(&["tokio::spawn", "task::spawn("], rule));
     }
