@@ -98,6 +98,15 @@ pub async fn find_in_space(
     Ok(found.filter(|it| it.space_id == space))
 }
 
+/// Returns a conversation, hidden or not, with its space.
+pub async fn find_with_space(
+    db: &impl ConnectionTrait,
+    id: ConversationId,
+) -> Result<Option<(Model, space::Model)>, DbErr> {
+    let found = Entity::find_by_id(id).find_also_related(space::Entity);
+    Ok(found.one(db).await?.and_then(with_space))
+}
+
 /// Returns these conversations with their spaces, hidden ones included.
 pub async fn list_with_spaces(
     db: &impl ConnectionTrait,

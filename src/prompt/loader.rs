@@ -54,11 +54,8 @@ pub async fn load(
     db: &impl ConnectionTrait,
     request: PromptRequest<'_>,
 ) -> Result<Option<PromptContext>, DbErr> {
-    let found = conversation::Entity::find_by_id(request.conversation)
-        .find_also_related(space::Entity)
-        .one(db)
-        .await?;
-    let Some((conversation, Some(space))) = found else {
+    let found = conversation::find_with_space(db, request.conversation).await?;
+    let Some((conversation, space)) = found else {
         return Ok(None);
     };
     let mut memberships = membership::list_active(db, space.id).await?;

@@ -82,7 +82,7 @@ pub async fn find(
     user: UserId,
     model_ref: ModelRef,
 ) -> Result<PersonaModel, ResponseEngineError> {
-    let requester = user::Entity::find_by_id(user).one(db).await?;
+    let requester = user::find(db, user).await?;
     let found = match (requester, model_ref) {
         (None, _) => None,
         (Some(asks), ModelRef::Character(id)) => find_character(db, &asks, id).await?,
@@ -160,7 +160,7 @@ fn can_use(membership: &membership::Model, requester: &user::Model) -> bool {
 /// Returns the error of the database.
 /// When the database fails.
 pub async fn list(db: &impl ConnectionTrait, user: UserId) -> Result<Vec<PersonaListing>, DbErr> {
-    let Some(requester) = user::Entity::find_by_id(user).one(db).await? else {
+    let Some(requester) = user::find(db, user).await? else {
         return Ok(Vec::new());
     };
     let mut all = list_characters(db, user).await?;

@@ -243,9 +243,7 @@ impl CandidateTask<'_> {
     /// Returns whether the user still has the membership, which may have changed on another node.
     async fn can_still_speak(&self) -> bool {
         let db = self.context.db.reader();
-        let seat = membership::Entity::find_by_id(self.request.membership)
-            .one(db)
-            .await;
+        let seat = membership::find(db, self.request.membership).await;
         seat.is_ok_and(|it| it.is_some_and(|it| can_user_speak(&it, self.request.user)))
     }
 
@@ -283,9 +281,7 @@ pub(super) async fn on_membership_changed(
     else {
         return Ok(());
     };
-    let seat = membership::Entity::find_by_id(id)
-        .one(context.db.reader())
-        .await?;
+    let seat = membership::find(context.db.reader(), id).await?;
     if !seat.is_some_and(|it| can_user_speak(&it, user)) {
         context.candidates.cancel_matching(|it| it.membership == id);
     }

@@ -93,7 +93,7 @@ impl RunEngine {
     /// Returns `NotFound` when the membership does not exist, or an error when the database fails.
     pub async fn insert_greetings(&self, seat: MembershipId) -> Result<(), EngineError> {
         let db = self.context.db.reader();
-        let seat = membership::Entity::find_by_id(seat).one(db).await?;
+        let seat = membership::find(db, seat).await?;
         let Some(seat) = seat else {
             return Err(CommandError::NotFound.into());
         };

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sea_orm::{DbErr, EntityTrait};
+use sea_orm::DbErr;
 
 use crate::conversations::markdown::Markdown;
 use crate::conversations::pages::{MessageDetails, PageBudget, Stub};
@@ -90,7 +90,7 @@ impl RunEngine {
     pub async fn find_message(&self, id: MessageId) -> Result<Option<message::MessageView>, DbErr> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
-                let found = message::Entity::find_by_id(id).one(tx).await?;
+                let found = message::find(tx, id).await?;
                 let shown = found.filter(|it| it.visibility != message::Visibility::Hidden);
                 let rows: Vec<message::Model> = shown.into_iter().collect();
                 let details = MessageDetails::load(tx, &rows).await?;

@@ -312,8 +312,7 @@ impl RunEngine {
         conversation: ConversationId,
         run: RunId,
     ) -> Result<RegenerateResult, EngineError> {
-        let row = run::Entity::find_by_id(run);
-        let row = row.one(self.context.db.reader()).await?;
+        let row = run::find(self.context.db.reader(), run).await?;
         Ok(RegenerateResult {
             run: row.ok_or(CommandError::NothingToRegenerate)?.view(),
             conversation,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sea_orm::{DbErr, EntityTrait};
+use sea_orm::DbErr;
 
 use crate::conversations::message;
 use crate::generation::outcome::{FailureCode, GenerationFailure};
@@ -242,8 +242,7 @@ async fn prompt_cutoff(context: &RunServices, run: &run::Model) -> Result<i64, D
     let Some(target) = run.debug.target_message_id else {
         return Ok(seen);
     };
-    let found = message::Entity::find_by_id(target);
-    let found = found.one(context.db.reader()).await?;
+    let found = message::find(context.db.reader(), target).await?;
     Ok(found.map_or(seen, |it| seen.min(it.seq - 1)))
 }
 
@@ -252,7 +251,7 @@ async fn find_provider(
     speaker: MembershipId,
 ) -> Result<Option<provider::Model>, DbErr> {
     let db = context.db.reader();
-    let seat = membership::Entity::find_by_id(speaker).one(db).await?;
+    let seat = membership::find(db, speaker).await?;
     let own = seat.as_ref().and_then(|it| it.llm_provider_id);
     let model = seat.as_ref().and_then(membership::Model::model_override);
     provider::find_usable(db, own, model).await

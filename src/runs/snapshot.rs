@@ -164,11 +164,7 @@ impl RunEngine {
     pub async fn conversation_view(&self, id: ConversationId) -> Result<ConversationView, DbErr> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
-                let found = conversation::Entity::find_by_id(id)
-                    .find_also_related(space::Entity)
-                    .one(tx)
-                    .await?;
-                let Some((row, Some(space))) = found else {
+                let Some((row, space)) = conversation::find_with_space(tx, id).await? else {
                     return Err(DbErr::RecordNotFound("a conversation".to_owned()));
                 };
                 let runtime = load_runtime(tx, id).await?;

@@ -4,7 +4,7 @@
 //! **Invariant:** an invite is valid only while its creator still has the right to invite with its
 //! role. It is invalid if the creator has left or was removed, demoted or disabled.
 
-use sea_orm::{ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter};
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 
 use crate::accounts::session::NewSession;
 use crate::accounts::user::{NewUser, UserError};
@@ -125,11 +125,7 @@ pub async fn can_invite(
     let (Some(host), Some(act)) = (host, permissions::inviting_as(role)) else {
         return Ok(false);
     };
-    let host = user::Entity::find_by_id(host)
-        .filter(user::Column::Status.eq(user::UserStatus::Active))
-        .one(db)
-        .await?;
-    let Some(host) = host else {
+    let Some(host) = user::find_active(db, host).await? else {
         return Ok(false);
     };
     let membership = membership::find_for_user(db, space, host.id).await?;

@@ -126,7 +126,7 @@ async fn resolve_display_name(
     own: Option<String>,
 ) -> Result<String, SpaceUpdateError<Model>> {
     let account = match membership.user_id {
-        Some(id) => user::Entity::find_by_id(id).one(tx).await?,
+        Some(id) => user::find(tx, id).await?,
         None => None,
     };
     let account = account.map(|it| it.display_name);
