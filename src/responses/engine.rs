@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use leased_jobs::concurrency_limit::{ConcurrencyPermit, LimitReached};
+use leased_jobs::concurrency_limit::ConcurrencyPermit;
 use leased_jobs::lease::CancelHandle;
 use sea_orm::{DbErr, SqlErr};
 use serde_json::Value;
@@ -13,6 +13,7 @@ use tokio_util::sync::DropGuard;
 use crate::clock::Timestamp;
 use crate::generation::usage;
 use crate::ids::UserId;
+use crate::responses::end_log::EndLog;
 use crate::responses::engine_event::EngineEvent;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::event_stream::EventReceiver;
@@ -141,10 +142,7 @@ impl ResponseEngine {
         &self,
         user: UserId,
     ) -> Result<ConcurrencyPermit<UserId>, ResponseEngineError> {
-        self.services
-            .body_permits
-            .acquire(user)
-            .map_err(limit_error)
+        Ok(self.services.body_permits.acquire(user)?)
     }
 
     pub(super) fn foreground_permit(
@@ -154,10 +152,7 @@ impl ResponseEngine {
         if self.services.shutdown.draining.is_cancelled() {
             return Err(ResponseEngineError::ServerBusy);
         }
-        self.services
-            .foreground_permits
-            .acquire(user)
-            .map_err(limit_error)
+        Ok(self.services.foreground_permits.acquire(user)?)
     }
 
     /// Acquires a permit to follow the log of a background response.
@@ -165,10 +160,7 @@ impl ResponseEngine {
         &self,
         user: UserId,
     ) -> Result<ConcurrencyPermit<UserId>, ResponseEngineError> {
-        self.services
-            .follower_permits
-            .acquire(user)
-            .map_err(limit_error)
+        Ok(self.services.follower_permits.acquire(user)?)
     }
 
     async fn prepare(
@@ -246,7 +238,7 @@ impl ResponseEngine {
             sender,
             is_reader_dropped: false,
             is_background: false,
-            has_log: false,
+            end_log: EndLog::foreground(id, user, &self.services.node, now),
             log_written,
         };
         let task = prepared.into_task(&self.services, cancel.clone(), output);
@@ -335,13 +327,6 @@ impl ResponseEngine {
             Some(place) => Ok(Created::Streamed(self.start_log_reader(id, -1, place))),
             None => Ok(Created::Queued(fold.document())),
         }
-    }
-}
-
-fn limit_error(limit: LimitReached) -> ResponseEngineError {
-    match limit {
-        LimitReached::Global => ResponseEngineError::ServerBusy,
-        LimitReached::PerOwner => ResponseEngineError::UserLimitReached,
     }
 }
 

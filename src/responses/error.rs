@@ -1,5 +1,6 @@
 //! Why a response cannot be created, read or changed. `v1/error.rs` translates this for clients.
 
+use leased_jobs::concurrency_limit::LimitReached;
 use sea_orm::DbErr;
 
 use crate::responses::mcp_approvals::ApprovalError;
@@ -69,4 +70,13 @@ pub enum ResponseEngineError {
     ModelUnavailable,
     #[error(transparent)]
     Database(#[from] DbErr),
+}
+
+impl From<LimitReached> for ResponseEngineError {
+    fn from(limit: LimitReached) -> Self {
+        match limit {
+            LimitReached::Global => Self::ServerBusy,
+            LimitReached::PerOwner => Self::UserLimitReached,
+        }
+    }
 }

@@ -4,25 +4,34 @@
 use sea_orm::{ConnectionTrait, DbErr};
 
 use crate::clock::Timestamp;
-use crate::db::connect::Db;
+use crate::responses::end_log::EndLog;
 use crate::responses::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::responses::fold::Fold;
 use crate::responses::item::ItemDirection;
 use crate::responses::response::ResponseStatus;
+use crate::responses::response_document::ResponseState;
+use crate::responses::services::ResponseServices;
 use crate::responses::{event, item, queue, response};
 
 /// Ends a response in the state given by `row`. Its output so far is kept and its open item becomes
-/// incomplete. Returns `false` if its state has changed in the meantime.
+/// incomplete. Does nothing if its state has changed in the meantime.
 pub async fn finalize_orphan(
-    db: &Db,
+    services: &ResponseServices,
     row: response::Model,
     outcome: ResponseOutcome,
-    at: Timestamp,
-) -> Result<bool, DbErr> {
-    db.write(move |tx| {
-        Box::pin(async move { finalize_in_transaction(tx, &row, outcome, at).await })
-    })
-    .await
+) -> Result<(), DbErr> {
+    let at = services.clock.now();
+    let end_log = EndLog::from_row(&row, &services.node);
+    let ended: Result<Option<ResponseState>, DbErr> = services
+        .db
+        .write(move |tx| {
+            Box::pin(async move { finalize_in_transaction(tx, &row, outcome, at).await })
+        })
+        .await;
+    if let Some(state) = ended? {
+        end_log.write(&state);
+    }
+    Ok(())
 }
 
 async fn finalize_in_transaction(
@@ -30,11 +39,11 @@ async fn finalize_in_transaction(
     row: &response::Model,
     outcome: ResponseOutcome,
     at: Timestamp,
-) -> Result<bool, DbErr> {
+) -> Result<Option<ResponseState>, DbErr> {
     let from = (row.status, row.lease);
     // Lock the row first: every writer of the log locks it too, so the log cannot change below.
     if !queue::lock_in_state(tx, &row.id, from).await? {
-        return Ok(false);
+        return Ok(None);
     }
     let mut fold = load_fold(tx, row).await?;
     let n_kept = item::list_for_response(tx, &row.id, ItemDirection::Output)
@@ -43,14 +52,14 @@ async fn finalize_in_transaction(
     let usage = None;
     let events = fold.apply(EngineEvent::Finished(ResponseEnd { outcome, usage, at }));
     if !queue::finish(tx, &row.id, from, fold.state()).await? {
-        return Ok(false);
+        return Ok(None);
     }
     if row.background {
         let new = fold.items().get(n_kept..).unwrap_or_default();
         item::insert(tx, &row.id, ItemDirection::Output, n_kept, new).await?;
         event::append(tx, &row.id, &events).await?;
     }
-    Ok(true)
+    Ok(Some(fold.state().clone()))
 }
 
 /// Restores the fold of a background response from its log. Other responses have no log, so only

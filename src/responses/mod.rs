@@ -16,6 +16,7 @@
 pub mod api_conversation;
 pub mod api_conversation_item;
 pub mod compaction;
+pub mod end_log;
 pub mod engine;
 pub mod engine_event;
 pub mod error;

@@ -133,6 +133,7 @@ async fn prepare_for_provider(
     require_readable_attachments(provider.as_ref(), &request)?;
     let call = SpeakerCall {
         provider,
+        provider_name: row.name,
         request,
         permits: services.provider_permits(row.id),
         trim: ReplyTrimmer::verbatim(),
@@ -249,8 +250,9 @@ impl PreparedResponse {
         self,
         services: &ResponseServices,
         cancel: CancelHandle,
-        output: ResponseOutput,
+        mut output: ResponseOutput,
     ) -> ResponseTask {
+        output.end_log.set_model(&self.into_call);
         ResponseTask {
             call: self.into_call,
             speakers: self.speakers,

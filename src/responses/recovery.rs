@@ -37,9 +37,7 @@ async fn recover_one(services: &ResponseServices, row: response::Model) -> Resul
         }
         None => ResponseOutcome::Failed(response_task::lease_lost_error()),
     };
-    let now = services.clock.now();
-    finalize::finalize_orphan(&services.db, row, outcome, now).await?;
-    Ok(())
+    finalize::finalize_orphan(services, row, outcome).await
 }
 
 fn is_retryable(row: &response::Model) -> bool {
@@ -58,8 +56,7 @@ async fn has_output(services: &ResponseServices, row: &response::Model) -> Resul
 pub async fn requeue(services: &ResponseServices, row: response::Model) -> Result<(), DbErr> {
     if !is_retryable(&row) {
         let outcome = ResponseOutcome::Failed(response_task::lease_lost_error());
-        finalize::finalize_orphan(&services.db, row, outcome, services.clock.now()).await?;
-        return Ok(());
+        return finalize::finalize_orphan(services, row, outcome).await;
     }
     let write = services
         .db
@@ -78,13 +75,8 @@ pub async fn clean_up(services: &ResponseServices) -> Result<(), DbErr> {
     let now = services.clock.now();
     let long_ago = now.plus_ms(-MAX_QUEUE_WAIT_MS);
     for row in queue::queued_before(services.db.reader(), long_ago).await? {
-        finalize::finalize_orphan(
-            &services.db,
-            row,
-            ResponseOutcome::Incomplete("expired"),
-            now,
-        )
-        .await?;
+        let outcome = ResponseOutcome::Incomplete("expired");
+        finalize::finalize_orphan(services, row, outcome).await?;
     }
     retention::purge_event_logs(&services.db, now).await?;
     if let Some(kept_for) = services.settings.retention {

@@ -10,10 +10,11 @@ use leased_jobs::lease::{CancelHandle, CancelReason};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::generation::call_limits::CallLimits;
 use crate::generation::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
 use crate::llm::delta::FinishReason;
+use crate::responses::end_log::EndLog;
 use crate::responses::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::responses::error::ResponseEngineError;
 use crate::responses::event_queue::EventQueue;
@@ -57,9 +58,9 @@ pub struct ResponseOutput {
     pub sender: Option<EventSender>,
     /// The reader was too slow and was dropped.
     pub is_reader_dropped: bool,
+    /// Whether it has an event log, which already has its first events.
     pub is_background: bool,
-    /// Whether the event log already has its first events.
-    pub has_log: bool,
+    pub end_log: EndLog,
     pub log_written: LogSignal,
 }
 
@@ -85,7 +86,8 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
         clock,
         output: mut stage,
     } = task;
-    if stage.start().await.is_err() {
+    let events = stage.first_events();
+    if stage.record_and_send(events).await.is_err() {
         stop.cancel(CancelReason::LeaseLost);
     }
     let queue = EventQueue::default();
@@ -111,29 +113,26 @@ pub async fn run(task: ResponseTask) -> TaskOutcome {
         cast.charge_tokens(usage).await;
     }
     let at = clock.now();
-    stage
-        .finish(
-            ResponseEnd {
-                outcome: how,
-                usage,
-                at,
-            },
-            &stop,
-        )
-        .await
+    let end = ResponseEnd {
+        outcome: how,
+        usage,
+        at,
+    };
+    stage.finish(Vec::new(), end, &stop).await
 }
 
 impl ResponseOutput {
-    async fn start(&mut self) -> Result<(), RecordError> {
+    /// Returns the events before the first model call.
+    fn first_events(&mut self) -> Vec<StreamEvent> {
         let mut events = Vec::new();
-        if !self.has_log {
+        if !self.is_background {
             events.extend(self.fold.apply(EngineEvent::Created));
         }
         // A second attempt continues after the events of the first one.
         if !self.is_background || self.fold.state().status == ResponseStatus::Queued {
             events.extend(self.fold.apply(EngineEvent::Started));
         }
-        self.record_and_send(events).await
+        events
     }
 
     /// Forwards events from the queue until it is closed.
@@ -167,6 +166,14 @@ impl ResponseOutput {
         }
     }
 
+    /// Fails a claimed response that cannot be started.
+    pub async fn fail(mut self, error: &ResponseEngineError, at: Timestamp, cancel: &CancelHandle) {
+        let (outcome, usage) = (ResponseOutcome::Failed(start_error(error)), None);
+        let events = self.first_events();
+        self.finish(events, ResponseEnd { outcome, usage, at }, cancel)
+            .await;
+    }
+
     async fn record_and_send(&mut self, events: Vec<StreamEvent>) -> Result<(), RecordError> {
         if let Some(recorder) = &mut self.recorder {
             recorder.record(self.fold.items(), &events).await?;
@@ -184,11 +191,17 @@ impl ResponseOutput {
         }
     }
 
-    /// Stores and sends the end. If the lease was lost, sends a failure instead.
-    async fn finish(mut self, end: ResponseEnd, cancel: &CancelHandle) -> TaskOutcome {
+    /// Stores and sends `events` and the end. If the lease was lost, sends a failure instead.
+    async fn finish(
+        mut self,
+        mut events: Vec<StreamEvent>,
+        end: ResponseEnd,
+        cancel: &CancelHandle,
+    ) -> TaskOutcome {
         let before = self.recorder.as_ref().map(|_| self.fold.clone());
         let at = end.at;
-        let mut events = self.fold.apply(EngineEvent::Finished(end));
+        events.extend(self.fold.apply(EngineEvent::Finished(end)));
+        let mut is_final = self.recorder.is_none();
         if let Some(recorder) = self
             .recorder
             .take()
@@ -196,6 +209,7 @@ impl ResponseOutput {
         {
             let (items, state) = (self.fold.items(), self.fold.state());
             let finished = recorder.finish(items, &events, state).await;
+            is_final = finished.is_ok();
             if let (Err(_), Some(before)) = (finished, before) {
                 self.fold = before;
                 events = self.fold.apply(EngineEvent::Finished(ResponseEnd {
@@ -204,6 +218,9 @@ impl ResponseOutput {
                     at,
                 }));
             }
+        }
+        if is_final {
+            self.end_log.write(self.fold.state());
         }
         self.log_written.send_replace(());
         self.send(events);

@@ -218,14 +218,8 @@ impl ResponseEngine {
             if row.status.is_final() {
                 return Ok(row);
             }
-            let now = self.services.clock.now();
-            finalize::finalize_orphan(
-                &self.services.db,
-                row.clone(),
-                ResponseOutcome::Cancelled,
-                now,
-            )
-            .await?;
+            finalize::finalize_orphan(&self.services, row.clone(), ResponseOutcome::Cancelled)
+                .await?;
             self.services
                 .leases
                 .cancel(&row.id, CancelReason::LeaseLost);

@@ -14,11 +14,13 @@ use tokio::time::{Instant, sleep};
 use crate::clock::{Clock, Timestamp};
 use crate::generation::call_limits::CallLimits;
 use crate::generation::trim::ReplyTrimmer;
+use crate::ids::UserId;
 use crate::llm::delta::{Delta, FinishReason};
 use crate::llm::error::LlmError;
 use crate::llm::provider::{Capability, DeltaStream, Provider};
 use crate::llm::request::Request;
 use crate::llm::tool::{Tool, ToolCallDelta};
+use crate::responses::end_log::EndLog;
 use crate::responses::fold::Fold;
 use crate::responses::mcp::McpPlan;
 use crate::responses::response::ResponseStatus;
@@ -133,6 +135,7 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
     let turn = ResponseTask {
         call: SpeakerCall {
             provider: model.clone(),
+            provider_name: String::new(),
             request: Request::default(),
             permits: Arc::new(Semaphore::new(1)),
             trim: ReplyTrimmer::verbatim(),
@@ -160,7 +163,7 @@ async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -
             sender: None,
             is_reader_dropped: false,
             is_background: false,
-            has_log: false,
+            end_log: EndLog::foreground("resp_1", UserId(1), &"node".into(), Timestamp(0)),
             log_written: Default::default(),
         },
     };

@@ -104,6 +104,7 @@ impl SpeakerQueue {
         preparation::require_readable_attachments(provider.as_ref(), &request)?;
         Ok(Some(SpeakerCall {
             provider,
+            provider_name: row.name,
             request,
             permits: parts.provider_permits(row.id),
             trim,

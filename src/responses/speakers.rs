@@ -27,6 +27,8 @@ use crate::tools::tool_runtime::ToolRuntime;
 /// The first model call of one speaker.
 pub struct SpeakerCall {
     pub provider: Arc<dyn Provider>,
+    /// The provider's name, for the log.
+    pub provider_name: String,
     pub request: Request,
     /// Limits concurrent calls of its provider.
     pub permits: Arc<Semaphore>,

@@ -16,13 +16,12 @@ use tokio::time::Instant;
 
 use crate::db::connect::Backend;
 use crate::ids::UserId;
+use crate::responses::end_log::EndLog;
 use crate::responses::engine::ResponseEngine;
-use crate::responses::engine_event::{EngineEvent, ResponseEnd, ResponseOutcome};
 use crate::responses::error::ResponseEngineError;
 use crate::responses::item::ItemDirection;
 use crate::responses::preparation::PreparedResponse;
 use crate::responses::recorder::Recorder;
-use crate::responses::response::ResponseStatus;
 use crate::responses::response_task::{ResponseOutput, TaskOutcome};
 use crate::responses::services::{LogSignal, ResponseServices};
 use crate::responses::{
@@ -232,14 +231,14 @@ async fn run_claimed(
         sender: None,
         is_reader_dropped: false,
         is_background: true,
-        has_log: true,
+        end_log: EndLog::from_row(row, &services.node),
         log_written,
     };
     let prepared = match prepare(services, row).await {
         Ok(prepared) => prepared,
         Err(ResponseEngineError::Database(error)) => return Err(error),
         Err(error) => {
-            fail(services, output, &error).await;
+            output.fail(&error, services.clock.now(), &cancel).await;
             return Ok(());
         }
     };
@@ -271,31 +270,4 @@ async fn prepare(
     let mut prepared = preparation::prepare(services, target, &stored, prior, input).await?;
     prepared.mcp_plan = mcp_plan;
     Ok(prepared)
-}
-
-/// Fails a queued response that can no longer be started.
-async fn fail(
-    services: &ResponseServices,
-    mut output: ResponseOutput,
-    error: &ResponseEngineError,
-) {
-    let outcome = ResponseOutcome::Failed(response_task::start_error(error));
-    let (usage, at) = (None, services.clock.now());
-    let mut events = Vec::new();
-    // A second attempt has already emitted `Started`.
-    if output.fold.state().status == ResponseStatus::Queued {
-        events.extend(output.fold.apply(EngineEvent::Started));
-    }
-    events.extend(
-        output
-            .fold
-            .apply(EngineEvent::Finished(ResponseEnd { outcome, usage, at })),
-    );
-    if let Some(recorder) = output.recorder {
-        // On an error, another node has ended it or recovery will.
-        let standing = output.fold.state();
-        let _ = recorder
-            .finish(output.fold.items(), &events, standing)
-            .await;
-    }
 }

@@ -1,8 +1,8 @@
 //! Sets up the log: its destination, format, filter and field names.
 //!
 //! Fields have the same dotted names everywhere: `request.id user.id space.id conversation.id
-//! membership.id run.id run.kind run.status llm.provider llm.model llm.tokens_in llm.tokens_out
-//! tool.name queue_wait_ms duration_ms node.id error`.
+//! membership.id run.id run.kind run.status response.id response.status response.reason llm.provider
+//! llm.model llm.tokens_in llm.tokens_out tool.name queue_wait_ms duration_ms node.id error`.
 //!
 //! **Invariant:** no line contains the text of a message, a prompt, a key or a cookie.
 

@@ -5,6 +5,7 @@ pub mod chains;
 pub mod compact;
 mod concurrency;
 pub mod conversations;
+mod end_of_response_logs;
 pub mod failures;
 pub mod fixture;
 pub mod forms;
