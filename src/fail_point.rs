@@ -27,12 +27,12 @@ pub mod armed {
     use std::io::BufRead;
     use std::process::Command;
 
-    use sea_orm::DbErr;
+    use sea_orm::{DbErr, RuntimeErr};
 
     /// Runs the action configured for `place`.
     ///
     /// # Errors
-    /// Returns `DbErr::Custom` if the action is `return(error)`.
+    /// Returns `DbErr::Exec` if the action is `return(error)`.
     pub fn hit(place: &str) -> Result<(), DbErr> {
         fail::fail_point!(place, |deed| run_action(place, deed.as_deref()));
         Ok(())
@@ -71,7 +71,9 @@ pub mod armed {
                 let _ = Command::new("kill").args(["-STOP", &pid]).status();
                 Ok(())
             }
-            _ => Err(DbErr::Custom(format!("the fail point {place}"))),
+            _ => Err(DbErr::Exec(RuntimeErr::Internal(format!(
+                "the fail point {place}"
+            )))),
         }
     }
 

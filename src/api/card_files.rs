@@ -358,6 +358,7 @@ impl From<StoreCardError> for ApiError {
     fn from(error: StoreCardError) -> Self {
         match error {
             StoreCardError::Card(error) => error.into(),
+            error @ StoreCardError::StoredCard(_) => Self::internal(error),
             StoreCardError::QuotaExceeded(full) => Self::new(413, "storage_full", full.to_string()),
             StoreCardError::Db(error) => error.into(),
         }

@@ -2,7 +2,7 @@
 
 use crate::http::error::ApiError;
 use crate::runs::command::CommandError;
-use crate::runs::error::EngineError;
+use crate::runs::error::{ConversationReadError, EngineError};
 
 /// Converts the error of an operation that changed nothing.
 pub fn api_error(error: EngineError) -> ApiError {
@@ -18,6 +18,16 @@ pub fn api_error(error: EngineError) -> ApiError {
             "Another of your branches is being created. Wait, or cancel it.",
         ),
         EngineError::Database(error) => error.into(),
+        error @ EngineError::TaskEnded(_) => ApiError::internal(error),
+    }
+}
+
+impl From<ConversationReadError> for ApiError {
+    fn from(error: ConversationReadError) -> Self {
+        match error {
+            ConversationReadError::Database(error) => error.into(),
+            error => Self::internal(error),
+        }
     }
 }
 

@@ -22,6 +22,9 @@ use crate::ids::{AssetId, CharacterId};
 pub enum StoreCardError {
     #[error(transparent)]
     Card(#[from] CardError),
+    /// The card that is already stored cannot be changed.
+    #[error("the stored card is invalid: {0}")]
+    StoredCard(CardError),
     #[error(transparent)]
     QuotaExceeded(#[from] QuotaExceeded),
     #[error(transparent)]
@@ -224,20 +227,23 @@ pub async fn set_avatar(
 ///
 /// # Errors
 /// Returns an error when the database fails.
-pub async fn delete_avatar(db: &Db, id: CharacterId) -> Result<Model, DbErr> {
+pub async fn delete_avatar(db: &Db, id: CharacterId) -> Result<Model, StoreCardError> {
     db.write(move |tx| {
         Box::pin(async move {
             let character = character::lock(tx, id).await?;
             remove_listed_icon(tx, &character).await?;
             character_asset::detach(tx, id, AVATAR_PATH).await?;
-            update_avatar_columns(tx, id, None).await
+            Ok(update_avatar_columns(tx, id, None).await?)
         })
     })
     .await
 }
 
 /// Replaces the card's main icon by the default one and detaches its asset.
-async fn remove_listed_icon(tx: &impl ConnectionTrait, character: &Model) -> Result<(), DbErr> {
+async fn remove_listed_icon(
+    tx: &impl ConnectionTrait,
+    character: &Model,
+) -> Result<(), StoreCardError> {
     let Some((document, place)) = card_assets::without_main_icon(&character.card) else {
         return Ok(());
     };
@@ -247,10 +253,9 @@ async fn remove_listed_icon(tx: &impl ConnectionTrait, character: &Model) -> Res
         character_asset::detach(tx, character.id, &path).await?;
     }
     let card = Card::from_document(document);
-    let card = card.map_err(|it| DbErr::Custom(it.to_string()))?;
-    character::update_document(tx, character.id, card)
-        .await
-        .map(|_| ())
+    let card = card.map_err(StoreCardError::StoredCard)?;
+    character::update_document(tx, character.id, card).await?;
+    Ok(())
 }
 
 /// Sets the avatar of a character, in both sizes.

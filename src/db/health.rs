@@ -149,12 +149,12 @@ impl WriteHealth {
 
 #[cfg(test)]
 mod tests {
-    use sea_orm::DbErr;
+    use sea_orm::{DbErr, RuntimeErr};
 
     use super::{COMMIT_FAILED, WriteHealth, WriteState};
 
     fn unknown() -> DbErr {
-        DbErr::Custom("no code".to_owned())
+        DbErr::Exec(RuntimeErr::Internal("no code".to_owned()))
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! it and cannot be decrypted for anyone else.
 
 use leased_jobs::lease::CancelHandle;
-use sea_orm::DbErr;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
@@ -59,7 +58,7 @@ impl ResponseEngine {
         let _cancel_on_drop = stop.token.clone().drop_guard();
         let work = async move { engine.compact_in_task(user, request, &stop).await };
         let done = self.services.shutdown.spawn(work).await;
-        done.unwrap_or_else(|_| Err(DbErr::Custom("the task did not finish".to_owned()).into()))
+        done?
     }
 
     async fn compact_in_task(

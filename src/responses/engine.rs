@@ -86,7 +86,7 @@ impl ResponseEngine {
         let engine = self.clone();
         let creating = async move { engine.create_in_task(user, request).await };
         let created = self.services.shutdown.spawn(creating).await;
-        created.unwrap_or_else(|_| Err(DbErr::Custom("the task did not finish".to_owned()).into()))
+        created?
     }
 
     async fn create_in_task(
@@ -131,7 +131,7 @@ impl ResponseEngine {
         let request = prepared.request().clone();
         let count = move || usage::prompt_tokens(&request);
         let counted = self.services.shutdown.main().spawn_blocking(count).await;
-        Ok(counted.map_err(|_| DbErr::Custom("failed to count tokens".to_owned()))?)
+        Ok(counted?)
     }
 
     /// Acquires a permit to receive a long body.
@@ -289,7 +289,7 @@ impl ResponseEngine {
                 })
             })
             .await;
-        let begun = claimed?.ok_or_else(|| DbErr::Custom("a new row is missing".to_owned()))?;
+        let begun = claimed?.ok_or(ResponseEngineError::NotClaimed)?;
         Ok(Recorder::new(self.services.db.clone(), &begun))
     }
 

@@ -2,6 +2,7 @@
 
 use leased_jobs::concurrency_limit::LimitReached;
 use sea_orm::DbErr;
+use tokio::task::JoinError;
 
 use crate::responses::mcp_approvals::ApprovalError;
 use crate::responses::pending_tool_calls::ToolOutputError;
@@ -68,8 +69,13 @@ pub enum ResponseEngineError {
     ForbiddenServerAddress(String),
     #[error("the model is unavailable")]
     ModelUnavailable,
+    #[error("the new response could not be claimed")]
+    NotClaimed,
     #[error(transparent)]
     Database(#[from] DbErr),
+    /// The operation's task panicked. Its panic is not repeated here: it may contain a text.
+    #[error("the task ended without a result")]
+    TaskEnded(#[from] JoinError),
 }
 
 impl From<LimitReached> for ResponseEngineError {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use leased_jobs::lease::CancelHandle;
-use sea_orm::DbErr;
 use serde_json::Value;
 
 use crate::generation::trim::ReplyTrimmer;
@@ -123,13 +122,12 @@ async fn prepare_for_provider(
         let reserve = answer + window.map_or(0, |_| usage::tool_tokens(&tools));
         prompt::fit(entries, window, reserve, truncates, &tokens::count)
     });
-    let fitted = fitting
-        .await
-        .map_err(|_| DbErr::Custom("failed to build the prompt".to_owned()))?;
-    request.messages = fitted.map_err(|too_long| ResponseEngineError::PromptTooLong {
-        n_tokens: too_long.n_tokens,
-        window: window.unwrap_or_default(),
-    })?;
+    request.messages = fitting
+        .await?
+        .map_err(|too_long| ResponseEngineError::PromptTooLong {
+            n_tokens: too_long.n_tokens,
+            window: window.unwrap_or_default(),
+        })?;
     require_readable_attachments(provider.as_ref(), &request)?;
     let call = SpeakerCall {
         provider,

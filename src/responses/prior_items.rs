@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use sea_orm::DbErr;
 use serde_json::Value;
 
 use crate::ids::UserId;
@@ -40,6 +39,6 @@ impl ResponseEngine {
             Ok(request)
         };
         let loaded = self.services.shutdown.spawn(loading).await;
-        loaded.unwrap_or_else(|_| Err(DbErr::Custom("the task did not finish".to_owned()).into()))
+        loaded?
     }
 }

@@ -1,8 +1,6 @@
 //! Builds the prompt of a character that answers under `/v1`: response items as lines of a
 //! conversation, combined with its card.
 
-use sea_orm::DbErr;
-
 use crate::clock::Timestamp;
 use crate::conversations::message;
 use crate::generation::trim::ReplyTrimmer;
@@ -62,9 +60,7 @@ pub async fn build_request(
         .shutdown
         .main()
         .spawn_blocking(move || builder::build(&context, &tokens::count));
-    let built = building
-        .await
-        .map_err(|_| DbErr::Custom("failed to build the prompt".to_owned()))?;
+    let built = building.await?;
     let window = limits.context_tokens;
     let built = built.map_err(|overflow| ResponseEngineError::PromptTooLong {
         n_tokens: window + overflow.over_by,

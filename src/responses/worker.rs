@@ -223,7 +223,7 @@ async fn run_claimed(
     row: &response::Model,
     cancel: CancelHandle,
     log_written: LogSignal,
-) -> Result<(), DbErr> {
+) -> Result<(), ResponseEngineError> {
     let fold = finalize::load_fold(services.db.reader(), row).await?;
     let output = ResponseOutput {
         fold,
@@ -236,7 +236,9 @@ async fn run_claimed(
     };
     let prepared = match prepare(services, row).await {
         Ok(prepared) => prepared,
-        Err(ResponseEngineError::Database(error)) => return Err(error),
+        Err(error @ (ResponseEngineError::Database(_) | ResponseEngineError::TaskEnded(_))) => {
+            return Err(error);
+        }
         Err(error) => {
             output.fail(&error, services.clock.now(), &cancel).await;
             return Ok(());

@@ -5,7 +5,6 @@ use std::time::Duration;
 use leased_jobs::claim_loop::run_claims;
 use leased_jobs::heartbeat::run_heartbeat;
 use leased_jobs::recovery::run_recovery;
-use sea_orm::DbErr;
 
 use crate::conversations::message;
 use crate::db::clock_offset;
@@ -51,7 +50,7 @@ impl RunEngine {
     ///
     /// # Errors
     /// Returns an error when the database does not answer.
-    pub async fn start(&self) -> Result<(), DbErr> {
+    pub async fn start(&self) -> Result<(), EngineError> {
         let context = &self.context;
         clock_offset::measure(&context.db, &context.clock).await;
         let healed = recovery::recover_at_start(context).await?;
@@ -318,7 +317,7 @@ impl RunEngine {
     /// # Errors
     /// Returns an error when the database fails.
     pub async fn run_recovery(&self) -> Result<recovery::RecoveryReport, EngineError> {
-        Ok(recovery::recover(&self.context).await?)
+        recovery::recover(&self.context).await
     }
 
     pub(super) async fn step(
@@ -347,9 +346,7 @@ impl RunEngine {
             .shutdown
             .main()
             .spawn_blocking(move || tokens::count(&text));
-        counting
-            .await
-            .map_err(|_| DbErr::Custom("failed to count tokens".to_owned()).into())
+        Ok(counting.await?)
     }
 
     fn message_view(&self, done: &StepResult, row: &message::Model) -> message::MessageView {

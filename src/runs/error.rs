@@ -1,6 +1,7 @@
 //! The error of the run engine's operations.
 
 use sea_orm::DbErr;
+use tokio::task::JoinError;
 
 use crate::characters::quota::{QuotaError, QuotaExceeded};
 use crate::runs::command::CommandError;
@@ -23,6 +24,28 @@ pub enum EngineError {
     /// The database failed.
     #[error(transparent)]
     Database(#[from] DbErr),
+    /// The operation's task panicked. Its panic is not repeated here: it may contain a text.
+    #[error("the task ended without a result")]
+    TaskEnded(#[from] JoinError),
+}
+
+impl EngineError {
+    /// Returns whether the server failed, rather than refused the operation.
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::Database(_) | Self::TaskEnded(_))
+    }
+}
+
+/// Why a conversation could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ConversationReadError {
+    #[error(transparent)]
+    Database(#[from] DbErr),
+    /// The task that renders the texts, or builds the prompt, panicked.
+    #[error("the task ended without a result")]
+    TaskEnded(#[from] JoinError),
+    #[error("a message could not be serialized: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 impl From<QuotaError> for EngineError {

@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use sea_orm::{ColumnTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter, QueryOrder};
+use tokio::task::JoinError;
 
 use crate::clock::Timestamp;
 use crate::conversations::batch_size::{BatchRange, BatchSize};
@@ -47,6 +48,8 @@ pub enum BatchError {
     Rejected(&'static str, String),
     #[error(transparent)]
     Db(#[from] DbErr),
+    #[error("the task of a step ended without a result")]
+    TaskEnded(#[from] JoinError),
 }
 
 /// Runs the next batch of a job.
@@ -239,6 +242,7 @@ impl BatchContext<'_> {
             match scheduler::step(self.context, id, closed.clone()).await {
                 Ok(_) | Err(EngineError::Conflict | EngineError::Rejected(_)) => {}
                 Err(EngineError::Database(error)) => return Err(error.into()),
+                Err(EngineError::TaskEnded(error)) => return Err(error.into()),
                 Err(_) => {}
             }
         }
@@ -387,6 +391,7 @@ pub async fn reply_to_branch_tail(
 fn batch_error(error: EngineError) -> BatchError {
     let code = match error {
         EngineError::Database(error) => return BatchError::Db(error),
+        EngineError::TaskEnded(error) => return BatchError::TaskEnded(error),
         EngineError::Rejected(CommandError::NoSpeaker) => "no_speaker",
         EngineError::Rejected(CommandError::SpaceArchived) => "space_archived",
         _ => "nothing_to_regenerate",

@@ -152,7 +152,7 @@ async fn handle_error(
             tracing::warn!(%error, job.id = %id, "a batch of a background job failed; retrying: {error}");
             return Some(job.clone());
         }
-        BatchError::Db(error) => {
+        error @ (BatchError::Db(_) | BatchError::TaskEnded(_)) => {
             tracing::error!(%error, job.id = %id, "a background job failed: {error}");
             fail_job(
                 context,

@@ -14,6 +14,7 @@ use crate::conversations::{message, pages};
 use crate::db::slices;
 use crate::ids::{ConversationId, MessageId};
 use crate::runs::engine::RunEngine;
+use crate::runs::error::ConversationReadError;
 
 /// Bytes reserved for the JSON around the entries of a list.
 const FRAME_BYTES: usize = 64;
@@ -57,7 +58,7 @@ impl RunEngine {
         &self,
         id: ConversationId,
         query: MessageQuery,
-    ) -> Result<MessagePage, DbErr> {
+    ) -> Result<MessagePage, ConversationReadError> {
         let max_bytes = pages::MAX_BYTES - FRAME_BYTES;
         let TimelinePage::Around(seq) = query.page else {
             return self.load_part(id, query, max_bytes).await;
@@ -87,7 +88,10 @@ impl RunEngine {
     ///
     /// # Errors
     /// Returns the database's error when it fails.
-    pub async fn find_message(&self, id: MessageId) -> Result<Option<message::MessageView>, DbErr> {
+    pub async fn find_message(
+        &self,
+        id: MessageId,
+    ) -> Result<Option<message::MessageView>, ConversationReadError> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
                 let found = message::find(tx, id).await?;
@@ -101,8 +105,7 @@ impl RunEngine {
         let markdown = Arc::clone(&self.context.markdown);
         let render = move || rows.first().map(|it| details.view(it, Some(&markdown)));
         let rendering = self.context.shutdown.main().spawn_blocking(render);
-        let ended = |_| DbErr::Custom("a message could not be rendered".to_owned());
-        rendering.await.map_err(ended)
+        Ok(rendering.await?)
     }
 
     async fn load_part(
@@ -110,7 +113,7 @@ impl RunEngine {
         id: ConversationId,
         query: MessageQuery,
         max_bytes: usize,
-    ) -> Result<MessagePage, DbErr> {
+    ) -> Result<MessagePage, ConversationReadError> {
         let MessageQuery { page, limit, .. } = query;
         let mut stubs = pages::load_stubs(self.context.db.reader(), id, page, limit).await?;
         let n_found = stubs.len();
@@ -151,7 +154,7 @@ impl RunEngine {
         slice: Vec<Stub>,
         query: MessageQuery,
         mut budget: PageBudget,
-    ) -> Result<(Vec<(i64, String)>, Option<PageBudget>), DbErr> {
+    ) -> Result<(Vec<(i64, String)>, Option<PageBudget>), ConversationReadError> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move {
                 let rows = pages::load_messages(tx, id, &slice).await?;
@@ -178,9 +181,7 @@ impl RunEngine {
         };
         // Rendering long texts is CPU work and must not block a thread of the web server.
         let encoding = self.context.shutdown.main().spawn_blocking(encode);
-        let ended = |_| DbErr::Custom("a page could not be rendered".to_owned());
-        let encoded = encoding.await.map_err(ended)?;
-        encoded.map_err(|error| DbErr::Custom(error.to_string()))
+        Ok(encoding.await??)
     }
 }
 

@@ -20,6 +20,7 @@ use crate::prompt::prompt_record::SentPrompt;
 use crate::prompt::{builder, loader};
 use crate::providers::provider;
 use crate::runs::command::SentPromptRef;
+use crate::runs::error::ConversationReadError;
 use crate::runs::services::RunServices;
 use crate::runs::state::ScheduleState;
 use crate::runs::tool_offers::ToolOffer;
@@ -198,7 +199,7 @@ pub async fn preview(
     conversation: ConversationId,
     speaker: MembershipId,
     trigger: Option<MessageId>,
-) -> Result<Option<(provider::Model, FittedPrompt)>, DbErr> {
+) -> Result<Option<(provider::Model, FittedPrompt)>, ConversationReadError> {
     let Some(row) = find_provider(context, speaker).await? else {
         return Ok(None);
     };
@@ -226,13 +227,12 @@ pub async fn preview(
 async fn build_prompt(
     context: &RunServices,
     prompt: Scene,
-) -> Result<(Scene, FittedPrompt), DbErr> {
+) -> Result<(Scene, FittedPrompt), ConversationReadError> {
     let building = context.shutdown.main().spawn_blocking(move || {
         let built = builder::build(&prompt, &tokens::count);
         (prompt, built)
     });
-    let ended = |_| DbErr::Custom("the prompt could not be built".to_owned());
-    building.await.map_err(ended)
+    Ok(building.await?)
 }
 
 /// Returns the newest message that the prompt of a run may contain. To regenerate a message, the

@@ -44,7 +44,7 @@ pub struct RecoveryReport {
 pub async fn recover_guarded(
     context: &RunServices,
     guard: &mut ClockJumpGuard,
-) -> Result<(), DbErr> {
+) -> Result<(), EngineError> {
     let can_recover =
         |reading: Option<Timestamp>| guard.can_recover(Instant::now(), reading.map(|at| at.0));
     let checked = recover_silent_for(context, stale_ms(context), can_recover).await?;
@@ -58,7 +58,7 @@ pub async fn recover_guarded(
 ///
 /// # Errors
 /// Returns the database's error when it fails.
-pub async fn recover(context: &RunServices) -> Result<RecoveryReport, DbErr> {
+pub async fn recover(context: &RunServices) -> Result<RecoveryReport, EngineError> {
     let report = recover_silent_for(context, stale_ms(context), |_| true).await?;
     Ok(report.unwrap_or_default())
 }
@@ -76,7 +76,7 @@ const ANY_AGE_MS: i64 = i64::MIN / 4;
 ///
 /// # Errors
 /// Returns the database's error when it fails.
-pub async fn recover_at_start(context: &RunServices) -> Result<RecoveryReport, DbErr> {
+pub async fn recover_at_start(context: &RunServices) -> Result<RecoveryReport, EngineError> {
     match context.db.backend() {
         Backend::Sqlite => {
             let report = recover_silent_for(context, ANY_AGE_MS, |_| true).await?;
@@ -92,7 +92,7 @@ async fn recover_silent_for(
     context: &RunServices,
     after_ms: i64,
     judges: impl FnOnce(Option<Timestamp>) -> bool,
-) -> Result<Option<RecoveryReport>, DbErr> {
+) -> Result<Option<RecoveryReport>, EngineError> {
     crate::fail_point!("reap.begin", ?);
     let stale = StaleAfter {
         after_ms,
@@ -118,7 +118,7 @@ async fn recover_silent_for(
     for conversation in list_stalled_rounds(context.db.reader()).await? {
         match scheduler::step(context, conversation, Command::RoundStalled).await {
             Ok(_) => report.rounds_closed += 1,
-            Err(EngineError::Database(error)) => return Err(error),
+            Err(error) if error.is_failure() => return Err(error),
             Err(_) => {}
         }
     }
@@ -133,7 +133,7 @@ async fn recover_run(
     run: &run::Model,
     silent_for_ms: i64,
     report: &mut RecoveryReport,
-) -> Result<(), DbErr> {
+) -> Result<(), EngineError> {
     let command = Command::LeaseExpired {
         run: run.id,
         lease: run.lease,
@@ -150,7 +150,7 @@ async fn recover_run(
             tracing::warn!(run.id = %run.id, node.id = run.worker_id, "run {} was abandoned by its node", run.id);
             Ok(())
         }
-        Err(EngineError::Database(error)) => Err(error),
+        Err(error) if error.is_failure() => Err(error),
         // The heartbeat resumed, or another reaper was faster.
         Err(_) => Ok(()),
     }

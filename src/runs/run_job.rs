@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use leased_jobs::clock_jump_guard::ClockJumpGuard;
 use leased_jobs::job::{Job, JobFailure, JobTiming, NextWork, RenewedLease};
-use sea_orm::DbErr;
 
 use crate::clock::Timestamp;
 use crate::db::clock_offset;
 use crate::db::connect::Backend;
 use crate::ids::{ConversationId, RunId, SpaceId};
 use crate::runs::due_runs::DueRun;
+use crate::runs::error::EngineError;
 use crate::runs::fairness::{ClaimCapacity, PendingRuns, RunningRun};
 use crate::runs::lease::{ActiveRuns, RunLease};
 use crate::runs::services::RunServices;
@@ -47,7 +47,7 @@ pub struct RunJob {
 impl Job for RunJob {
     type Id = RunId;
     type Data = ConversationId;
-    type Error = DbErr;
+    type Error = EngineError;
 
     fn leases(&self) -> &ActiveRuns {
         &self.context.leases
@@ -66,7 +66,7 @@ impl Job for RunJob {
         }
     }
 
-    fn report(&self, failure: JobFailure<'_, DbErr>) {
+    fn report(&self, failure: JobFailure<'_, EngineError>) {
         match failure {
             JobFailure::Heartbeat(error) => {
                 tracing::warn!(%error, "heartbeat failed; retrying: {error}");
@@ -79,7 +79,7 @@ impl Job for RunJob {
         }
     }
 
-    async fn renew(&self, held: &[RunId]) -> Result<Vec<RenewedLease<RunId>>, DbErr> {
+    async fn renew(&self, held: &[RunId]) -> Result<Vec<RenewedLease<RunId>>, EngineError> {
         crate::fail_point!("beat.begin", ?);
         let (db, now) = (&self.context.db, self.context.clock.now());
         let connection = db.heartbeat_connection();
@@ -93,11 +93,11 @@ impl Job for RunJob {
         Ok(renewed.collect())
     }
 
-    async fn claim(&mut self) -> Result<NextWork, DbErr> {
+    async fn claim(&mut self) -> Result<NextWork, EngineError> {
         self.claim_due().await
     }
 
-    async fn recover(&mut self, guard: &mut ClockJumpGuard) -> Result<(), DbErr> {
+    async fn recover(&mut self, guard: &mut ClockJumpGuard) -> Result<(), EngineError> {
         recovery::recover_guarded(&self.context, guard).await
     }
 
@@ -140,7 +140,7 @@ impl RunJob {
     }
 
     /// Claims what is due and fits; returns what to wait for.
-    async fn claim_due(&mut self) -> Result<NextWork, DbErr> {
+    async fn claim_due(&mut self) -> Result<NextWork, EngineError> {
         let context = self.context.clone();
         let (leases, permits) = (&context.leases, &context.permits);
         self.capacity
@@ -238,7 +238,7 @@ impl RunJob {
     async fn list_waiting(
         &mut self,
         now: Timestamp,
-    ) -> Result<(Vec<DueRun>, Option<Timestamp>), DbErr> {
+    ) -> Result<(Vec<DueRun>, Option<Timestamp>), EngineError> {
         let draining = &self.context.shutdown.draining;
         if self.context.settings.workers == 0 || draining.is_cancelled() {
             return Ok((Vec::new(), None));

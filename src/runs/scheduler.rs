@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashMap, hash_map};
 use std::sync::Arc;
 
 use futures::future::join_all;
-use sea_orm::{DatabaseTransaction, DbErr};
+use sea_orm::DatabaseTransaction;
+use tokio::task::JoinError;
 
 use crate::clock::Timestamp;
 use crate::conversations::{conversation, message, timeline};
@@ -69,8 +70,7 @@ pub async fn step(
             }
         }
     });
-    task.await
-        .unwrap_or_else(|_| Err(DbErr::Custom("the step's task ended".to_owned()).into()))
+    task.await?
 }
 
 /// A run that this node claimed.
@@ -100,13 +100,12 @@ pub struct ClaimResult {
 /// # Errors
 /// Returns an error when the task ended early; every other failure is logged, and the runs stay
 /// queued.
-pub async fn claim(context: &RunServices, due: Vec<DueRun>) -> Result<ClaimResult, DbErr> {
+pub async fn claim(context: &RunServices, due: Vec<DueRun>) -> Result<ClaimResult, JoinError> {
     let own = context.clone();
     let task = context
         .shutdown
         .spawn(async move { claim_all(&own, due).await });
     task.await
-        .map_err(|_| DbErr::Custom("the claim's task ended".to_owned()))
 }
 
 async fn claim_all(context: &RunServices, due: Vec<DueRun>) -> ClaimResult {
@@ -173,7 +172,7 @@ impl ClaimResult {
 async fn claim_one(context: &RunServices, due: &DueRun) -> Option<StepResult> {
     match step(context, due.conversation_id, Command::Claim { run: due.id }).await {
         Ok(done) => Some(done),
-        Err(EngineError::Database(error)) => {
+        Err(error) if error.is_failure() => {
             tracing::warn!(run.id = %due.id, %error, "failed to claim run {}", due.id);
             None
         }

@@ -13,6 +13,7 @@ use crate::conversations::{conversation, message, pages};
 use crate::db::slices;
 use crate::ids::{ConversationId, MembershipId, RunId};
 use crate::runs::engine::RunEngine;
+use crate::runs::error::ConversationReadError;
 use crate::runs::live_streams::LiveStream;
 use crate::runs::state::{ActiveRound, ConversationState};
 use crate::runs::views::{ConversationView, RoundView, RuntimeView};
@@ -67,7 +68,7 @@ impl RunEngine {
         &self,
         id: ConversationId,
         after_rev: Option<i64>,
-    ) -> Result<Option<Snapshot>, DbErr> {
+    ) -> Result<Option<Snapshot>, ConversationReadError> {
         match self.load_snapshot(id, after_rev, false).await? {
             // With HTML the changes exceed the size limit.
             Some(found) if found.has_more && after_rev.is_some() && !found.reset => {
@@ -83,7 +84,7 @@ impl RunEngine {
         id: ConversationId,
         after_rev: Option<i64>,
         reset: bool,
-    ) -> Result<Option<Snapshot>, DbErr> {
+    ) -> Result<Option<Snapshot>, ConversationReadError> {
         let read = self.context.db.read(move |tx| {
             Box::pin(async move { SnapshotData::load(tx, id, after_rev, reset).await })
         });
@@ -205,7 +206,7 @@ impl RunEngine {
         &self,
         rows: Vec<message::Model>,
         details: MessageDetails,
-    ) -> Result<(Vec<message::MessageView>, bool), DbErr> {
+    ) -> Result<(Vec<message::MessageView>, bool), ConversationReadError> {
         let markdown = Arc::clone(&self.context.markdown);
         let render = move || {
             let mut budget = PageBudget::new(pages::MAX_BYTES);
@@ -221,8 +222,7 @@ impl RunEngine {
         };
         // Rendering long texts is CPU work and must not block a thread that serves sockets.
         let rendering = self.context.shutdown.main().spawn_blocking(render);
-        let ended = |_| DbErr::Custom("a page could not be rendered".to_owned());
-        rendering.await.map_err(ended)
+        Ok(rendering.await?)
     }
 }
 

@@ -51,11 +51,11 @@ pub async fn apply_to_space(
 ///
 /// # Errors
 /// Returns the database's error when it fails.
-pub async fn process_all(context: &RunServices) -> Result<(), DbErr> {
+pub async fn process_all(context: &RunServices) -> Result<(), EngineError> {
     process_marked(context, None).await
 }
 
-async fn process_marked(context: &RunServices, space: Option<SpaceId>) -> Result<(), DbErr> {
+async fn process_marked(context: &RunServices, space: Option<SpaceId>) -> Result<(), EngineError> {
     let mut after = (SpaceId(0), ConversationId(0));
     for _ in 0..MAX_BATCHES {
         let found = list_marked(context.db.reader(), space, after, BATCH).await?;
@@ -67,7 +67,7 @@ async fn process_marked(context: &RunServices, space: Option<SpaceId>) -> Result
         for id in unmark_idle(context, ids).await? {
             match step_ignoring_conflicts(context, id, &Command::ApplyChanges).await {
                 Ok(()) => {}
-                Err(EngineError::Database(error)) => return Err(error),
+                Err(error) if error.is_failure() => return Err(error),
                 Err(error) => {
                     tracing::debug!(%error, conversation.id = %id, "failed to apply changed settings to conversation {id}")
                 }

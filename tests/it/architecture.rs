@@ -252,6 +252,14 @@ fn http_clients_are_built_in_one_place() {
 }
 
 #[test]
+fn an_error_that_the_database_did_not_report_is_not_a_database_error() {
+    let text = "//! Doc.\nfn f() -> DbErr {\n    DbErr::Custom(String::new())\n}\n";
+
+    assert_eq!(broken("src/runs/executor.rs", text).len(), 1);
+    assert_eq!(broken("src/db/write.rs", text).len(), 1);
+}
+
+#[test]
 fn run_status_changes_in_one_file() {
     let update =
         "//! Doc.\nfn f() { run::Entity::update_many().col_expr(run::Column::Status, x); }\n";

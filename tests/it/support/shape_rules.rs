@@ -296,6 +296,8 @@ fn forbidden_calls(file: &File) -> Vec<Violation> {
             rule,
         ));
     }
+    let rule = "an error that the database did not report is a variant of the module's own error";
+    found.extend(file.forbid(&["DbErr::Custom"], rule));
     if ["api", "socket", "v1", "http"].contains(&module) {
         let rule = "the web layers do not use sea-orm: call a finder in the module of the table";
         found.extend(file.forbid(&["sea_orm", "::Entity::", "::Column::"], rule));
