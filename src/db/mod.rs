@@ -19,6 +19,7 @@ pub mod ownership;
 pub mod page;
 pub mod probe;
 pub mod read_pool;
+pub mod retry;
 pub mod segments;
 pub mod slices;
 pub mod string_enum;

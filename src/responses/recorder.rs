@@ -5,21 +5,16 @@
 //! client sees it, and each event of a background response before it is sent. All writes are fenced
 //! by the lease.
 
-use std::time::Duration;
-
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait};
 use serde_json::Value;
 
 use crate::db::connect::Db;
+use crate::db::retry;
 use crate::responses::fold::StreamEvent;
 use crate::responses::item::ItemDirection;
 use crate::responses::response::ResponseStatus;
 use crate::responses::response_document::ResponseState;
 use crate::responses::{api_conversation, event, item, queue, response};
-
-/// How often writing the end is tried while the database fails; with the delays in between, longer
-/// than a restart of the database takes.
-const MAX_ATTEMPTS: u32 = 8;
 
 /// Writes to the row of one running response.
 #[derive(Clone)]
@@ -108,10 +103,9 @@ impl Recorder {
                 return if was_ours { Ok(()) } else { written };
             };
             tracing::warn!(response.id = %self.id, attempt, %error, "failed to store the end of response {}: {error}", self.id);
-            if attempt == MAX_ATTEMPTS {
+            if !retry::wait_after(attempt).await {
                 return written;
             }
-            tokio::time::sleep(Duration::from_millis(100 * 2_u64.pow(attempt))).await;
         }
     }
 

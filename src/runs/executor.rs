@@ -4,12 +4,12 @@
 //! lease: if the run was canceled, recovered or claimed again meanwhile, the text is dropped.
 
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use futures::FutureExt;
 use leased_jobs::lease::CancelReason;
 use serde_json::{Value, json};
 
+use crate::db::retry;
 use crate::generation::model_call;
 use crate::generation::outcome::{FailureCode, GenerationFailure, GenerationOutcome};
 use crate::generation::reasoning::Reasoning;
@@ -117,12 +117,14 @@ async fn store_late_prompt(
         usage,
         now: context.clock.now(),
     };
-    for attempt in 1..=MAX_COMMIT_ATTEMPTS {
+    for attempt in 1.. {
         let Err(error) = write_effects::store_late_prompt(&context.db, late.clone()).await else {
             return;
         };
         tracing::warn!(run.id = %run.id, attempt, %error, "failed to store prompt and usage of canceled run {}: {error}", run.id);
-        tokio::time::sleep(retry_delay(attempt)).await;
+        if !retry::wait_after(attempt).await {
+            return;
+        }
     }
 }
 
@@ -292,14 +294,6 @@ fn failed_end(
     }
 }
 
-/// Attempts to commit while the database does not answer. With the delays between them they last
-/// longer than a restart of the database.
-const MAX_COMMIT_ATTEMPTS: u32 = 8;
-
-fn retry_delay(attempt: u32) -> Duration {
-    Duration::from_millis(100 * 2_u64.pow(attempt))
-}
-
 async fn commit_end(
     context: &RunServices,
     run: &run::Model,
@@ -319,7 +313,7 @@ async fn commit_end(
         },
         (None, _) => return,
     };
-    for attempt in 1..=MAX_COMMIT_ATTEMPTS {
+    for attempt in 1.. {
         let step = scheduler::step(context, run.conversation_id, command.clone()).await;
         match step {
             Ok(_) => return,
@@ -336,7 +330,9 @@ async fn commit_end(
             Err(EngineError::Rejected(CommandError::NotFound)) => return,
             Err(error) => {
                 tracing::warn!(run.id = %run.id, attempt, %error, "failed to commit the end of run {}: {error}", run.id);
-                tokio::time::sleep(retry_delay(attempt)).await;
+                if !retry::wait_after(attempt).await {
+                    break;
+                }
             }
         }
     }

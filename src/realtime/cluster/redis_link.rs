@@ -1,11 +1,12 @@
 //! The two connections to Redis: one sends queued messages, the other receives those of the others.
 //!
-//! Both reconnect automatically, after a wait that grows to [`MAX_BACKOFF`] and has random jitter.
+//! Both reconnect automatically, after the waits of [`RECONNECT_WAITS`].
 //! A dead connection is detected by silence: a node receives its own heartbeat.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::StreamExt;
 use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
 use tokio::time::{MissedTickBehavior, sleep, timeout};
@@ -23,8 +24,13 @@ const REDIS_TIMEOUT: Duration = Duration::from_secs(1);
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// A connection that receives nothing for this long is dead.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(4);
-const MIN_BACKOFF: Duration = Duration::from_millis(50);
-const MAX_BACKOFF: Duration = Duration::from_secs(2);
+/// The waits before a new connection: each twice the last one, up to 1 s, plus a random part of up
+/// to the same length.
+const RECONNECT_WAITS: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(25))
+    .with_max_delay(Duration::from_secs(1))
+    .with_jitter()
+    .without_max_times();
 /// Messages sent together.
 const MAX_BATCH: usize = 64;
 
@@ -109,17 +115,17 @@ impl RedisLink {
     }
 
     async fn run_sender(&self) {
-        let mut backoff = Backoff::new();
+        let mut backoff = RECONNECT_WAITS.build();
         loop {
             let Err(error) = self.send_until_error(&mut backoff).await;
             tracing::debug!(%error, "failed to send to other nodes; retrying: {error}");
-            backoff.wait().await;
+            sleep(backoff.next().unwrap_or_default()).await;
         }
     }
 
     async fn send_until_error(
         &self,
-        backoff: &mut Backoff,
+        backoff: &mut ExponentialBackoff,
     ) -> RedisResult<std::convert::Infallible> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(REDIS_TIMEOUT))
@@ -146,34 +152,34 @@ impl RedisLink {
                 return Err(error);
             }
             self.state.metrics.sent.inc_by(n_sent);
-            backoff.reset();
+            *backoff = RECONNECT_WAITS.build();
         }
     }
 
     /// Announces the shutdown, so that other nodes need not wait until our presence expires.
     async fn send_departure(&self) {
         self.send(ClusterSignal::Gone);
-        let mut backoff = Backoff::new();
+        let mut backoff = RECONNECT_WAITS.build();
         let sending = self.send_until_error(&mut backoff);
         // The sender runs until an error: this is how long it may take.
         drop(timeout(Duration::from_millis(200), sending).await);
     }
 
     async fn run_receiver(&self) {
-        let mut backoff = Backoff::new();
+        let mut backoff = RECONNECT_WAITS.build();
         loop {
             let Err(error) = self.receive_until_error(&mut backoff).await;
             if self.state.metrics.connected.set(0) == 1 {
                 tracing::warn!(%error, "lost connection to Redis; cluster events are delayed until it is back: {error}");
                 self.receiver.on_gap();
             }
-            backoff.wait().await;
+            sleep(backoff.next().unwrap_or_default()).await;
         }
     }
 
     async fn receive_until_error(
         &self,
-        backoff: &mut Backoff,
+        backoff: &mut ExponentialBackoff,
     ) -> RedisResult<std::convert::Infallible> {
         let subscribing = async {
             let mut pubsub = self.client.get_async_pubsub().await?;
@@ -196,7 +202,7 @@ impl RedisLink {
                 .await
                 .map_err(timeout_error)?;
             let message = next.ok_or_else(connection_closed_error)?;
-            backoff.reset();
+            *backoff = RECONNECT_WAITS.build();
             self.handle_message(message.get_payload_bytes(), &mut peers);
         }
     }
@@ -251,22 +257,4 @@ fn timeout_error(_: tokio::time::error::Elapsed) -> RedisError {
 
 fn connection_closed_error() -> RedisError {
     std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()
-}
-
-/// The wait before the next attempt: twice the last one, with jitter.
-struct Backoff(Duration);
-
-impl Backoff {
-    fn new() -> Self {
-        Self(MIN_BACKOFF)
-    }
-
-    fn reset(&mut self) {
-        self.0 = MIN_BACKOFF;
-    }
-
-    async fn wait(&mut self) {
-        sleep(self.0.mul_f64(rand::random_range(0.5..1.0))).await;
-        self.0 = (self.0 * 2).min(MAX_BACKOFF);
-    }
 }
