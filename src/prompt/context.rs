@@ -202,6 +202,18 @@ impl PromptContext {
         self.members.iter().find(|it| it.id == self.speaker)
     }
 
+    /// Returns the names of the speaker and those of the members whose `Name:` ends its reply, both
+    /// with aliases.
+    pub fn reply_names(&self) -> (Vec<String>, Vec<String>) {
+        let Some(speaker) = self.find_speaker() else {
+            return Default::default();
+        };
+        let names = |it: &PromptMember| std::iter::once(it.name.clone()).chain(it.aliases.clone());
+        let others = self.members.iter().filter(|it| it.id != self.speaker);
+        let others = others.filter(|_| !self.allows_other_speakers);
+        (names(speaker).collect(), others.flat_map(names).collect())
+    }
+
     /// Returns whether the model writes for a user.
     pub fn is_impersonation(&self) -> bool {
         self.find_speaker()

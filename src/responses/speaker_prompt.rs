@@ -9,7 +9,7 @@ use crate::llm::request::{Message, PromptRole, Request};
 use crate::llm::tokens;
 use crate::presets::document::Preset;
 use crate::prompt::blocks::BlockPayload;
-use crate::prompt::context::{HistoryLine, PromptContext, PromptMember};
+use crate::prompt::context::HistoryLine;
 use crate::prompt::external_history::ExternalHistory;
 use crate::prompt::{builder, external_history};
 use crate::providers::provider;
@@ -18,7 +18,6 @@ use crate::responses::model_names::PersonaModel;
 use crate::responses::prompt::PromptItem;
 use crate::responses::request::{Sampling, StoredRequest};
 use crate::responses::services::ResponseServices;
-use crate::runs::executor;
 
 /// The author of lines that no member wrote.
 const NO_MEMBER: MembershipId = MembershipId(0);
@@ -54,7 +53,8 @@ pub async fn build_request(
         }
     };
     apply_sampling(&mut context.preset, stored.sampling);
-    let (limits, trim) = (context.limits(), reply_trimmer(&context));
+    let (own, others) = context.reply_names();
+    let (limits, trim) = (context.limits(), ReplyTrimmer::new(&own, &others));
     // Tokenizing is CPU-bound, and there may be many lines.
     let building = services
         .shutdown
@@ -82,20 +82,6 @@ fn apply_sampling(preset: &mut Preset, sampling: Sampling) {
     let samplers = &mut preset.samplers;
     samplers.presence_penalty = sampling.presence_penalty.or(samplers.presence_penalty);
     samplers.frequency_penalty = sampling.frequency_penalty.or(samplers.frequency_penalty);
-}
-
-/// Returns a trimmer as in a space: it removes the own name and cuts at another member's name.
-fn reply_trimmer(context: &PromptContext) -> ReplyTrimmer {
-    let is_own = |it: &&PromptMember| it.id == context.speaker;
-    let others = context.members.iter().filter(|it| !is_own(it));
-    let others: Vec<PromptMember> = match context.allows_other_speakers {
-        true => Vec::new(),
-        false => others.cloned().collect(),
-    };
-    match context.find_speaker() {
-        Some(own) => executor::reply_trimmer(own, &others),
-        None => ReplyTrimmer::without_names(),
-    }
 }
 
 fn lines(

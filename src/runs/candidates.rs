@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::generation::model_call;
 use crate::generation::outcome::{GenerationFailure, GenerationOutcome};
-use crate::generation::trim::ReplyTrimmer;
 use crate::generation::usage::UsageTotal;
 use crate::ids::{ConversationId, GenerationId, MembershipId, ProviderId, RunId, SpaceId, UserId};
 use crate::llm::request::Request;
@@ -31,7 +30,7 @@ use crate::runs::events::{CopilotCandidate, CopilotCandidateError};
 use crate::runs::permits::Permit;
 use crate::runs::preparation::PreparedRun;
 use crate::runs::services::RunServices;
-use crate::runs::{executor, preparation, run};
+use crate::runs::{preparation, run};
 use crate::spaces::{membership, space};
 
 /// A user's request for candidates.
@@ -145,13 +144,12 @@ impl CandidateTask<'_> {
                 return (0..self.request.count).for_each(|index| self.publish_error(index, &error));
             }
         };
-        let trim = executor::reply_trimmer(&prepared.speaker, &prepared.others);
         let all = (0..self.request.count).map(|index| {
             let request = Request {
                 seed: seed.wrapping_add_signed(index),
                 ..prepared.request.clone()
             };
-            self.generate(index, &prepared, request, trim.clone())
+            self.generate(index, &prepared, request)
         });
         join_all(all).await;
     }
@@ -174,14 +172,8 @@ impl CandidateTask<'_> {
         .await
     }
 
-    async fn generate(
-        &self,
-        index: i64,
-        prepared: &PreparedRun,
-        request: Request,
-        trim: ReplyTrimmer,
-    ) {
-        let provider = prepared.provider.as_ref();
+    async fn generate(&self, index: i64, prepared: &PreparedRun, request: Request) {
+        let (provider, trim) = (prepared.provider.as_ref(), prepared.trim.clone());
         let watches = &self.context.settings.call_limits;
         let permit = match self.acquire_permit(prepared.provider_id).await {
             Ok(permit) => permit,

@@ -13,11 +13,9 @@ use crate::db::retry;
 use crate::generation::model_call;
 use crate::generation::outcome::{FailureCode, GenerationFailure, GenerationOutcome};
 use crate::generation::reasoning::Reasoning;
-use crate::generation::trim::ReplyTrimmer;
 use crate::generation::usage::UsageTotal;
 use crate::llm::delta::FinishReason;
 use crate::llm::tokens;
-use crate::prompt::context::PromptMember;
 use crate::runs::command::{Command, CommandError, ExecutionEnd, GeneratedText, SentPromptRef};
 use crate::runs::error::EngineError;
 use crate::runs::lease::RunLease;
@@ -153,7 +151,7 @@ async fn stream_reply(
         lease,
         provider: provider.as_ref(),
         provider_id: *provider_id,
-        trim: reply_trimmer(&prepared.speaker, &prepared.others),
+        trim: prepared.trim.clone(),
         offers,
     };
     let loop_outcome = tokio::select! {
@@ -165,15 +163,6 @@ async fn stream_reply(
         model_call::conclude(loop_outcome.output, loop_outcome.usage),
         loop_outcome.tool_call_records,
     )
-}
-
-/// Returns a trimmer that removes the speaker's name from the beginning of a text and cuts the text
-/// where another member's name begins.
-pub fn reply_trimmer(speaker: &PromptMember, others: &[PromptMember]) -> ReplyTrimmer {
-    let names = |it: &PromptMember| std::iter::once(it.name.clone()).chain(it.aliases.clone());
-    let own: Vec<String> = names(speaker).collect();
-    let others: Vec<String> = others.iter().flat_map(names).collect();
-    ReplyTrimmer::new(&own, &others)
 }
 
 fn execution_end(

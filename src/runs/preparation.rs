@@ -7,6 +7,7 @@ use sea_orm::DbErr;
 
 use crate::conversations::message;
 use crate::generation::outcome::{FailureCode, GenerationFailure};
+use crate::generation::trim::ReplyTrimmer;
 use crate::ids::{ConversationId, MembershipId, MessageId, ProviderId};
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
@@ -40,9 +41,8 @@ pub struct PreparedRun {
     /// The provider's row.
     pub provider_id: ProviderId,
     pub request: Request,
-    pub speaker: PromptMember,
-    /// The other members whose names may not begin a line of the reply.
-    pub others: Vec<PromptMember>,
+    /// Cleans the reply.
+    pub trim: ReplyTrimmer,
     pub sent: SentPromptRef,
     /// The tools that the speaker may call.
     pub offers: Vec<ToolOffer>,
@@ -78,10 +78,11 @@ pub async fn prepare(
     };
     let scene = loader::load_in_scope(context.db.reader(), turn, place).await;
     let scene = scene.map_err(internal_failure)?;
+    let is_character = scene.find_speaker().is_some_and(PromptMember::is_character);
     let seed = run.id.0.as_u64_pair().1;
     let mut prepared = prepare_with_provider(context, &row, scene, seed).await?;
     // A copilot, which writes for a user, calls no tools.
-    if prepared.speaker.is_character() && !allowed.is_empty() {
+    if is_character && !allowed.is_empty() {
         prepared.offers = tool_offers::list_for_space(context, allowed, owner).await;
     }
     Ok(prepared)
@@ -160,7 +161,6 @@ async fn prepare_with_provider(
             message: error.to_string(),
             is_retryable: true,
         })?;
-    let speaker = scene.speaker;
     let context_tokens = u32::try_from(scene.limits().context_tokens).ok();
     let (scene, built) = build_prompt(context, scene)
         .await
@@ -170,14 +170,10 @@ async fn prepare_with_provider(
         message: overflow.to_string(),
         is_retryable: false,
     })?;
-    let lets_others_speak = scene.allows_other_speakers;
-    let (own, mut others): (Vec<PromptMember>, Vec<PromptMember>) =
-        scene.members.into_iter().partition(|it| it.id == speaker);
-    others.retain(|_| !lets_others_speak);
-    let own = own
-        .into_iter()
-        .next()
-        .ok_or_else(|| internal_failure("the speaker has no membership"))?;
+    if scene.find_speaker().is_none() {
+        return Err(internal_failure("the speaker has no membership"));
+    }
+    let (own, others) = scene.reply_names();
     Ok(PreparedRun {
         sent: sent_prompt(row, &built, seed),
         request: Request {
@@ -186,8 +182,7 @@ async fn prepare_with_provider(
         },
         provider,
         provider_id: row.id,
-        speaker: own,
-        others,
+        trim: ReplyTrimmer::new(&own, &others),
         offers: Vec::new(),
     })
 }
