@@ -8,6 +8,7 @@ pub mod attempt_error;
 pub mod call_limits;
 pub mod model_call;
 pub mod name_prefix;
+pub mod next_action;
 pub mod outcome;
 pub mod reasoning;
 pub mod sink;

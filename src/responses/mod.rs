@@ -58,7 +58,6 @@ pub mod speaker_prompt;
 pub mod speaker_queue;
 pub mod speaker_selection;
 pub mod speakers;
-pub mod step;
 pub mod tool_config;
 pub mod tool_dispatch;
 pub mod usage;

@@ -13,8 +13,9 @@ use leased_jobs::lease::CancelHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::generation::call_limits::CallLimits;
-use crate::generation::model_call;
+use crate::generation::next_action::{DecisionState, NextAction};
 use crate::generation::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
+use crate::generation::{model_call, next_action};
 use crate::llm::delta::FinishReason;
 use crate::llm::request::Message;
 use crate::responses::engine_event::{Completeness, EngineEvent};
@@ -24,10 +25,9 @@ use crate::responses::fold_calls::CallItem;
 use crate::responses::response_document::ResponseUsage;
 use crate::responses::response_sink::{AnnotationBudget, ResponseSink};
 use crate::responses::speakers::SpeakerCall as ModelCall;
-use crate::responses::step::{DecisionState, NextAction};
 use crate::responses::tool_config::{DeclaredTool, ToolConfig, ToolKind};
 use crate::responses::tool_dispatch::{CallBudget, DispatchedCall, Disposition};
-use crate::responses::{prompt_assembler, step, tool_dispatch, usage};
+use crate::responses::{prompt_assembler, tool_dispatch, usage};
 use crate::tools::executor::ToolJob;
 use crate::tools::ordered_output::ToolUpdate;
 use crate::tools::tool::ToolResult;
@@ -125,7 +125,7 @@ impl ResponseLoop<'_> {
         self.loop_state.n_iterations = 0;
         let mut iteration = self.call_model().await;
         loop {
-            let stop_reason = match step::next(&self.decision_state(&iteration)) {
+            let stop_reason = match next_action::next(&self.decision_state(&iteration)) {
                 NextAction::RunTools => {
                     self.run_tools(&mut iteration).await;
                     continue;

@@ -1,4 +1,4 @@
-//! Decides what a response does next after a model call or tool run. Pure.
+//! Decides what an agent loop does next after a model call or tool run. Pure.
 
 /// The most model calls of one speaker.
 pub const MAX_ITERATIONS: u32 = 10;
