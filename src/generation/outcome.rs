@@ -25,6 +25,31 @@ pub struct ModelOutput {
     pub is_capped: bool,
 }
 
+impl ModelOutput {
+    /// Returns the output of a call that ended without any.
+    pub fn without_text(end: CallEnd) -> Self {
+        Self {
+            end,
+            text: String::new(),
+            reasoning: None,
+            calls: Vec::new(),
+            usage: None,
+            call_usages: Vec::new(),
+            is_capped: false,
+        }
+    }
+
+    /// Returns whether the model did not finish, or reached a limit or a filter.
+    pub fn is_truncated(&self) -> bool {
+        let is_whole = match &self.end {
+            CallEnd::Answered(FinishReason::Length | FinishReason::ContentFilter) => false,
+            CallEnd::Answered(_) => !self.is_capped,
+            CallEnd::Failed(_) | CallEnd::Canceled => false,
+        };
+        !is_whole
+    }
+}
+
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallEnd {

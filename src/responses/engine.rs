@@ -170,9 +170,8 @@ impl ResponseEngine {
     ) -> Result<PreparedResponse, ResponseEngineError> {
         let db = self.services.db.reader();
         let target = preparation::find_target(&self.services, user, &request.model).await?;
-        self.services
-            .tool_runtime
-            .must_have(&request.stored.tools)?;
+        let registry = &self.services.tool_runtime.registry;
+        request.stored.tools.require_tools(registry)?;
         if let Some(previous) = request
             .previous_response_id
             .as_ref()

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::clock::Timestamp;
 use crate::responses::fold_calls::CallItem;
 use crate::responses::response_document::{ResponseError, ResponseUsage};
+use crate::tools::ordered_output::ToolUpdate;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +38,17 @@ pub enum EngineEvent {
     NextIteration,
     /// The response ended.
     Finished(ResponseEnd),
+}
+
+impl EngineEvent {
+    /// Returns the event for an update about a server-side call.
+    pub fn from_tool_update(item: &CallItem, update: ToolUpdate) -> Self {
+        match update {
+            ToolUpdate::Started => Self::ToolStarted(item.clone()),
+            ToolUpdate::Progress(message) => Self::ToolProgress(message),
+            ToolUpdate::Finished(result) => Self::ToolFinished(result),
+        }
+    }
 }
 
 /// Whether a tool call is complete or was cut off.

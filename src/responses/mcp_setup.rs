@@ -21,7 +21,6 @@ use crate::tools::mcp::message::McpError;
 use crate::tools::mcp::sessions::RemoteTool;
 use crate::tools::mcp::tool_info::McpTool;
 use crate::tools::mcp::tool_names::model_facing_name;
-use crate::tools::ordered_output::ToolUpdate;
 use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 use crate::tools::tool_messages;
 use crate::tools::tool_runtime::ToolRuntime;
@@ -150,12 +149,9 @@ impl McpContext<'_> {
         // A call that must run only once is stored before it runs.
         self.queue.push(EngineEvent::NextIteration);
         self.queue.flush().await;
-        let show = |at: usize, update: ToolUpdate| {
-            self.queue.push(match update {
-                ToolUpdate::Started => EngineEvent::ToolStarted(receipts[at].clone()),
-                ToolUpdate::Progress(message) => EngineEvent::ToolProgress(message),
-                ToolUpdate::Finished(outcome) => EngineEvent::ToolFinished(outcome),
-            });
+        let show = |at: usize, update| {
+            let event = EngineEvent::from_tool_update(&receipts[at], update);
+            self.queue.push(event);
         };
         let outcomes = self.tool_runtime.executor.run(jobs, show).await;
         self.queue.flush().await;

@@ -13,6 +13,7 @@
 //! a response). Characters and spaces are models, too: `model_names` (which ones) and
 //! `speaker_queue` (who speaks, in order).
 
+pub mod agent_host;
 pub mod api_conversation;
 pub mod api_conversation_item;
 pub mod compaction;
@@ -51,7 +52,6 @@ pub mod response_sink;
 pub mod response_task;
 pub mod retention;
 pub mod retrieval;
-pub mod rounds;
 pub mod services;
 pub mod session_history;
 pub mod speaker_prompt;

@@ -34,9 +34,11 @@ use crate::tools::registry::ToolRegistry;
 use crate::tools::tool::{ServerTool, ToolArguments, ToolResult};
 use crate::tools::tool_runtime::ToolRuntime;
 
-/// Calls these tools in the first iteration and answers with a text in the second.
+/// Calls these tools in the first iteration and answers with a text in the second. Without any
+/// tools it cancels the response and ends its answer.
 struct ScriptedModel {
     calls: Vec<&'static str>,
+    stop: CancelHandle,
     asked: Mutex<Vec<Request>>,
 }
 
@@ -46,6 +48,9 @@ impl Provider for ScriptedModel {
         let mut asked = self.asked.lock();
         let is_first = asked.is_empty();
         asked.push(request.clone());
+        if self.calls.is_empty() {
+            self.stop.cancel(CancelReason::Requested);
+        }
         let call = |(index, name): (usize, &&str)| {
             Delta::ToolCall(ToolCallDelta {
                 index,
@@ -119,6 +124,7 @@ impl FinishedTask {
 async fn run_task(calls: &[&'static str], total: Duration, stop: CancelHandle) -> FinishedTask {
     let model = Arc::new(ScriptedModel {
         calls: calls.to_vec(),
+        stop: stop.clone(),
         asked: Mutex::default(),
     });
     let puppets =
@@ -227,4 +233,11 @@ async fn a_response_ends_at_its_deadline_or_on_cancel_while_tools_run() {
 
     assert_eq!(asked.document["status"], "cancelled");
     assert_eq!(asked.types(), ["troupe:slow"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_that_is_cancelled_while_its_answer_ends_is_cancelled() {
+    let finished = run_task(&[], LONG, CancelHandle::default()).await;
+
+    assert_eq!(finished.document["status"], "cancelled");
 }

@@ -1,17 +1,21 @@
 //! Runs every speaker of a response in order.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use leased_jobs::lease::CancelHandle;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::generation::agent_loop::{AgentLoop, LoopOutcome};
 use crate::generation::call_limits::CallLimits;
-use crate::generation::outcome::ModelOutput;
+use crate::generation::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
 use crate::generation::trim::ReplyTrimmer;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
+use crate::responses::agent_host::ResponseHost;
 use crate::responses::engine_event::EngineEvent;
 use crate::responses::error::ResponseEngineError;
 use crate::responses::event_queue::EventQueue;
@@ -19,7 +23,7 @@ use crate::responses::mcp::McpPlan;
 use crate::responses::mcp_setup;
 use crate::responses::mcp_setup::McpContext;
 use crate::responses::response_document::ResponseUsage;
-use crate::responses::rounds::{ResponseLoop, ResponseLoopState};
+use crate::responses::response_sink::{AnnotationBudget, ResponseSink};
 use crate::responses::speaker_queue::SpeakerQueue;
 use crate::responses::tool_config::ToolConfig;
 use crate::tools::tool_runtime::ToolRuntime;
@@ -72,26 +76,37 @@ pub async fn run_speakers(
         (stop, deadline),
     )
     .await;
-    let mut state = ResponseLoopState::new(&tools, &limits);
+    let mut budget = AnnotationBudget::new(limits.max_text_bytes);
+    let sink = ResponseSink {
+        queue,
+        budget: &mut budget,
+    };
+    let mut host = ResponseHost::new(sink, &tools, &tool_runtime.registry, &stop.token);
     loop {
         if let Some(metadata) = &call.speaker_metadata {
             queue.push(EngineEvent::SpeakerChanged(metadata.clone()));
         }
-        let speaker = call.request.speaker.clone();
-        let response_loop = ResponseLoop {
-            call,
-            tools: &tools,
-            tool_runtime: &tool_runtime,
+        host.record_call_ids(&call.request);
+        let agent_loop = AgentLoop {
+            host: &mut host,
+            provider: call.provider.as_ref(),
+            permits: Some(&call.permits),
+            request: &mut call.request,
+            trim: call.trim,
             limits,
-            stop,
-            queue,
+            executor: &tool_runtime.executor,
             deadline,
-            loop_state: &mut state,
+            cancel: &stop.token,
         };
-        let outcome = response_loop.run_to_end().await;
+        let running = AssertUnwindSafe(agent_loop.run()).catch_unwind().await;
+        let mut outcome = running.unwrap_or_else(|_| outcome_after_panic());
+        if stop.token.is_cancelled() {
+            outcome.output.end = CallEnd::Canceled;
+            (outcome.stop_reason, outcome.is_complete) = (None, false);
+        }
         let next = match &mut speakers {
             Some(cast) if outcome.is_complete => {
-                cast.record_text(&speaker, &outcome.output.text);
+                cast.record_text(&call.request.speaker, &outcome.output.text);
                 cast.next().await
             }
             _ => Ok(None),
@@ -104,7 +119,7 @@ pub async fn run_speakers(
             return SpeakersOutcome {
                 output: outcome.output,
                 stop_reason: outcome.stop_reason,
-                usage: state.usage,
+                usage: host.usage,
                 speaker_error,
             };
         };
@@ -112,5 +127,19 @@ pub async fn run_speakers(
         if !tools.server_tools.is_empty() {
             tools.apply_to_request(&mut call.request);
         }
+    }
+}
+
+/// Returns the outcome of a loop in which a provider's code panicked.
+fn outcome_after_panic() -> LoopOutcome {
+    let failure = GenerationFailure {
+        code: FailureCode::Internal,
+        message: "Internal server error. It has been logged.".to_owned(),
+        is_retryable: true,
+    };
+    LoopOutcome {
+        output: ModelOutput::without_text(CallEnd::Failed(failure)),
+        stop_reason: None,
+        is_complete: false,
     }
 }

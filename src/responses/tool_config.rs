@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::llm::request::Request;
 use crate::llm::tool::{Tool, ToolChoice};
-use crate::responses::mcp;
+use crate::responses::error::ResponseEngineError;
 use crate::responses::mcp::{ServerCredentials, ServerToolRef};
+use crate::responses::{mcp, prompt_assembler};
+use crate::tools::registry::ToolRegistry;
 
 /// The tools that a request declares.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -61,6 +63,23 @@ pub enum ToolKind {
 }
 
 impl ToolConfig {
+    /// Checks that all declared server-side tools exist.
+    ///
+    /// # Errors
+    /// Returns `UnknownTool` with the first one that does not.
+    pub fn require_tools(&self, registry: &ToolRegistry) -> Result<(), ResponseEngineError> {
+        let is_missing = |it: &DeclaredTool| {
+            let name = prompt_assembler::builtin_tool_name(&it.tool.name);
+            it.kind == ToolKind::Server && registry.find(name).is_none()
+        };
+        match self.tools.iter().position(is_missing) {
+            None => Ok(()),
+            Some(at) => Err(ResponseEngineError::UnknownTool(format!(
+                "tools[{at}].type"
+            ))),
+        }
+    }
+
     /// Returns the tool of this name, if it may be called.
     pub fn find(&self, name: &str) -> Option<&DeclaredTool> {
         let is_disabled = self.choice == ToolChoice::None;

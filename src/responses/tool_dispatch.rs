@@ -5,6 +5,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::generation::agent_host;
+use crate::generation::agent_host::DispatchedCall;
 use crate::llm::tool::ToolCall;
 use crate::responses::fold_calls::CallItem;
 use crate::responses::object_ids;
@@ -16,30 +18,8 @@ use crate::tools::parse_arguments;
 /// The longest call id that is accepted from a provider.
 const MAX_ID_CHARS: usize = 64;
 
-/// The tool calls of one iteration, in order.
-#[derive(Debug, Default)]
-pub struct DispatchedCalls {
-    pub calls: Vec<DispatchedCall>,
-    /// At least one call was dropped because the budget was used up.
-    pub exceeds_budget: bool,
-}
-
-/// A call as it is repeated to the model, and who runs it.
-#[derive(Debug)]
-pub struct DispatchedCall {
-    pub call: ToolCall,
-    pub disposition: Disposition,
-}
-
-#[derive(Debug)]
-pub enum Disposition {
-    /// The client runs it.
-    Client(CallItem),
-    /// This server runs it: its item, the tool's name, the arguments.
-    Server(CallItem, String, Map<String, Value>),
-    /// The call is invalid for this reason, which only the model sees.
-    Rejected(String),
-}
+type DispatchedCalls = agent_host::DispatchedCalls<CallItem>;
+type Disposition = agent_host::Disposition<CallItem>;
 
 /// How many calls may still be made.
 #[derive(Clone, Copy, Debug)]
@@ -73,10 +53,6 @@ pub fn dispatch(
         }
         budget.n_total -= counts.0;
         budget.n_server -= counts.1;
-        // Provider servers that parse the arguments must not fail on invalid JSON.
-        if !parse_arguments::is_object(&call.arguments) {
-            call.arguments = "{}".to_owned();
-        }
         dispatched.calls.push(DispatchedCall { call, disposition });
     }
     dispatched
