@@ -56,20 +56,11 @@ pub enum AgentEvent<'a, I> {
 }
 
 /// The tool calls of one iteration, in order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DispatchedCalls<I> {
     pub calls: Vec<DispatchedCall<I>>,
     /// At least one call was dropped because the budget was used up.
     pub exceeds_budget: bool,
-}
-
-impl<I> Default for DispatchedCalls<I> {
-    fn default() -> Self {
-        Self {
-            calls: Vec::new(),
-            exceeds_budget: false,
-        }
-    }
 }
 
 /// A call as it is repeated to the model, and who runs it.

@@ -40,6 +40,7 @@ pub struct AgentLoop<'a, H> {
 }
 
 /// How the loop ended.
+#[derive(Default)]
 pub struct LoopOutcome {
     /// The output of the last model call.
     pub output: ModelOutput,
@@ -137,11 +138,15 @@ impl<'a, H: AgentHost> AgentLoop<'a, H> {
         self.host.record_call(self.request, &output).await;
         self.limits.max_text_bytes -= output.text.len().min(self.limits.max_text_bytes);
         let calls = std::mem::take(&mut output.calls);
+        let mut dispatched = DispatchedCalls {
+            calls: Vec::new(),
+            exceeds_budget: false,
+        };
         if output.is_truncated() {
             self.host.emit(AgentEvent::CallsTruncated(calls));
-            return Iteration::new(output, DispatchedCalls::default());
+        } else {
+            dispatched = self.host.authorize(calls).await;
         }
-        let mut dispatched = self.host.authorize(calls).await;
         for it in &mut dispatched.calls {
             // Providers that parse the arguments must not receive invalid JSON.
             if !parse_arguments::is_object(&it.call.arguments) {
@@ -157,7 +162,7 @@ impl<'a, H: AgentHost> AgentLoop<'a, H> {
 
     /// Waits for a permit. Returns `None` if none is needed, and also if the loop ends first: the
     /// call then ends at once.
-    async fn acquire_permit(&self) -> Option<SemaphorePermit<'a>> {
+    async fn acquire_permit(&mut self) -> Option<SemaphorePermit<'a>> {
         let permits = self.permits?;
         tokio::select! {
             () = self.cancel.cancelled() => None,

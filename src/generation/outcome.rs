@@ -8,7 +8,7 @@ use crate::llm::delta::{FinishReason, TokenUsage};
 use crate::llm::tool::ToolCall;
 
 /// The result of [`complete`](crate::generation::model_call::complete).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelOutput {
     pub end: CallEnd,
     /// Exactly what the sink received.
@@ -26,19 +26,6 @@ pub struct ModelOutput {
 }
 
 impl ModelOutput {
-    /// Returns the output of a call that ended without any.
-    pub fn without_text(end: CallEnd) -> Self {
-        Self {
-            end,
-            text: String::new(),
-            reasoning: None,
-            calls: Vec::new(),
-            usage: None,
-            call_usages: Vec::new(),
-            is_capped: false,
-        }
-    }
-
     /// Returns whether the model did not finish, or reached a limit or a filter.
     pub fn is_truncated(&self) -> bool {
         let is_whole = match &self.end {
@@ -51,13 +38,14 @@ impl ModelOutput {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CallEnd {
     /// The model reported the end of its answer, for this reason.
     Answered(FinishReason),
     /// The call failed before the answer was complete.
     Failed(GenerationFailure),
     /// The caller canceled the call.
+    #[default]
     Canceled,
 }
 
@@ -94,6 +82,17 @@ pub struct GenerationFailure {
     pub message: String,
     /// Whether a later attempt may succeed.
     pub is_retryable: bool,
+}
+
+impl GenerationFailure {
+    /// Returns the failure for an error of this server, which the caller logs.
+    pub fn internal() -> Self {
+        Self {
+            code: FailureCode::Internal,
+            message: "Internal server error. It has been logged.".to_owned(),
+            is_retryable: true,
+        }
+    }
 }
 
 /// The error codes of a failed run.

@@ -9,9 +9,9 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::generation::agent_loop::{AgentLoop, LoopOutcome};
+use crate::generation::agent_loop::AgentLoop;
 use crate::generation::call_limits::CallLimits;
-use crate::generation::outcome::{CallEnd, FailureCode, GenerationFailure, ModelOutput};
+use crate::generation::outcome::{CallEnd, GenerationFailure, ModelOutput};
 use crate::generation::trim::ReplyTrimmer;
 use crate::llm::provider::Provider;
 use crate::llm::request::Request;
@@ -99,7 +99,11 @@ pub async fn run_speakers(
             cancel: &stop.token,
         };
         let running = AssertUnwindSafe(agent_loop.run()).catch_unwind().await;
-        let mut outcome = running.unwrap_or_else(|_| outcome_after_panic());
+        let is_panicked = running.is_err();
+        let mut outcome = running.unwrap_or_default();
+        if is_panicked {
+            outcome.output.end = CallEnd::Failed(GenerationFailure::internal());
+        }
         if stop.token.is_cancelled() {
             outcome.output.end = CallEnd::Canceled;
             (outcome.stop_reason, outcome.is_complete) = (None, false);
@@ -127,19 +131,5 @@ pub async fn run_speakers(
         if !tools.server_tools.is_empty() {
             tools.apply_to_request(&mut call.request);
         }
-    }
-}
-
-/// Returns the outcome of a loop in which a provider's code panicked.
-fn outcome_after_panic() -> LoopOutcome {
-    let failure = GenerationFailure {
-        code: FailureCode::Internal,
-        message: "Internal server error. It has been logged.".to_owned(),
-        is_retryable: true,
-    };
-    LoopOutcome {
-        output: ModelOutput::without_text(CallEnd::Failed(failure)),
-        stop_reason: None,
-        is_complete: false,
     }
 }

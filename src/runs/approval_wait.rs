@@ -49,15 +49,15 @@ pub enum ApprovalDecision {
 }
 
 impl ApprovalWait<'_> {
-    /// Requests approvals and waits until all of them are decided. Returns `None` if the run is
-    /// canceled or `until` passes first.
+    /// Requests approvals and waits until all of them are decided, the run is canceled or `until`
+    /// passes.
     pub async fn request(
         &self,
         questions: Vec<ApprovalRequest>,
         until: Instant,
-    ) -> Option<Vec<ApprovalDecision>> {
+    ) -> Vec<ApprovalDecision> {
         let n_questions = questions.len();
-        let verdicts = match self.request_and_wait(questions, until).await {
+        match self.request_and_wait(questions, until).await {
             Ok(rows) => {
                 let mut verdicts: Vec<ApprovalDecision> =
                     rows.iter().map(decision_from_row).collect();
@@ -71,8 +71,7 @@ impl ApprovalWait<'_> {
                 tracing::error!(run.id = %self.run.id, %error, "failed to request tool approvals: {error}");
                 vec![ApprovalDecision::Refused("Nobody could be asked.".to_owned()); n_questions]
             }
-        };
-        (!self.lease.cancel.token.is_cancelled() && Instant::now() < until).then_some(verdicts)
+        }
     }
 
     async fn request_and_wait(

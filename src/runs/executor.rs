@@ -8,14 +8,16 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 use leased_jobs::lease::CancelReason;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::db::retry;
-use crate::generation::model_call;
-use crate::generation::outcome::{FailureCode, GenerationFailure, GenerationOutcome};
+use crate::generation::agent_loop::AgentLoop;
+use crate::generation::outcome::{GenerationFailure, GenerationOutcome};
 use crate::generation::reasoning::Reasoning;
 use crate::generation::usage::UsageTotal;
 use crate::llm::delta::FinishReason;
 use crate::llm::tokens;
+use crate::runs::agent_host::{RunHost, RunProgress};
 use crate::runs::command::{Command, CommandError, ExecutionEnd, GeneratedText, SentPromptRef};
 use crate::runs::error::EngineError;
 use crate::runs::lease::RunLease;
@@ -23,7 +25,6 @@ use crate::runs::preparation::PreparedRun;
 use crate::runs::scheduler::ClaimedRun;
 use crate::runs::services::RunServices;
 use crate::runs::state::ScheduleState;
-use crate::runs::tool_turn::RunAgentLoop;
 use crate::runs::write_effects::LatePrompt;
 use crate::runs::{chunk_sink, preparation, run, scheduler, write_effects};
 
@@ -36,9 +37,9 @@ pub async fn execute(context: RunServices, claimed: ClaimedRun, lease: RunLease)
     } = claimed;
     let turn = AssertUnwindSafe(generate_reply(&context, &run, &lease, situation)).catch_unwind();
     let turn = turn.await.unwrap_or_else(|_| {
-        let message = "Internal server error. It has been logged.";
+        let failure = GenerationFailure::internal();
         ExecutionResult {
-            end: Some(failed_end(FailureCode::Internal, message, true, None, None)),
+            end: Some(end_from_failure(failure, None, None)),
             usage: None,
         }
     });
@@ -69,7 +70,7 @@ async fn generate_reply(
     state: ScheduleState,
 ) -> ExecutionResult {
     crate::fail_point!("exec.after_claim");
-    let prepared = match preparation::prepare(context, run, state).await {
+    let mut prepared = match preparation::prepare(context, run, state).await {
         Ok(prepared) => prepared,
         Err(failure) => {
             return ExecutionResult {
@@ -78,7 +79,7 @@ async fn generate_reply(
             };
         }
     };
-    let (outcome, receipts) = stream_reply(context, run, lease, &prepared).await;
+    let (outcome, receipts) = stream_reply(context, run, lease, &mut prepared).await;
     let sent = prepared.sent;
     let usage = run_usage(&outcome);
     if matches!(outcome, GenerationOutcome::Canceled { .. })
@@ -130,7 +131,7 @@ async fn stream_reply(
     context: &RunServices,
     run: &run::Model,
     lease: &RunLease,
-    prepared: &PreparedRun,
+    prepared: &mut PreparedRun,
 ) -> (GenerationOutcome, Vec<Value>) {
     let slice = context.settings.stream_slice;
     let live = context.live_streams.clone();
@@ -138,31 +139,35 @@ async fn stream_reply(
         chunk_sink::new(live, run.conversation_id, run.id, slice, || {
             context.metrics.first_token(run, context.clock.now());
         });
-    let PreparedRun {
-        provider,
-        provider_id,
-        request,
-        offers,
-        ..
-    } = prepared;
-    let turn = RunAgentLoop {
+    let limits = context.settings.call_limits;
+    let deadline = Instant::now() + limits.total;
+    let mut host = RunHost {
         context,
         run,
         lease,
-        provider: provider.as_ref(),
-        provider_id: *provider_id,
-        trim: prepared.trim.clone(),
-        offers,
+        provider_id: prepared.provider_id,
+        offers: &prepared.offers,
+        deadline,
+        sink: &mut chunk_sink,
+        progress: RunProgress::default(),
     };
-    let loop_outcome = tokio::select! {
-        took = turn.generate(request, &mut chunk_sink) => took,
+    let agent_loop = AgentLoop {
+        host: &mut host,
+        provider: prepared.provider.as_ref(),
+        permits: None,
+        request: &mut prepared.request,
+        trim: prepared.trim.clone(),
+        limits,
+        executor: &context.tool_runtime.executor,
+        deadline,
+        cancel: &lease.cancel.token,
+    };
+    let outcome = tokio::select! {
+        outcome = agent_loop.run() => outcome,
         () = flusher.run() => unreachable!("the flusher never returns"),
     };
     flusher.flush();
-    (
-        model_call::conclude(loop_outcome.output, loop_outcome.usage),
-        loop_outcome.tool_call_records,
-    )
+    host.finish(outcome)
 }
 
 fn execution_end(
@@ -253,31 +258,14 @@ fn generated_text(
 fn end_from_failure(
     failure: GenerationFailure,
     usage: Option<UsageTotal>,
-    sent: Option<SentPromptRef>,
-) -> ExecutionEnd {
-    failed_end(
-        failure.code,
-        &failure.message,
-        failure.is_retryable,
-        usage,
-        sent,
-    )
-}
-
-fn failed_end(
-    code: FailureCode,
-    message: &str,
-    retryable: bool,
-    usage: Option<UsageTotal>,
     prompt: Option<SentPromptRef>,
 ) -> ExecutionEnd {
-    let error = run::RunError {
-        code: code.to_string(),
-        message: message.to_owned(),
-        retryable,
-    };
     ExecutionEnd::Failed {
-        error,
+        error: run::RunError {
+            code: failure.code.to_string(),
+            message: failure.message,
+            retryable: failure.is_retryable,
+        },
         usage: usage.map(run::RunUsage::from),
         prompt,
     }

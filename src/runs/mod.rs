@@ -24,6 +24,7 @@
 //!
 //! Start with `command` (the inputs) and `engine` (the operations that handlers call).
 
+pub mod agent_host;
 pub mod announce;
 pub mod approval_wait;
 pub mod auto_mode;
@@ -77,7 +78,6 @@ pub mod step_locks;
 pub mod step_marks;
 pub mod tool_approval;
 pub mod tool_offers;
-pub mod tool_turn;
 pub mod views;
 pub mod write_effects;
 pub mod write_messages;

@@ -84,6 +84,8 @@ pub async fn prepare(
     // A copilot, which writes for a user, calls no tools.
     if is_character && !allowed.is_empty() {
         prepared.offers = tool_offers::list_for_space(context, allowed, owner).await;
+        let tools = prepared.offers.iter().map(|it| it.declaration.clone());
+        prepared.request.tools = tools.collect();
     }
     Ok(prepared)
 }
@@ -279,9 +281,5 @@ fn no_provider_failure() -> GenerationFailure {
 
 fn internal_failure(cause: impl std::fmt::Display) -> GenerationFailure {
     tracing::error!(error = %cause, "failed to prepare a run");
-    GenerationFailure {
-        code: FailureCode::Internal,
-        message: "Internal server error. It has been logged.".to_owned(),
-        is_retryable: true,
-    }
+    GenerationFailure::internal()
 }
