@@ -11,6 +11,9 @@ use sea_orm::{
 };
 use serde::Serialize;
 use serde_json::Value as Json;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, SchemaType, Type};
+use utoipa::openapi::{ObjectBuilder, Ref};
 
 use crate::db::slices;
 
@@ -29,13 +32,31 @@ pub struct PageQuery<K = i64> {
 }
 
 /// A page of a list, in its order.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Listing)]
 pub struct PageOf<T> {
+    #[schema(schema_with = data_schema::<T>, required)]
     pub data: Vec<T>,
     /// Whether there are more entries in the requested direction.
     pub has_more: bool,
     /// If there are more: the value for the next `after` or `before`, in the same direction.
+    #[schema(schema_with = cursor_schema, required)]
     pub cursor: Option<Json>,
+}
+
+/// Returns the schema of `PageOf::data`: the entries by reference.
+fn data_schema<T: ToSchema>() -> ArrayBuilder {
+    ArrayBuilder::new().items(Ref::from_schema_name(T::name()))
+}
+
+/// Returns the schema of `PageOf::cursor`.
+fn cursor_schema() -> ObjectBuilder {
+    let types = [Type::Integer, Type::String, Type::Null];
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter(types))
+        .description(Some(
+            "The value for the next `after` or `before`, in the same direction; null if there are no more entries.",
+        ))
 }
 
 /// The rows of a page: their keys, and the bytes of their large columns, the nearest to the cursor

@@ -85,10 +85,15 @@ pub fn document(
 fn operation(endpoint: &ApiEndpoint) -> Value {
     // Serializing plain data with string keys cannot fail.
     let mut operation = json!(endpoint.operation());
-    let tag = endpoint.tags().first().copied().unwrap_or_default();
+    let tag = operation["tags"][0].as_str().unwrap_or_default();
     let verb = operation["operationId"].as_str().unwrap_or_default();
     operation["operationId"] = json!(format!("{tag}_{verb}"));
-    operation["tags"] = json!(endpoint.tags());
+    // Path parameters and tags are the last fields.
+    if let Some(fields) = operation.as_object_mut()
+        && let Some(tags) = fields.shift_remove("tags")
+    {
+        fields.insert("tags".to_owned(), tags);
+    }
     make_body_optional(&mut operation);
     declare_path_parameters(&mut operation, endpoint.path());
     common_responses::add_common_responses(&mut operation, endpoint);

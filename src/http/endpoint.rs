@@ -10,9 +10,8 @@
 use actix_web::http::Method;
 use actix_web::web::ServiceConfig;
 use actix_web::{Resource, Route, web};
-use utoipa::Path;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::{HttpMethod, RefOr, Schema};
+use utoipa::openapi::{OpenApi, RefOr, Schema};
 
 /// A schema with its name.
 pub type NamedSchema = (String, RefOr<Schema>);
@@ -24,35 +23,23 @@ pub struct ApiEndpoint {
     path: String,
     method: Method,
     route: fn() -> Route,
-    operation: fn() -> Operation,
-    tags: fn() -> Vec<&'static str>,
-    schemas: fn(&mut Vec<NamedSchema>),
+    /// Returns the API document of this endpoint alone.
+    description: fn() -> OpenApi,
 }
 
 impl ApiEndpoint {
-    /// Creates the endpoint that `D` describes and `route` leads to; used by `endpoints!`.
+    /// Creates the endpoint that `description` describes and `route` leads to; used by
+    /// `endpoints!`.
     ///
     /// # Panics
     /// Panics if the description does not have exactly one supported method.
-    pub fn new<D>(route: fn() -> Route) -> Self
-    where
-        D: Path + utoipa::__dev::Tags<'static> + utoipa::__dev::SchemaReferences,
-    {
-        let method = match D::methods().as_slice() {
-            [HttpMethod::Get] => Method::GET,
-            [HttpMethod::Post] => Method::POST,
-            [HttpMethod::Put] => Method::PUT,
-            [HttpMethod::Patch] => Method::PATCH,
-            [HttpMethod::Delete] => Method::DELETE,
-            _ => panic!("{} must have one supported method", D::path()),
-        };
+    pub fn new(route: fn() -> Route, description: fn() -> OpenApi) -> Self {
+        let (path, method, _) = sole_operation(description());
         Self {
-            path: D::path(),
+            path,
             method,
             route,
-            operation: D::operation,
-            tags: D::tags,
-            schemas: D::schemas,
+            description,
         }
     }
 
@@ -68,33 +55,48 @@ impl ApiEndpoint {
 
     /// Returns the operation for the API document.
     pub fn operation(&self) -> Operation {
-        (self.operation)()
-    }
-
-    /// Returns the tags of the operation.
-    pub fn tags(&self) -> Vec<&'static str> {
-        (self.tags)()
+        sole_operation((self.description)()).2
     }
 
     /// Returns the schemas that the operation uses.
     pub fn schemas(&self) -> Vec<NamedSchema> {
-        let mut named = Vec::new();
-        (self.schemas)(&mut named);
-        named
+        let components = (self.description)().components;
+        components.map_or(Vec::new(), |it| it.schemas.into_iter().collect())
+    }
+}
+
+/// Returns the path, the method and the operation of a document that describes one endpoint.
+fn sole_operation(document: OpenApi) -> (String, Method, Operation) {
+    let operations = document.paths.paths.into_iter().flat_map(|(path, item)| {
+        let methods = [
+            (Method::GET, item.get),
+            (Method::POST, item.post),
+            (Method::PUT, item.put),
+            (Method::PATCH, item.patch),
+            (Method::DELETE, item.delete),
+        ];
+        methods.map(|(method, operation)| Some((path.clone(), method, operation?)))
+    });
+    let mut operations = operations.flatten();
+    match (operations.next(), operations.next()) {
+        (Some(sole), None) => sole,
+        _ => panic!("an endpoint must have one supported method"),
     }
 }
 
 /// The endpoints of these handlers, each with its module: `endpoints![spaces::list,
 /// spaces::create]`.
 macro_rules! endpoints {
-    ($($room:ident :: $handler:ident),* $(,)?) => {
-        pastey::paste! {
-            vec![$(
-                $crate::http::endpoint::ApiEndpoint::new::<$room::[<__path_ $handler>]>(
-                    || actix_web::web::to($room::$handler),
-                )
-            ),*]
-        }
+    ($($module:ident :: $handler:ident),* $(,)?) => {
+        vec![$({
+            #[derive(utoipa::OpenApi)]
+            #[openapi(paths($module::$handler))]
+            struct Description;
+            $crate::http::endpoint::ApiEndpoint::new(
+                || actix_web::web::to($module::$handler),
+                <Description as utoipa::OpenApi>::openapi,
+            )
+        }),*]
     };
 }
 

@@ -1,20 +1,17 @@
 //! Pagination of lists: page size and cursors in the query of a request, and the page in the API
 //! document.
 
-use std::borrow::Cow;
 use std::future::{Ready, ready};
 use std::str::FromStr;
 
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
-use utoipa::__dev::ComposeSchema;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ArrayBuilder, SchemaType, Type};
-use utoipa::openapi::{KnownFormat, ObjectBuilder, Ref, RefOr, Schema, SchemaFormat};
-use utoipa::{IntoParams, PartialSchema, ToSchema};
+use utoipa::openapi::schema::Type;
+use utoipa::openapi::{KnownFormat, ObjectBuilder, SchemaFormat};
+use utoipa::{IntoParams, PartialSchema};
 
-use crate::db::page::{PageOf, PageQuery};
-use crate::http::endpoint::NamedSchema;
+use crate::db::page::PageQuery;
 use crate::http::error::{ApiError, ApiResult};
 
 const DEFAULT_LIMIT: u64 = 50;
@@ -73,44 +70,6 @@ impl<K: PartialSchema> IntoParams for PageQuery<K> {
             after.schema(Some(K::schema())).build(),
             before.schema(Some(K::schema())).build(),
         ]
-    }
-}
-
-/// The schema of a page in the API document, named after its entries.
-impl<T: ToSchema> ComposeSchema for PageOf<T> {
-    fn compose(_: Vec<RefOr<Schema>>) -> RefOr<Schema> {
-        let item = Ref::from_schema_name(T::name());
-        let more = ObjectBuilder::new()
-            .schema_type(Type::Boolean)
-            .description(Some(
-                "Whether there are more entries in the requested direction.",
-            ));
-        let types = [Type::Integer, Type::String, Type::Null];
-        let cursor = ObjectBuilder::new()
-            .schema_type(SchemaType::from_iter(types))
-            .description(Some(
-                "The value for the next `after` or `before`, in the same direction; null if there are no more entries.",
-            ));
-        ObjectBuilder::new()
-            .schema_type(Type::Object)
-            .property("data", ArrayBuilder::new().items(item))
-            .required("data")
-            .property("has_more", more)
-            .required("has_more")
-            .property("cursor", cursor)
-            .required("cursor")
-            .into()
-    }
-}
-
-impl<T: ToSchema> ToSchema for PageOf<T> {
-    fn name() -> Cow<'static, str> {
-        "Listing".into()
-    }
-
-    fn schemas(schemas: &mut Vec<NamedSchema>) {
-        schemas.push((T::name().into_owned(), T::schema()));
-        T::schemas(schemas);
     }
 }
 

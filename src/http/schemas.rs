@@ -12,6 +12,9 @@ use crate::http::error::ErrorBody;
 
 const PREFIX: &str = "#/components/schemas/";
 
+/// The beginning of the name of each page of a list; such a schema is described by its fields.
+const PAGE_PREFIX: &str = "Listing_";
+
 /// No string from a client may contain U+0000: PostgreSQL would refuse it.
 const NO_NUL: &str = "^[^\\u0000]*$";
 
@@ -51,6 +54,9 @@ pub fn add_schemas(document: &mut Value, named: Vec<NamedSchema>) {
     schemas.retain(|name, _| referenced.contains(name));
     let in_requests = collect_references(request_values(document), &schemas);
     for (name, schema) in &mut schemas {
+        if let (true, Some(page)) = (name.starts_with(PAGE_PREFIX), schema.as_object_mut()) {
+            page.shift_remove("description");
+        }
         match in_requests.contains(name) {
             true => for_each_object(schema, &mut with_bounds),
             false => {
