@@ -4,6 +4,7 @@ pub mod api_key;
 pub mod body_timeouts;
 pub mod confusable_names;
 pub mod connections;
+pub mod credential;
 pub mod limit;
 pub mod limits;
 pub mod name_schemas;

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::accounts::credential::Credential;
 use crate::accounts::limits::ClientNetwork;
-use crate::ids::{ApiKeyId, SessionId, UserId};
+use crate::ids::UserId;
 use crate::realtime::cluster::shared_counter::{CounterEntry, CounterSpec, SharedCounter};
 
 /// Interval at which the permits in the cluster are renewed; those of a dead node expire.
@@ -18,7 +19,7 @@ pub const RENEW_INTERVAL: Duration = Duration::from_secs(20);
 const PERMIT_LIFETIME: Duration = Duration::from_secs(70);
 
 /// Credentials with open sockets: their user, and the number of sockets.
-type SocketsByCredential = Arc<Mutex<HashMap<CredentialId, (UserId, usize)>>>;
+type SocketsByCredential = Arc<Mutex<HashMap<Credential, (UserId, usize)>>>;
 
 /// Counts open sockets per user and per address.
 pub struct SocketLimit {
@@ -31,36 +32,11 @@ pub struct SocketLimit {
     entries: Arc<Mutex<HashMap<u64, Vec<CounterEntry>>>>,
 }
 
-/// The credential with which a socket was opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CredentialId {
-    Session(SessionId),
-    Key(ApiKeyId),
-}
-
-impl CredentialId {
-    /// Returns the session id if this is a session.
-    pub fn session(&self) -> Option<SessionId> {
-        match self {
-            Self::Session(id) => Some(*id),
-            Self::Key(_) => None,
-        }
-    }
-
-    /// Returns the API key id if this is an API key.
-    pub fn key(&self) -> Option<ApiKeyId> {
-        match self {
-            Self::Key(id) => Some(*id),
-            Self::Session(_) => None,
-        }
-    }
-}
-
 /// A permit for one socket, released on drop.
 pub struct SocketPermit {
     _by_user: LocalPermit<UserId>,
     _by_address: Option<LocalPermit<ClientNetwork>>,
-    credential: (CredentialId, SocketsByCredential),
+    credential: (Credential, SocketsByCredential),
     cluster_permit: Option<ClusterPermit>,
 }
 
@@ -91,7 +67,7 @@ impl SocketLimit {
     pub async fn acquire(
         &self,
         user: UserId,
-        credential: CredentialId,
+        credential: Credential,
         address: Option<ClientNetwork>,
     ) -> Option<SocketPermit> {
         let address = address.filter(|it| !it.is_loopback());
@@ -161,7 +137,7 @@ impl SocketLimit {
     }
 
     /// Returns the credentials with open sockets on this node, and their users.
-    pub fn credentials(&self) -> Vec<(CredentialId, UserId)> {
+    pub fn credentials(&self) -> Vec<(Credential, UserId)> {
         let shown = self.credentials.lock();
         shown.iter().map(|(it, (user, _))| (*it, *user)).collect()
     }
@@ -252,12 +228,13 @@ impl<K: Eq + Hash> Drop for LocalPermit<K> {
 mod tests {
     use std::net::IpAddr;
 
-    use super::{CredentialId, SocketLimit};
+    use super::SocketLimit;
+    use crate::accounts::credential::Credential;
     use crate::accounts::limits::ClientNetwork;
     use crate::ids::{SessionId, UserId};
     use crate::realtime::cluster::shared_counter::SharedCounter;
 
-    const BROWSER: CredentialId = CredentialId::Session(SessionId(1));
+    const BROWSER: Credential = Credential::Session(SessionId(1));
 
     #[tokio::test]
     async fn a_closed_socket_releases_its_permit() {

@@ -6,8 +6,8 @@ use actix_web::http::header::{AUTHORIZATION, HOST};
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 
+use crate::accounts::credential::Credential;
 use crate::app::App;
-use crate::http::authentication::Credential;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{allowed_hosts, authentication};
 use crate::runs::history;

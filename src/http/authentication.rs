@@ -14,13 +14,14 @@ use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, FromRequest, HttpMessage, HttpRequest};
 
+use crate::accounts::credential::Credential;
 use crate::accounts::{api_key, session, user};
 use crate::app::App;
 use crate::clock::Timestamp;
 use crate::db::backend::DbError;
 use crate::http::csrf;
 use crate::http::error::{ApiError, ApiResult};
-use crate::ids::{ApiKeyId, SessionId, UserId};
+use crate::ids::{SessionId, UserId};
 
 const SESSION_COOKIE: &str = "troupe_session";
 
@@ -29,15 +30,6 @@ const SESSION_COOKIE: &str = "troupe_session";
 pub struct CurrentUser {
     pub user: user::Model,
     pub credential: Credential,
-}
-
-/// How a caller authenticated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Credential {
-    /// The cookie of a browser.
-    Session(SessionId),
-    /// The API key of a program.
-    ApiKey(ApiKeyId),
 }
 
 /// A caller who is an admin of the server.
@@ -69,10 +61,7 @@ impl CurrentUser {
 
     /// Returns the session, if a browser calls.
     pub fn session(&self) -> Option<SessionId> {
-        match self.credential {
-            Credential::Session(id) => Some(id),
-            Credential::ApiKey(_) => None,
-        }
+        self.credential.session()
     }
 }
 

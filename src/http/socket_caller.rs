@@ -9,9 +9,10 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 
+use crate::accounts::credential::Credential;
 use crate::accounts::{api_key, session, user};
 use crate::app::App;
-use crate::http::authentication::{Credential, CurrentUser};
+use crate::http::authentication::CurrentUser;
 use crate::http::connection::DisconnectReason;
 use crate::http::error::{ApiError, ApiResult};
 use crate::ids::UserId;

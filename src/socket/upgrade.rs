@@ -3,9 +3,8 @@
 use actix_web::web::{Data, Payload};
 use actix_web::{Error, HttpRequest, HttpResponse};
 
-use crate::accounts::socket_limit::CredentialId;
 use crate::app::App;
-use crate::http::authentication::{Credential, CurrentUser};
+use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::socket_caller::SocketCaller;
 use crate::http::{authentication, client_ip, connection};
@@ -71,14 +70,10 @@ pub async fn connect(
         connection::open(&request, payload, MAX_FRAME_BYTES, write_timeout).await?;
     // After the upgrade: a request that is not a valid upgrade uses no permit.
     let address = client_ip::client_ip(&request);
-    let credential = match caller.credential {
-        Credential::Session(id) => CredentialId::Session(id),
-        Credential::ApiKey(id) => CredentialId::Key(id),
-    };
     let permit = app
         .limits
         .sockets
-        .acquire(caller.user, credential, address)
+        .acquire(caller.user, caller.credential, address)
         .await;
     let Some(place) = permit else {
         let most = "Too many open sockets of your account or address.";

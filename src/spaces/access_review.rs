@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
-use crate::accounts::socket_limit::{CredentialId, SocketLimit};
+use crate::accounts::credential::Credential;
+use crate::accounts::socket_limit::SocketLimit;
 use crate::accounts::{api_key, session, user};
 use crate::clock::Clock;
 use crate::db::connect::Db;
@@ -61,10 +62,10 @@ impl AccessReviewer {
         let keys = self.list_valid_keys(&credentials).await?;
         for (it, user) in credentials {
             let order = match it {
-                CredentialId::Session(id) if !sessions.contains(&id) => {
+                Credential::Session(id) if !sessions.contains(&id) => {
                     SocketControl::SessionEnded(id)
                 }
-                CredentialId::Key(id) if !keys.contains(&id) => SocketControl::KeyRevoked(id),
+                Credential::ApiKey(id) if !keys.contains(&id) => SocketControl::KeyRevoked(id),
                 _ => continue,
             };
             self.hub.publish_local(Envelope::control(user, order));
@@ -74,7 +75,7 @@ impl AccessReviewer {
 
     async fn list_valid_sessions(
         &self,
-        credentials: &[(CredentialId, UserId)],
+        credentials: &[(Credential, UserId)],
     ) -> Result<HashSet<SessionId>, DbErr> {
         let ids: Vec<SessionId> = credentials
             .iter()
@@ -99,9 +100,12 @@ impl AccessReviewer {
 
     async fn list_valid_keys(
         &self,
-        credentials: &[(CredentialId, UserId)],
+        credentials: &[(Credential, UserId)],
     ) -> Result<HashSet<ApiKeyId>, DbErr> {
-        let ids: Vec<ApiKeyId> = credentials.iter().filter_map(|(it, _)| it.key()).collect();
+        let ids: Vec<ApiKeyId> = credentials
+            .iter()
+            .filter_map(|(it, _)| it.api_key())
+            .collect();
         let mut open = HashSet::new();
         for some in ids.chunks(BATCH_SIZE) {
             let found: Vec<ApiKeyId> = api_key::Entity::find()

@@ -4,8 +4,8 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Map, Value};
 
+use crate::accounts::credential::Credential;
 use crate::app::App;
-use crate::http::authentication::Credential;
 use crate::responses::request::{CreateResponse, StoredRequest};
 use crate::v1::api_key_auth::ApiKeyCaller;
 use crate::v1::error::{V1Error, V1Result};

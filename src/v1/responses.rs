@@ -4,8 +4,9 @@ use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::json;
 
+use crate::accounts::credential::Credential;
 use crate::app::App;
-use crate::http::authentication::{Credential, CurrentUser};
+use crate::http::authentication::CurrentUser;
 use crate::responses::engine::Created;
 use crate::v1::api_key_auth::ApiKeyCaller;
 use crate::v1::error::{V1Error, V1Result};

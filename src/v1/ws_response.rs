@@ -6,8 +6,8 @@ use actix_web::web::Data;
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
+use crate::accounts::credential::Credential;
 use crate::app::App;
-use crate::http::authentication::Credential;
 use crate::http::socket_caller::SocketCaller;
 use crate::responses::engine::Created;
 use crate::responses::event_stream::EventReceiver;

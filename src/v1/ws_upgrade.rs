@@ -4,9 +4,7 @@ use actix_web::http::header::UPGRADE;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 
-use crate::accounts::socket_limit::CredentialId;
 use crate::app::App;
-use crate::http::authentication::Credential;
 use crate::http::{client_ip, connection, socket_caller};
 use crate::v1::api_key_auth::ApiKeyCaller;
 use crate::v1::body::MAX_BODY_BYTES;
@@ -39,15 +37,11 @@ pub async fn connect(
         let message = "This is not a WebSocket upgrade request.";
         V1Error::new(400, "invalid_value", message)
     })?;
-    let shown = match caller.credential {
-        Credential::Session(id) => CredentialId::Session(id),
-        Credential::ApiKey(id) => CredentialId::Key(id),
-    };
     let address = client_ip::client_ip(&http);
     let permit = app
         .limits
         .sockets
-        .acquire(caller.id(), shown, address)
+        .acquire(caller.id(), caller.credential, address)
         .await;
     let Some(place) = permit else {
         return Err(V1Error {

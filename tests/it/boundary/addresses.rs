@@ -3,7 +3,7 @@
 
 use reqwest::RequestBuilder;
 use serde_json::json;
-use troupe::accounts::socket_limit::CredentialId;
+use troupe::accounts::credential::Credential;
 use troupe::ids::{SessionId, UserId};
 
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
@@ -145,7 +145,7 @@ async fn sockets_per_address_are_limited_across_users() {
     // Holds permits directly: the server would notice only later that a real socket was dropped.
     let address =
         troupe::accounts::limits::ClientNetwork::from(std::net::IpAddr::from([198, 51, 100, 7]));
-    let browser = CredentialId::Session(SessionId(0));
+    let browser = Credential::Session(SessionId(0));
     let mut held = Vec::new();
     for it in 1..=2 {
         let sockets = &app.app.limits.sockets;

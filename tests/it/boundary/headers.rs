@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use reqwest::Method;
-use troupe::accounts::socket_limit::CredentialId;
+use troupe::accounts::credential::Credential;
 use troupe::ids::{SessionId, UserId};
 
 use super::space_isolation::{EndpointFixture, all_endpoints, client_files};
@@ -126,7 +126,7 @@ async fn a_rejected_upgrade_and_a_foreign_host_have_them_too() {
     let ours = base.strip_prefix("http://").unwrap();
     let cookie = ("Cookie", house.admin.cookie());
     let origin = ("Origin", base.as_str());
-    let browser = CredentialId::Session(SessionId(0));
+    let browser = Credential::Session(SessionId(0));
     let sockets = &house.app.app.limits.sockets;
     let _held = sockets.acquire(UserId(1), browser, None).await;
 
