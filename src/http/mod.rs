@@ -23,5 +23,7 @@ pub mod response_headers;
 pub mod run_to_completion;
 pub mod schemas;
 pub mod socket_caller;
+pub mod socket_link;
+pub mod socket_upgrade;
 pub mod space_access;
 pub mod upload;

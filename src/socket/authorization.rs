@@ -12,10 +12,10 @@ use crate::app::App;
 use crate::http::error::ApiResult;
 use crate::http::socket_caller;
 use crate::http::socket_caller::SocketCaller;
+use crate::http::socket_link::take_result;
 use crate::ids::SpaceId;
 use crate::socket::queries;
 use crate::socket::queries::RevokedAccess;
-use crate::socket::session::take_result;
 use crate::socket::subscriptions::Subscriptions;
 
 /// The access checks of one socket.

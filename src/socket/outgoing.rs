@@ -113,7 +113,7 @@ impl LiveSession {
         match filter.decide(&envelope.payload) {
             FilterDecision::Drop => Ok(()),
             FilterDecision::Forward => self.forward(envelope).await,
-            FilterDecision::ForwardRest(frame) => self.sender.send(frame).await,
+            FilterDecision::ForwardRest(frame) => self.link.send(frame).await,
             FilterDecision::Repair { run, end } => self.repair_stream(id, run, end).await,
             FilterDecision::Resync => self.send_resync(id).await,
         }
@@ -127,7 +127,7 @@ impl LiveSession {
             Payload::ExceptUser { json, except } if *except != self.caller.user => json,
             Payload::ExceptUser { .. } | Payload::Control(_) => return Ok(()),
         };
-        self.sender.send(frame.clone()).await
+        self.link.send(frame.clone()).await
     }
 
     async fn repair_stream(
@@ -186,7 +186,7 @@ impl LiveSession {
             &presence,
             result.stream.as_ref(),
         );
-        self.sender.send(frame).await?;
+        self.link.send(frame).await?;
         if is_lost {
             return self.send_resync(id).await;
         }

@@ -13,10 +13,12 @@ use serde_json::Number;
 use tokio::time::{Instant, timeout};
 
 use crate::app::App;
-use crate::http::connection::{DisconnectReason, Incoming, WsReceiver, WsSender};
+use crate::http::connection::{DisconnectReason, Incoming, WsReceiver};
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::keepalive::{FrameRateLimit, Keepalive, KeepaliveAction};
+use crate::http::keepalive::FrameRateLimit;
 use crate::http::socket_caller::SocketCaller;
+use crate::http::socket_link;
+use crate::http::socket_link::{ClientMessage, SocketLink};
 use crate::ids::{MembershipId, SpaceId};
 use crate::realtime::event;
 use crate::realtime::event::Event;
@@ -39,16 +41,14 @@ pub struct LiveSession {
     pub(super) app: Data<App>,
     pub(super) caller: SocketCaller,
     pub(super) outbox: Arc<Outbox>,
-    pub(super) sender: WsSender,
+    pub(super) link: SocketLink,
     pub(super) subscriptions: Subscriptions,
     /// The subscription that is under way.
     pub(super) pending: Option<Box<PendingSubscription>>,
     /// What a command waits for.
     query: Option<LocalBoxFuture<'static, QueryResult>>,
     pub(super) access_guard: AccessGuard,
-    keepalive: Keepalive,
     frame_rate: FrameRateLimit,
-    ping_rate: FrameRateLimit,
 }
 
 /// What a command waited for.
@@ -63,54 +63,52 @@ pub async fn serve(
     app: Data<App>,
     caller: SocketCaller,
     mut receiver: WsReceiver,
-    sender: WsSender,
+    link: SocketLink,
 ) {
     let outbox = Outbox::new();
     let mut session = LiveSession {
         subscriptions: Subscriptions::new(app.clone(), caller.user, outbox.clone()),
         access_guard: AccessGuard::start(app.clone(), caller),
-        keepalive: Keepalive::new(app.socket_timeouts, Instant::now()),
         frame_rate: FrameRateLimit::new(app.socket_timeouts),
-        ping_rate: FrameRateLimit::new(app.socket_timeouts),
         app,
         caller,
         outbox,
-        sender,
+        link,
         pending: None,
         query: None,
     };
     let disconnect = session.run(&mut receiver).await;
     let LiveSession {
-        sender: outlet,
+        link,
         subscriptions: ears,
         ..
     } = session;
     // Others learn that we are gone before the last words are exchanged.
     drop(ears);
-    outlet.close(disconnect, receiver).await;
+    link.close(disconnect, receiver).await;
 }
 
 impl LiveSession {
     async fn run(&mut self, inlet: &mut WsReceiver) -> DisconnectReason {
         let outbox = self.outbox.clone();
         let stopping = self.app.shutdown.stopping.clone().cancelled_owned();
-        let alarm = tokio::time::sleep_until(self.keepalive.next_timeout());
+        let alarm = tokio::time::sleep_until(self.link.next_check());
         tokio::pin!(stopping, alarm);
         loop {
             let is_free = self.is_idle();
             let step = tokio::select! {
                 next = outbox.next() => self.deliver_batch(next).await,
                 heard = inlet.receive(), if is_free => self.handle_frame(heard).await,
-                found = take_result(&mut self.query) => self.apply_query_result(found).await,
+                found = socket_link::take_result(&mut self.query) => self.apply_query_result(found).await,
                 reviewed = self.access_guard.next_result() => self.apply_review(reviewed).await,
-                () = alarm.as_mut() => self.check_keepalive().await,
+                () = alarm.as_mut() => self.link.check_peer().await,
                 () = stopping.as_mut() => self.flush_before_close().await,
             };
             if let Err(end) = step {
                 return end;
             }
             if alarm.is_elapsed() {
-                alarm.as_mut().reset(self.keepalive.next_timeout());
+                alarm.as_mut().reset(self.link.next_check());
             }
             if self.is_idle() {
                 self.access_guard
@@ -133,31 +131,18 @@ impl LiveSession {
         }
     }
 
-    async fn check_keepalive(&mut self) -> Result<(), DisconnectReason> {
-        match self.keepalive.on_timeout(Instant::now()) {
-            KeepaliveAction::Ping => self.sender.ping().await,
-            KeepaliveAction::Silent => Err(DisconnectReason::ClosedByServer(4000, "silent")),
-            KeepaliveAction::Nothing => Ok(()),
-        }
-    }
-
     async fn handle_frame(&mut self, incoming: Incoming) -> Result<(), DisconnectReason> {
         let now = Instant::now();
-        self.keepalive.on_frame(now);
-        match incoming {
-            Incoming::Text(text) => self.handle_command(command::parse(&text), now).await,
-            Incoming::Binary => {
+        match self.link.accept(incoming, now).await? {
+            Some(ClientMessage::Text(text)) => {
+                self.handle_command(command::parse(&text), now).await
+            }
+            Some(ClientMessage::Binary) => {
                 let error = ApiError::new(400, "invalid_type", "Frames must be text, not binary.");
                 self.handle_command(Err(InvalidFrame { id: None, error }), now)
                     .await
             }
-            // Of a flood of pings only some need an answer.
-            Incoming::Ping(payload) => match self.ping_rate.acquire(now) {
-                Ok(()) => self.sender.pong(&payload).await,
-                Err(_) => Ok(()),
-            },
-            Incoming::Pong => Ok(()),
-            Incoming::Closed(end) => Err(end),
+            None => Ok(()),
         }
     }
 
@@ -205,10 +190,10 @@ impl LiveSession {
             ClientCommand::Away(it) => self.subscriptions.set_away(it.away),
             ClientCommand::Ping => {
                 let answer = server_frames::time(&id, self.app.clock.now());
-                return self.sender.send(answer).await;
+                return self.link.send(answer).await;
             }
         }
-        self.sender.send(server_frames::ok(&id)).await
+        self.link.send(server_frames::ok(&id)).await
     }
 
     async fn subscribe(&mut self, frame_id: Number, it: Subscribe) -> Result<(), DisconnectReason> {
@@ -232,12 +217,12 @@ impl LiveSession {
             QueryResult::Opened(opened) => self.apply_opened(opened).await,
             QueryResult::Space(re, space, Ok(())) => {
                 self.subscriptions.add_space(space);
-                self.sender.send(server_frames::ok(&re)).await
+                self.link.send(server_frames::ok(&re)).await
             }
             QueryResult::Typing(re, it, Ok(seat)) => {
                 self.subscriptions
                     .set_typing(it.conversation_id, seat, it.active);
-                self.sender.send(server_frames::ok(&re)).await
+                self.link.send(server_frames::ok(&re)).await
             }
             QueryResult::Space(re, _, Err(error)) | QueryResult::Typing(re, _, Err(error)) => {
                 self.send_error(Some(re), error).await
@@ -300,24 +285,14 @@ impl LiveSession {
         re: Option<Number>,
         error: ApiError,
     ) -> Result<(), DisconnectReason> {
-        self.sender
+        self.link
             .send(server_frames::error(re.as_ref(), &error))
             .await
     }
 
     pub(super) async fn send(&mut self, event: &impl Event) -> Result<(), DisconnectReason> {
-        self.sender.send(event::encode(event)).await
+        self.link.send(event::encode(event)).await
     }
-}
-
-/// The result of a task, once there is one.
-pub(super) async fn take_result<T>(task: &mut Option<LocalBoxFuture<'static, T>>) -> T {
-    let found = match task {
-        Some(task) => task.await,
-        None => std::future::pending().await,
-    };
-    *task = None;
-    found
 }
 
 fn too_many() -> ApiError {

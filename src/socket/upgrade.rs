@@ -7,7 +7,8 @@ use crate::app::App;
 use crate::http::authentication::CurrentUser;
 use crate::http::error::ApiError;
 use crate::http::socket_caller::SocketCaller;
-use crate::http::{authentication, client_ip, connection};
+use crate::http::socket_upgrade::UpgradeError;
+use crate::http::{authentication, socket_upgrade};
 use crate::socket::session;
 
 /// The maximum size of a frame, and of a fragmented message, in bytes.
@@ -60,28 +61,19 @@ pub async fn connect(
         user: user.id,
         credential,
     };
-    if app.shutdown.draining.is_cancelled() {
-        let mut closing = ApiError::new(503, "internal", "The server is shutting down.");
-        closing.retry_after = Some(1);
-        return Err(closing.into());
-    }
-    let write_timeout = app.socket_timeouts.write_timeout;
-    let (answer, receiver, sender) =
-        connection::open(&request, payload, MAX_FRAME_BYTES, write_timeout).await?;
-    // After the upgrade: a request that is not a valid upgrade uses no permit.
-    let address = client_ip::client_ip(&request);
-    let permit = app
-        .limits
-        .sockets
-        .acquire(caller.user, caller.credential, address)
-        .await;
-    let Some(place) = permit else {
-        let most = "Too many open sockets of your account or address.";
-        return Err(ApiError::rate_limited(10, most).into());
-    };
-    actix_web::rt::spawn(async move {
-        session::serve(app, caller, receiver, sender).await;
-        drop(place);
-    });
-    Ok(answer)
+    let serve = |receiver, link| session::serve(app.clone(), caller, receiver, link);
+    let opened =
+        socket_upgrade::open(&app, caller, (&request, payload), MAX_FRAME_BYTES, serve).await;
+    opened.map_err(|error| match error {
+        UpgradeError::Draining => {
+            let mut closing = ApiError::new(503, "internal", "The server is shutting down.");
+            closing.retry_after = Some(socket_upgrade::RETRY_AFTER_DRAIN);
+            closing.into()
+        }
+        UpgradeError::NotAnUpgrade(error) => error,
+        UpgradeError::TooManySockets => {
+            let most = "Too many open sockets of your account or address.";
+            ApiError::rate_limited(socket_upgrade::RETRY_AFTER_LIMIT, most).into()
+        }
+    })
 }

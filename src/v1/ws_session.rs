@@ -15,11 +15,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::http::connection::{DisconnectReason, Incoming, WsReceiver, WsSender};
+use crate::http::connection::{DisconnectReason, Incoming, WsReceiver};
 use crate::http::error::ApiResult;
-use crate::http::keepalive::{FrameRateLimit, Keepalive, KeepaliveAction};
 use crate::http::socket_caller;
 use crate::http::socket_caller::SocketCaller;
+use crate::http::socket_link;
+use crate::http::socket_link::{ClientMessage, SocketLink};
 use crate::ids::UserId;
 use crate::realtime::hub::Hub;
 use crate::realtime::outbox::{NextItem, Outbox};
@@ -38,13 +39,11 @@ const MAX_QUEUED_FRAMES: usize = 8;
 struct V1WsSession {
     app: Data<App>,
     caller: SocketCaller,
-    outlet: WsSender,
+    link: SocketLink,
     controls: ControlReceiver,
     /// Checks the key again, because it may be revoked between authentication and the subscription
     /// to control messages.
     review: Option<LocalBoxFuture<'static, ApiResult<bool>>>,
-    pulse: Keepalive,
-    pings: FrameRateLimit,
     queued_frames: VecDeque<ByteString>,
     current: CurrentResponse,
     history: SessionHistory,
@@ -74,16 +73,14 @@ impl Drop for ControlReceiver {
 }
 
 /// Serves a connection until it ends.
-pub async fn serve(app: Data<App>, caller: SocketCaller, mut inlet: WsReceiver, outlet: WsSender) {
+pub async fn serve(app: Data<App>, caller: SocketCaller, mut inlet: WsReceiver, link: SocketLink) {
     let review = socket_caller::has_access(app.clone(), caller);
     let mut session = V1WsSession {
         controls: ControlReceiver::subscribe(&app.hub, caller.user),
         review: Some(review.boxed_local()),
-        pulse: Keepalive::new(app.socket_timeouts, Instant::now()),
-        pings: FrameRateLimit::new(app.socket_timeouts),
         app,
         caller,
-        outlet,
+        link,
         queued_frames: VecDeque::new(),
         current: CurrentResponse::None,
         history: SessionHistory::default(),
@@ -91,13 +88,13 @@ pub async fn serve(app: Data<App>, caller: SocketCaller, mut inlet: WsReceiver, 
     };
     let end = session.run(&mut inlet).await;
     let V1WsSession {
-        outlet,
+        link,
         current: turn,
         ..
     } = session;
     // Stop the model before the close handshake.
     drop(turn);
-    outlet.close(end, inlet).await;
+    link.close(end, inlet).await;
 }
 
 impl V1WsSession {
@@ -105,7 +102,7 @@ impl V1WsSession {
         let outbox = self.controls.outbox.clone();
         let draining = self.app.shutdown.draining.clone();
         let stopping = self.app.shutdown.stopping.clone().cancelled_owned();
-        let alarm = tokio::time::sleep_until(self.pulse.next_timeout());
+        let alarm = tokio::time::sleep_until(self.link.next_check());
         let hour = tokio::time::sleep(self.app.socket_timeouts.v1_session_limit);
         tokio::pin!(stopping, alarm, hour);
         loop {
@@ -117,8 +114,8 @@ impl V1WsSession {
                 frame = inlet.receive() => self.handle_frame(frame).await,
                 next = outbox.next() => self.apply_control(next),
                 step = self.current.next_progress() => self.apply_progress(step).await,
-                found = review_result(&mut self.review) => require_access(found),
-                () = alarm.as_mut() => self.handle_alarm().await,
+                found = socket_link::take_result(&mut self.review) => require_access(found),
+                () = alarm.as_mut() => self.link.check_peer().await,
                 () = hour.as_mut(), if !is_late => {
                     self.is_expired = true;
                     Ok(())
@@ -130,7 +127,7 @@ impl V1WsSession {
                 return end;
             }
             if alarm.is_elapsed() {
-                alarm.as_mut().reset(self.pulse.next_timeout());
+                alarm.as_mut().reset(self.link.next_check());
             }
         }
     }
@@ -163,22 +160,14 @@ impl V1WsSession {
     }
 
     async fn handle_frame(&mut self, frame: Incoming) -> Result<(), DisconnectReason> {
-        let now = Instant::now();
-        self.pulse.on_frame(now);
-        match frame {
-            Incoming::Text(text) => self.queue_frame(text).await,
-            Incoming::Binary => {
+        match self.link.accept(frame, Instant::now()).await? {
+            Some(ClientMessage::Text(text)) => self.queue_frame(text).await,
+            Some(ClientMessage::Binary) => {
                 let message = "Frames must be text, not binary.";
                 self.send_error(&V1Error::new(400, "invalid_event", message))
                     .await
             }
-            // Pings are rate limited: a flood gets only some pongs.
-            Incoming::Ping(payload) => match self.pings.acquire(now) {
-                Ok(()) => self.outlet.pong(&payload).await,
-                Err(_) => Ok(()),
-            },
-            Incoming::Pong => Ok(()),
-            Incoming::Closed(end) => Err(end),
+            None => Ok(()),
         }
     }
 
@@ -221,7 +210,7 @@ impl V1WsSession {
                 if event.is_terminal() {
                     self.finish_response(&event);
                 }
-                self.outlet.send(event.json.into()).await
+                self.link.send(event.json.into()).await
             }
             // The client reads too slowly: disconnect without a terminal event, so that it cannot
             // take the stream for complete.
@@ -277,28 +266,8 @@ impl V1WsSession {
     }
 
     async fn send_error(&mut self, problem: &V1Error) -> Result<(), DisconnectReason> {
-        self.outlet.send(ws_frames::error_frame(problem)).await
+        self.link.send(ws_frames::error_frame(problem)).await
     }
-
-    async fn handle_alarm(&mut self) -> Result<(), DisconnectReason> {
-        match self.pulse.on_timeout(Instant::now()) {
-            KeepaliveAction::Ping => self.outlet.ping().await,
-            KeepaliveAction::Silent => Err(DisconnectReason::ClosedByServer(4000, "silent")),
-            KeepaliveAction::Nothing => Ok(()),
-        }
-    }
-}
-
-/// Waits for the access check; never completes if none is in progress.
-async fn review_result(
-    review: &mut Option<LocalBoxFuture<'static, ApiResult<bool>>>,
-) -> ApiResult<bool> {
-    let found = match review {
-        Some(review) => review.await,
-        None => std::future::pending().await,
-    };
-    *review = None;
-    found
 }
 
 fn require_access(found: ApiResult<bool>) -> Result<(), DisconnectReason> {

@@ -5,7 +5,9 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 
 use crate::app::App;
-use crate::http::{client_ip, connection, socket_caller};
+use crate::http::socket_caller::SocketCaller;
+use crate::http::socket_upgrade;
+use crate::http::socket_upgrade::UpgradeError;
 use crate::v1::api_key_auth::ApiKeyCaller;
 use crate::v1::body::MAX_BODY_BYTES;
 use crate::v1::error::{V1Error, V1Result};
@@ -25,37 +27,24 @@ pub async fn connect(
     if !http.headers().contains_key(UPGRADE) {
         return Err(responses::method_not_allowed());
     }
-    if app.shutdown.draining.is_cancelled() {
-        return Err(V1Error {
-            retry_after: Some(1),
-            ..V1Error::new(503, "overloaded", "The server is shutting down.")
-        });
-    }
-    let within = app.socket_timeouts.write_timeout;
-    let opened = connection::open(&http, payload, MAX_BODY_BYTES, within).await;
-    let (answer, inlet, outlet) = opened.map_err(|_| {
-        let message = "This is not a WebSocket upgrade request.";
-        V1Error::new(400, "invalid_value", message)
-    })?;
-    let address = client_ip::client_ip(&http);
-    let permit = app
-        .limits
-        .sockets
-        .acquire(caller.id(), caller.credential, address)
-        .await;
-    let Some(place) = permit else {
-        return Err(V1Error {
-            retry_after: Some(10),
-            ..V1Error::new(429, "rate_limited", "You have too many open sockets.")
-        });
-    };
-    let caller = socket_caller::SocketCaller {
+    let caller = SocketCaller {
         user: caller.id(),
         credential: caller.credential,
     };
-    actix_web::rt::spawn(async move {
-        ws_session::serve(app, caller, inlet, outlet).await;
-        drop(place);
-    });
-    Ok(answer)
+    let serve = |receiver, link| ws_session::serve(app.clone(), caller, receiver, link);
+    let opened = socket_upgrade::open(&app, caller, (&http, payload), MAX_BODY_BYTES, serve).await;
+    opened.map_err(|error| match error {
+        UpgradeError::Draining => V1Error {
+            retry_after: Some(socket_upgrade::RETRY_AFTER_DRAIN),
+            ..V1Error::new(503, "overloaded", "The server is shutting down.")
+        },
+        UpgradeError::NotAnUpgrade(_) => {
+            let message = "This is not a WebSocket upgrade request.";
+            V1Error::new(400, "invalid_value", message)
+        }
+        UpgradeError::TooManySockets => V1Error {
+            retry_after: Some(socket_upgrade::RETRY_AFTER_LIMIT),
+            ..V1Error::new(429, "rate_limited", "You have too many open sockets.")
+        },
+    })
 }
