@@ -6,13 +6,13 @@ use std::marker::PhantomData;
 use actix_web::dev::Payload;
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use actix_web::{FromRequest, HttpRequest};
-use futures::StreamExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::http::deserialize::{FieldError, FieldErrorKind};
 use crate::http::error::{ApiError, ApiResult};
+use crate::http::request_body::BodyError;
 use crate::http::{deserialize, request_body};
 
 /// The maximum size of a JSON body, in bytes.
@@ -73,25 +73,14 @@ impl<T: DeserializeOwned> JsonBody<T> {
     }
 
     async fn bytes(&mut self) -> ApiResult<Vec<u8>> {
-        let declared_length = self
-            .content_length
-            .as_deref()
-            .and_then(|it| it.parse().ok());
-        if declared_length.is_some_and(|it: u64| it > MAX_BODY_BYTES as u64) {
-            return Err(too_large());
-        }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = self.payload.next().await {
-            let piece = chunk.map_err(|error| match request_body::is_timeout(&error) {
-                true => request_body::timeout_error(),
-                false => ApiError::new(400, "invalid_json", "The body is incomplete."),
-            })?;
-            if bytes.len() + piece.len() > MAX_BODY_BYTES {
-                return Err(too_large());
-            }
-            bytes.extend_from_slice(&piece);
-        }
-        Ok(bytes)
+        let content_length = self.content_length.as_deref();
+        request_body::read(
+            &mut self.payload,
+            content_length,
+            MAX_BODY_BYTES,
+            |_| Ok(()),
+        )
+        .await
     }
 }
 
@@ -117,23 +106,27 @@ impl<T: DeserializeOwned + Default> JsonBody<T> {
 
 /// Returns whether a content type is JSON in UTF-8.
 fn is_json(content_type: &str) -> bool {
-    let mut parts = content_type.split(';').map(str::trim);
-    let essence = parts.next().unwrap_or_default();
+    let parts = content_type.split(';').skip(1).map(str::trim);
     let mut parameters = parts.filter_map(|it| it.split_once('='));
-    essence.eq_ignore_ascii_case("application/json")
+    request_body::is_media_type(content_type, "application/json")
         && parameters.all(|(name, value)| {
             let is_utf8 = value.trim_matches('"').eq_ignore_ascii_case("utf-8");
             is_utf8 || !name.eq_ignore_ascii_case("charset")
         })
 }
 
-fn too_large() -> ApiError {
-    let most = MAX_BODY_BYTES / 1024;
-    ApiError::new(
-        413,
-        "too_large",
-        format!("The body is larger than {most} KiB."),
-    )
+impl From<BodyError> for ApiError {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::TooLarge => {
+                let most = MAX_BODY_BYTES / 1024;
+                let message = format!("The body is larger than {most} KiB.");
+                Self::new(413, "too_large", message)
+            }
+            BodyError::TimedOut => request_body::timeout_error(),
+            BodyError::Incomplete => Self::new(400, "invalid_json", "The body is incomplete."),
+        }
+    }
 }
 
 /// Parses a request type from the text of a body.
@@ -157,15 +150,13 @@ fn syntax_error(bytes: &[u8], error: &serde_json::Error) -> ApiError {
             "A string contains half of a surrogate pair.",
         );
     }
-    ApiError::new(
-        400,
-        "invalid_json",
-        format!(
-            "The body is not valid JSON (line {}, column {}).",
-            error.line(),
-            error.column()
-        ),
-    )
+    ApiError::new(400, "invalid_json", syntax_message(error))
+}
+
+/// Returns the message for a body that is not JSON.
+pub fn syntax_message(error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    format!("The body is not valid JSON (line {line}, column {column}).")
 }
 
 /// Returns whether the parser failed directly after the escape of a surrogate.
@@ -184,8 +175,11 @@ fn ends_in_lone_surrogate(bytes: &[u8], error: &serde_json::Error) -> bool {
     })
 }
 
-/// PostgreSQL refuses U+0000 in a string, and so do many other programs.
-fn reject_nul(value: &Value) -> ApiResult<()> {
+/// Rejects U+0000 in a string: PostgreSQL refuses it, and so do many other programs.
+///
+/// # Errors
+/// Returns 422 with the path of the string.
+pub fn reject_nul(value: &Value) -> ApiResult<()> {
     let clean = |text: &str| match text.contains('\0') {
         true => Err(ApiError::new(
             422,

@@ -108,7 +108,8 @@ pub fn parse_text(query: &str, name: &'static str) -> ApiResult<Option<String>> 
     }
 }
 
-fn parse_pairs(query: &str) -> Vec<(String, String)> {
+/// Returns the decoded parameters of a query, in their order.
+pub fn parse_pairs(query: &str) -> Vec<(String, String)> {
     // Parsing pairs accepts every text, so this cannot fail; an empty list would be a correct
     // fallback.
     actix_web::web::Query::from_query(query)

@@ -19,7 +19,7 @@ use actix_web::http::{Method, header};
 use actix_web::middleware::Next;
 use actix_web::web::{Bytes, Data};
 use actix_web::{Error, HttpMessage};
-use futures::Stream;
+use futures::{Stream, StreamExt};
 use tokio::time::{Instant, Sleep};
 
 use crate::accounts::body_timeouts::BodyTimeouts;
@@ -88,6 +88,54 @@ fn is_form(request: &ServiceRequest) -> bool {
     essence
         .trim_ascii()
         .eq_ignore_ascii_case(b"multipart/form-data")
+}
+
+/// Why a body was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyError {
+    /// It is longer than the limit.
+    TooLarge,
+    /// It arrived too slowly.
+    TimedOut,
+    /// The connection broke, or the framing of the body is invalid.
+    Incomplete,
+}
+
+/// Reads a body of at most `limit` bytes into memory. Before more is kept, `admit` is called with
+/// the length that the part read so far would have.
+///
+/// # Errors
+/// Returns a `BodyError`, or the error of `admit`.
+pub async fn read<E: From<BodyError>>(
+    mut payload: impl Stream<Item = Result<Bytes, PayloadError>> + Unpin,
+    content_length: Option<&str>,
+    limit: usize,
+    mut admit: impl FnMut(usize) -> Result<(), E>,
+) -> Result<Vec<u8>, E> {
+    let declared: Option<u64> = content_length.and_then(|it| it.parse().ok());
+    if declared.is_some_and(|it| it > limit as u64) {
+        return Err(BodyError::TooLarge.into());
+    }
+    let mut bytes = Vec::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|error| match is_timeout(&error) {
+            true => BodyError::TimedOut,
+            false => BodyError::Incomplete,
+        })?;
+        let n_bytes = bytes.len() + chunk.len();
+        if n_bytes > limit {
+            return Err(BodyError::TooLarge.into());
+        }
+        admit(n_bytes)?;
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// Returns whether a `Content-Type` has this media type, with any parameters.
+pub fn is_media_type(content_type: &str, media_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case(media_type)
 }
 
 /// Returns whether a body could not be read because it arrived too slowly.

@@ -149,8 +149,7 @@ impl PendingUpload {
         let header = |name| self.headers.get(name)?.to_str().ok();
         let kind = header(actix_web::http::header::CONTENT_TYPE).unwrap_or_default();
         let encoding = header(CONTENT_ENCODING).unwrap_or("identity");
-        let essence = kind.split(';').next().unwrap_or_default().trim();
-        let is_form = essence.eq_ignore_ascii_case("multipart/form-data");
+        let is_form = request_body::is_media_type(kind, "multipart/form-data");
         match is_form && encoding.eq_ignore_ascii_case("identity") {
             true => Ok(()),
             false => Err(ApiError::new(

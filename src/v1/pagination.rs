@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::http::pagination;
 use crate::v1::error::{V1Error, V1Result};
 use crate::v1::fields::wrong_value;
 
@@ -18,10 +19,9 @@ pub const INCLUDABLE: [&str; 2] = [
 pub struct ListQuery(Vec<(String, String)>);
 
 impl ListQuery {
-    /// Parses a query string; an invalid one counts as empty.
+    /// Parses a query string.
     pub fn parse(query: &str) -> Self {
-        let pairs = actix_web::web::Query::<Vec<(String, String)>>::from_query(query);
-        Self(pairs.map(|it| it.into_inner()).unwrap_or_default())
+        Self(pagination::parse_pairs(query))
     }
 
     /// Returns the last value of a parameter.
