@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::client_model::ClientModel;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::test_space::TestSpace;
@@ -67,7 +67,7 @@ fn n_posts() -> usize {
     if is_long { 200 } else { 20 }
 }
 
-on_both! {
+on_sqlite! {
     async fn a_session_with_five_kills_loses_and_duplicates_nothing(backend) {
         let settings = json!({"reply_order": "list", "user_turn_debounce_ms": 20});
         let mut room = TestSpace::open_with(backend, settings, &["Ada", "Bob"], SHORT_TIMEOUTS).await;

@@ -11,7 +11,7 @@ use troupe::ids::ConversationId;
 use troupe::prompt::blocks::BlockKind;
 use troupe::runs::preparation;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::statements::Statements;
 
@@ -41,7 +41,7 @@ async fn write_history(room: &EngineTest, n_messages: i64) {
     written.unwrap();
 }
 
-on_both! {
+on_sqlite! {
     async fn the_history_reaches_back_as_far_as_the_window_and_no_further(backend) {
         let room = EngineTest::builder(backend).open().await;
         let ada = room.membership("Ada").await.id;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::backends::{fresh_database, on_both};
+use crate::support::backends::{fresh_database, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::poll;
@@ -17,7 +17,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("invites", &["token_hash"]),
 ];
 
-on_both! {
+on_sqlite! {
     async fn no_secret_is_in_the_log_at_its_loudest_nor_in_the_database(backend) {
         let database = fresh_database(&backend).await;
         let mut server = Server::start(&database, &[("RUST_LOG", "trace")]).await;

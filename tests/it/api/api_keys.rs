@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{expect, http_client, id};
 use crate::support::http_response::{Answer, refusal};
@@ -15,7 +15,7 @@ async fn with_key(app: &TestApp, key: &str) -> u16 {
     Answer::to(request).await.status
 }
 
-on_both! {
+on_sqlite! {
     async fn a_key_opens_until_it_is_revoked(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 
 fn refusal(answer: &(u16, Value)) -> (u16, &str) {
@@ -35,7 +35,7 @@ async fn branch(person: &HttpClient, of: i64, body: Value) -> (u16, Value) {
         .await
 }
 
-on_both! {
+on_sqlite! {
     async fn a_branch_is_created_announced_and_listed(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;

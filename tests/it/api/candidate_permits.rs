@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::copilot_candidates::{CandidateFixture, all_of, ws_client_of};
 use crate::live::fixture::code;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::poll;
 
@@ -21,7 +21,7 @@ impl CandidateFixture {
     }
 }
 
-on_both! {
+on_sqlite! {
     async fn candidates_call_a_provider_with_its_permits_alone(backend) {
         let room = CandidateFixture::open_with(backend, &[("TROUPE_MAX_RUNNING_PER_PROVIDER", "2")]).await;
         let (bobs, anns) = (ws_client_of(&room.stage.bob).await, ws_client_of(&room.stage.ann).await);

@@ -9,7 +9,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
-use crate::support::backends::on_both;
+use crate::support::backends::{on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, http_client};
 use crate::support::http_response::{Answer, refusal};
@@ -21,7 +21,7 @@ const IMPORT: &str = "/api/characters/import";
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const PREVIEW: &str = "/api/characters/preview";
 
-on_both! {
+on_sqlite! {
     async fn a_json_card_is_imported_into_the_library(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
@@ -189,7 +189,9 @@ on_both! {
         assert_eq!(fetch(&admin, url).await.status, 200);
         app.close().await;
     }
+}
 
+on_both! {
     async fn a_card_that_is_brought_twice_at_once_is_stored_once(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
@@ -212,7 +214,9 @@ on_both! {
         }
         app.close().await;
     }
+}
 
+on_sqlite! {
     async fn a_picture_that_was_taken_away_does_not_leave_with_the_card(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

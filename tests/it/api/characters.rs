@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::http_client::{expect, id};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
-on_both! {
+on_sqlite! {
     async fn a_card_comes_out_as_it_went_in(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

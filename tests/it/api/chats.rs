@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::file_uploads::{bring, ended, fetch, import};
 use crate::support::http_client::{HttpClient, expect, id, root_of};
@@ -97,7 +97,7 @@ async fn seats(ann: &HttpClient, space: &Value) -> Vec<Value> {
         .clone()
 }
 
-on_both! {
+on_sqlite! {
     async fn every_oddity_of_chat_files_comes_in_goes_out_and_comes_in_again(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;

@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::{expect, id, root_of};
 use crate::support::http_response::refusal;
 
 /// No workers: queued runs stay queued.
 const IDLE: &[(&str, &str)] = &[("TROUPE_WORKERS", "0")];
 
-on_both! {
+on_sqlite! {
     async fn a_list_shows_each_conversation_as_its_own_endpoint_does(backend) {
         let app = TestApp::start_with(backend, IDLE).await;
         let ann = app.admin().await;

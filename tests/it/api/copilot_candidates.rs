@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use troupe::llm::tokens;
 
 use crate::live::fixture::{LiveFixture, code};
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
@@ -107,7 +107,7 @@ fn is_candidate(it: &Value) -> bool {
     told.starts_with("copilot_candidate")
 }
 
-on_both! {
+on_sqlite! {
     async fn candidates_reach_all_sockets_of_the_person_and_no_others(backend) {
         let room = CandidateFixture::open(backend).await;
         let (first, second) = (ws_client_of(&room.stage.bob).await, room.stage.bobs_ws_client().await);

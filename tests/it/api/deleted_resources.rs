@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 
 /// How often each resource is deleted while it is used.
@@ -138,7 +138,7 @@ async fn scenes(admin: &HttpClient, round: usize) -> Vec<Deletion> {
     ]
 }
 
-on_both! {
+on_sqlite! {
     async fn using_a_resource_while_it_is_deleted_reports_that_it_is_gone(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

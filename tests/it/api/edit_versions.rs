@@ -5,7 +5,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::poll;
 
@@ -52,7 +52,7 @@ fn error(answer: &(u16, Value)) -> (u16, &str) {
     )
 }
 
-on_both! {
+on_sqlite! {
     async fn of_many_edits_from_one_version_one_succeeds_and_the_others_get_its_text(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;

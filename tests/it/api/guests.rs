@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::http_response::refusal;
@@ -31,7 +31,7 @@ async fn n_rows(facts: &mut DatabaseFacts, table: &str, id: i64) -> i64 {
     facts.number(&sql).await
 }
 
-on_both! {
+on_sqlite! {
     async fn a_guest_that_leaves_without_a_message_is_deleted(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let (guest, answer, _) = zoe(&cast).await;

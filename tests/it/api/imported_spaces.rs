@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::file_uploads::{fetch, import};
 use crate::support::http_client::{expect, id};
 use crate::support::space_content::{unpacked, with_file};
 
-on_both! {
+on_sqlite! {
     async fn an_imported_space_arrives_with_auto_mode_off_and_tools_on_approval(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;

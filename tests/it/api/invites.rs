@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::http_response::refusal;
@@ -26,7 +26,7 @@ fn lifetime(invite: &Value) -> i64 {
     at("expires_at") - at("created_at")
 }
 
-on_both! {
+on_sqlite! {
     async fn only_hosts_of_a_space_invite(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let path = cast.path("/invites");

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::{on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::http_response::refusal;
@@ -48,7 +48,7 @@ pub async fn join_as_guest(app: &TestApp, token: &str, name: &str) -> (u16, Valu
         .await
 }
 
-on_both! {
+on_sqlite! {
     async fn a_link_previews_the_space_and_no_more(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let card = cast.owner.create_character("Ada", None).await;
@@ -117,7 +117,9 @@ on_both! {
         assert_eq!((uses(&cast.app, &invite).await, n_users(&cast.app).await), (0, before));
         cast.app.close().await;
     }
+}
 
+on_both! {
     async fn one_of_a_hundred_joins_gets_the_last_use(backend) {
         let app = TestApp::start_with(backend, UNLIMITED).await;
         let admin = app.admin().await;
@@ -155,7 +157,9 @@ on_both! {
         assert_eq!(uses(&app, &invite).await, 3);
         app.close().await;
     }
+}
 
+on_sqlite! {
     async fn a_link_ends_with_its_time_and_with_its_uses(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let short = cast.owner.invite(cast.space, json!({"role": "guest", "expires_in_hours": 0.5})).await;

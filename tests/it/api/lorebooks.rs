@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
@@ -37,7 +37,7 @@ async fn tried(person: &HttpClient, book: &Value, text: &str) -> (Vec<String>, V
     (told("fired"), told("not_fired"))
 }
 
-on_both! {
+on_sqlite! {
     async fn a_lorebook_is_kept_changed_and_taken_away(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
@@ -35,7 +35,7 @@ async fn asked_for(admin: &HttpClient, conversation: i64, upstream: &FakeProvide
     upstream.body(nth)["model"].clone()
 }
 
-on_both! {
+on_sqlite! {
     async fn a_seat_speaks_with_its_own_model(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::backends::on_both;
+use crate::support::backends::{on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
@@ -23,7 +23,7 @@ async fn order(cast: &RoleFixture) -> Vec<(i64, i64)> {
         .collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn ones_own_words_are_ones_own(backend) {
         let (cast, seats) = RoleFixture::create(backend).await;
         let words = json!({"persona": "A spy", "aliases": ["Agent"]});
@@ -213,7 +213,9 @@ on_both! {
         assert_eq!(late.1["error"]["current"], first);
         cast.app.close().await;
     }
+}
 
+on_both! {
     async fn concurrent_transfers_leave_a_space_with_one_owner(backend) {
         let (cast, seats) = RoleFixture::create(backend).await;
         let owner = || json!({"role": "owner"});
@@ -234,7 +236,9 @@ on_both! {
         assert_eq!(seats.iter().find(|it| it["display_name"] == "owner").unwrap()["role"], "moderator");
         cast.app.close().await;
     }
+}
 
+on_sqlite! {
     async fn a_space_is_never_transferred_to_a_leaving_member(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let member = user_id(&cast.member).await;

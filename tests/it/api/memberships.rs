@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::{expect, id};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::{RoleFixture, user_id};
@@ -15,7 +15,7 @@ fn of_kind(roster: &Value, kind: &str) -> Vec<String> {
         .collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn a_character_is_added_by_its_owner_with_the_right_to(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let path = cast.path("/memberships");

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::{expect, id, root_of};
 
-on_both! {
+on_sqlite! {
     async fn an_edited_greeting_is_edited_among_its_swipes_too(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::api::admin::admin_role::AdminFixture;
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::{HttpClient, expect, http_client};
 use crate::support::http_response::Answer;
@@ -105,7 +105,7 @@ async fn metrics_need_an_admins_key_or_a_local_request() {
     office.close().await;
 }
 
-on_both! {
+on_sqlite! {
     async fn every_metric_is_counted(backend) {
         let office = AdminFixture::open(backend).await;
         let place = office.create_space(&office.admin, "Harbor").await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::file_uploads::bring;
 use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
@@ -37,7 +37,7 @@ async fn of_space(person: &HttpClient, space: &Value, preset: Value) -> (u16, Va
     person.patch(&path, settings).await
 }
 
-on_both! {
+on_sqlite! {
     async fn a_preset_is_kept_changed_and_taken_away(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

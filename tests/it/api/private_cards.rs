@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::file_uploads::{fetch, import};
@@ -174,7 +174,7 @@ fn blocks(prompt: &Value, kind: &str) -> Vec<(String, bool)> {
         .collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn no_field_of_a_card_that_is_not_shared_reaches_another_person(backend) {
         let stage = Fixture::create(backend).await;
 

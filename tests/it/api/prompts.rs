@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
@@ -230,7 +230,7 @@ fn shown(sent: &Value) -> String {
     out
 }
 
-on_both! {
+on_sqlite! {
     async fn the_prompts_of_a_group_of_three_are_as_they_were(backend) {
         for mode in MODES {
             let (app, upstream) = (TestApp::start(backend).await, FakeProvider::start().await);

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
@@ -28,7 +28,7 @@ async fn defaults(admin: &HttpClient) -> Vec<String> {
         .collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn only_an_admin_manages_providers(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         make(&cast.admin, "Local").await;
@@ -98,7 +98,9 @@ on_both! {
         assert_eq!(dropped["has_api_key"], false);
         app.close().await;
     }
+}
 
+on_both! {
     async fn of_all_that_become_the_default_at_once_one_is(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
@@ -123,7 +125,9 @@ on_both! {
         assert_eq!(defaults(&admin).await.len(), 1);
         app.close().await;
     }
+}
 
+on_sqlite! {
     async fn there_is_one_default_and_the_demo_model_stands_in(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 use crate::support::http_response::refusal;
 
@@ -56,7 +56,7 @@ fn members(document: &Value) -> Vec<i64> {
     members.map(|it| it.expect("a seat")).collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn the_queue_is_replaced_by_the_given_slots(backend) {
         let stage = Fixture::create(backend).await;
         let [ada, _, cid] = stage.seats[..] else { panic!("three seats") };

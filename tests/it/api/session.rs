@@ -4,7 +4,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, http_client};
 use crate::support::http_response::{Answer, refusal};
@@ -120,7 +120,7 @@ async fn behind_https_the_cookie_is_secure() {
     app.close().await;
 }
 
-on_both! {
+on_sqlite! {
     async fn a_signed_out_session_is_invalid(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::{on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, root_of};
 use crate::support::http_response::refusal;
@@ -28,7 +28,9 @@ on_both! {
         assert_eq!(facts.number("SELECT CAST(count(*) AS TEXT) FROM spaces").await, 1);
         app.close().await;
     }
+}
 
+on_sqlite! {
     async fn after_the_set_up_two_characters_have_greeted(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

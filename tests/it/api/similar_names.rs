@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::api::join::{join_as_guest, join_path};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::{HttpClient, expect, id, token_of};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::{RoleFixture, user_id};
@@ -40,7 +40,7 @@ async fn called(cast: &RoleFixture, name: &str) {
     expect(200, renamed);
 }
 
-on_both! {
+on_sqlite! {
     async fn a_guest_or_a_new_account_with_a_look_alike_name_is_refused_and_not_made(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;

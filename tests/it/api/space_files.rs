@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::file_uploads::{bring, fetch, import};
 use crate::support::http_client::{HttpClient, expect, id, root_of};
@@ -14,7 +14,7 @@ use crate::support::space_content::{
 
 const IMPORT: &str = "/api/spaces/import";
 
-on_both! {
+on_sqlite! {
     async fn a_space_is_the_same_on_an_empty_installation(backend) {
         let old = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let ann = old.admin().await;

@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::database_facts::{DatabaseFacts, TextRow};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
@@ -171,7 +171,7 @@ fn sticky(variables: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn what_has_ended_comes_along_and_what_is_due_stays_behind(backend) {
         let (old, upstream) = (TestApp::start(backend).await, FakeProvider::start().await);
         let ann = old.admin().await;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::backends::on_both;
+use crate::support::backends::{on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect, id};
 use crate::support::http_response::refusal;
@@ -41,7 +41,7 @@ fn shape(mut answer: Value) -> Value {
     answer
 }
 
-on_both! {
+on_sqlite! {
     async fn a_user_without_a_shared_space_is_invited_and_not_added(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let outsider = user_id(&cast.outsider).await;
@@ -177,7 +177,9 @@ on_both! {
         assert_eq!(cast.outsider.get(&cast.path("")).await.0, 404);
         cast.app.close().await;
     }
+}
 
+on_both! {
     async fn of_two_invitations_of_one_person_at_once_one_is_stored(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let path = cast.path("/memberships");
@@ -193,7 +195,9 @@ on_both! {
         assert_eq!(DatabaseFacts::open(&cast.app.database).await.number(stored).await, 1);
         cast.app.close().await;
     }
+}
 
+on_sqlite! {
     async fn an_id_below_one_is_refused_and_not_invited(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let path = format!("/api/spaces/{}/memberships", cast.space);

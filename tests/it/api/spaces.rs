@@ -4,12 +4,12 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::http_client::{expect, id, root_of};
 use crate::support::http_response::refusal;
 use crate::support::role_fixture::RoleFixture;
 
-on_both! {
+on_sqlite! {
     async fn a_new_space_has_the_defaults_and_a_root_conversation(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

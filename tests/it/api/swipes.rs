@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
 
 /// Creates a space in which Ada has greeted and has one alternate greeting.
@@ -30,7 +30,7 @@ fn refusal(answer: &(u16, Value)) -> (u16, &str) {
     )
 }
 
-on_both! {
+on_sqlite! {
     async fn another_greeting_is_chosen_and_the_first_one_again(backend) {
         let app = TestApp::start(backend).await;
         let ann = app.admin().await;

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::http_client::{HttpClient, expect};
 use crate::support::http_response::refusal;
 use crate::support::v1_client::V1Client;
@@ -78,7 +78,9 @@ on_both! {
         }
         app.close().await;
     }
+}
 
+on_sqlite! {
     async fn a_new_name_is_seen_in_every_room(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
@@ -90,7 +92,9 @@ on_both! {
         assert_eq!(seats["data"][0]["display_name"], "Ada");
         app.close().await;
     }
+}
 
+on_both! {
     async fn names_that_change_at_once_do_not_wait_for_each_other_for_ever(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
@@ -112,7 +116,9 @@ on_both! {
         assert_eq!(statuses, Vec::<u16>::new());
         app.close().await;
     }
+}
 
+on_sqlite! {
     async fn a_new_password_ends_every_other_session(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

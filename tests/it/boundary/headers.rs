@@ -7,7 +7,7 @@ use troupe::accounts::credential::Credential;
 use troupe::ids::{SessionId, UserId};
 
 use super::space_isolation::{EndpointFixture, all_endpoints, client_files};
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::http_client::http_client;
 use crate::support::http_response::Answer;
 use crate::support::raw_http::{UPGRADE, exchange, request};
@@ -150,7 +150,7 @@ async fn a_rejected_upgrade_and_a_foreign_host_have_them_too() {
     house.app.close().await;
 }
 
-on_both! {
+on_sqlite! {
     async fn a_failure_reveals_nothing_internal(backend) {
         let house = EndpointFixture::create(backend, &[]).await;
         house.app.app.db.clone().close().await;

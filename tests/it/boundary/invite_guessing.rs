@@ -7,7 +7,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::http_client::http_client;
 use crate::support::http_response::Answer;
 
@@ -19,7 +19,7 @@ fn sign_in(app: &TestApp, username: &str, password: &str) -> RequestBuilder {
         .json(&json!({"username": username, "password": password}))
 }
 
-on_both! {
+on_sqlite! {
     async fn of_a_thousand_guesses_ten_are_judged(backend) {
         let app = TestApp::start(backend).await;
         app.admin().await;

@@ -4,7 +4,7 @@
 use reqwest::Method;
 
 use super::space_isolation::{EndpointFixture, all_endpoints, client_files};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_response::Answer;
 
@@ -67,7 +67,7 @@ const FORGERIES: [Forgery; 6] = [
     ),
 ];
 
-on_both! {
+on_sqlite! {
     async fn safe_methods_change_nothing(backend) {
         let house = EndpointFixture::create(backend, &[]).await;
         let mut facts = DatabaseFacts::open(&house.app.database).await;

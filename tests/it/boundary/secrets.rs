@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::backends::{fresh_database, on_both};
+use crate::support::backends::{fresh_database, on_sqlite};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, http_client, id, root_of};
@@ -216,7 +216,7 @@ async fn sockets(base: &str, cookie: &str, key: &str) {
     }
 }
 
-on_both! {
+on_sqlite! {
     async fn the_log_holds_no_secret_and_nothing_that_was_said(backend) {
         let database = fresh_database(&backend).await;
         let upstream = FakeProvider::start().await;

@@ -12,7 +12,7 @@ use troupe::server::check;
 
 use super::addresses::{NAMES, base_urls, is_a_name};
 use crate::support::app::{TestApp, settings};
-use crate::support::backends::{TestBackend, fresh_database, on_both};
+use crate::support::backends::{TestBackend, fresh_database, on_sqlite};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, id, root_of};
@@ -133,7 +133,7 @@ async fn try_every_way(shelf: &ProviderFixture, base_url: &str) {
     );
 }
 
-on_both! {
+on_sqlite! {
     async fn no_endpoint_reaches_a_private_address(backend) {
         let decoy = TrapServer::set_up();
         let shelf = ProviderFixture::set_up(backend, PRIVATE_BLOCKED).await;

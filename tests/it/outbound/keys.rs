@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 use crate::support::http_client::{HttpClient, expect, id};
@@ -22,7 +22,7 @@ async fn key_at(upstream: &FakeProvider, admin: &HttpClient, path: &str) -> Opti
         .map(str::to_owned)
 }
 
-on_both! {
+on_sqlite! {
     async fn a_key_is_not_sent_where_the_address_was_changed_to(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;

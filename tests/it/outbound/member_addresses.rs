@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use super::address_fields;
 use super::addresses::{NAMES, base_urls};
 use super::member_calls::{MemberCalls, V1_FIELDS};
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::poll;
 use crate::support::trap_server::TrapServer;
 
@@ -162,7 +162,7 @@ fn names() -> Vec<(&'static str, &'static [&'static str])> {
     names
 }
 
-on_both! {
+on_sqlite! {
     async fn members_reach_no_private_address_of_a_server_on_loopback(backend) {
         no_connection_is_made(backend, DEFAULT).await;
     }

@@ -10,7 +10,7 @@ use troupe::runs::queue::RunEnd;
 use troupe::runs::run::RunStatus;
 use troupe::runs::{queue, run};
 
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::queue_fixture::{QueueFixture, run_error};
 
 /// From state, to state, and the statement that makes the transition.
@@ -178,7 +178,7 @@ async fn made(bench: &QueueFixture) -> BTreeSet<Edge> {
     edges
 }
 
-on_both! {
+on_sqlite! {
     async fn the_diagram_shows_every_move_and_no_other(backend) {
         let bench = QueueFixture::new(backend).await;
 

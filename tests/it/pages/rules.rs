@@ -38,11 +38,14 @@ fn names<'a>(
         .map(|(name, _)| name.to_owned())
 }
 
-/// The tests that run on both databases: the functions of every `on_both!`.
-fn on_both() -> BTreeSet<String> {
+/// The tests that run on the databases: the functions of every `on_both!` and `on_sqlite!`.
+fn with_database() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for text in sources("tests/it") {
-        for block in text.split("\non_both! {").skip(1) {
+        for block in text.split("\non_").skip(1) {
+            if !block.starts_with("both! {") && !block.starts_with("sqlite! {") {
+                continue;
+            }
             let block = block.split("\n}").next().unwrap_or_default();
             found.extend(names(block, |it| it.strip_prefix("async fn ")));
         }
@@ -63,7 +66,7 @@ fn pure() -> BTreeSet<String> {
 
 struct Rule {
     says: String,
-    on_both: Vec<String>,
+    with_database: Vec<String>,
     pure: Vec<String>,
 }
 
@@ -81,7 +84,7 @@ fn rules() -> Vec<Rule> {
             assert_eq!(it.len(), 3, "three columns: {it:?}");
             Rule {
                 says: it[0].trim().to_owned(),
-                on_both: named(it[1]),
+                with_database: named(it[1]),
                 pure: named(it[2]),
             }
         })
@@ -90,14 +93,14 @@ fn rules() -> Vec<Rule> {
 
 #[test]
 fn every_rule_has_a_test_and_each_stands_where_its_column_says() {
-    let (on_both, pure) = (on_both(), pure());
+    let (with_database, pure) = (with_database(), pure());
     assert!(
-        on_both.len() > 100 && pure.len() > 100,
+        with_database.len() > 100 && pure.len() > 100,
         "no tests were found"
     );
     let mut wrong = Vec::new();
     for rule in rules() {
-        if rule.on_both.is_empty() && rule.pure.is_empty() {
+        if rule.with_database.is_empty() && rule.pure.is_empty() {
             wrong.push(format!("{}: no test at all", rule.says));
         }
         let missing = |named: &[String], there: &BTreeSet<String>| -> Vec<String> {
@@ -107,9 +110,9 @@ fn every_rule_has_a_test_and_each_stands_where_its_column_says() {
                 .cloned()
                 .collect()
         };
-        for name in missing(&rule.on_both, &on_both) {
+        for name in missing(&rule.with_database, &with_database) {
             wrong.push(format!(
-                "{}: {name} does not run on both databases",
+                "{}: {name} is no test of on_both! or on_sqlite!",
                 rule.says
             ));
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::rights::fixture;
 use crate::rights::roles::{Role, RoleClients};
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::ws_client::{WsClient, connect};
 
 /// What a frame is answered with: `ok`, or a code.
@@ -19,7 +19,7 @@ fn word(answer: &Value) -> String {
     }
 }
 
-on_both! {
+on_sqlite! {
     async fn every_frame_is_answered_by_the_rights_of_its_sender(backend) {
         let cast = RoleClients::create(TestApp::start_with(backend, OPEN_REGISTRATION).await).await;
         let stage = fixture::create(&cast, Role::Owner).await;

@@ -10,7 +10,7 @@ use crate::rights::fixture::Ids;
 use crate::rights::roles::{Role, RoleClients};
 use crate::rights::table::{Row, Setup, rows};
 use crate::support::app::TestApp;
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect};
 
@@ -55,7 +55,7 @@ async fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
     assert!(without_door.is_empty(), "no door for {without_door:?}");
 }
 
-on_both! {
+on_sqlite! {
     async fn every_cell_of_the_grid_answers_as_the_table_says(backend) {
         let cast = RoleClients::create(TestApp::start_with(backend, SETTINGS).await).await;
         let mut facts = DatabaseFacts::open(&cast.house.database).await;

@@ -8,7 +8,7 @@ use crate::rights::fixture::Ids;
 use crate::rights::roles::{Role, RoleClients};
 use crate::rights::table::{Row, rows};
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::database_facts::DatabaseFacts;
 
 /// No worker runs and no limit ends the test early.
@@ -73,7 +73,7 @@ fn path(row: &Row, stage: &Ids, who: Role, (name, id): (&str, &str)) -> String {
     })
 }
 
-on_both! {
+on_sqlite! {
     async fn an_id_that_does_not_consist_of_digits_is_404_and_changes_nothing(backend) {
         let cast = RoleClients::create(TestApp::start_with(backend, SETTINGS).await).await;
         let mut stage = fixture::create(&cast, Role::Owner).await;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::http_client::{expect, id, root_of};
 use crate::support::poll;
@@ -103,7 +103,7 @@ impl TestSpace {
     }
 }
 
-on_both! {
+on_sqlite! {
     // R9
     async fn with_all_permits_of_two_spaces_waiting_for_approvals_a_third_space_is_answered(backend) {
         let room = room(backend, "2").await;

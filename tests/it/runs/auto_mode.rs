@@ -7,7 +7,7 @@ use troupe::runs::run::{RunKind, RunStatus};
 use troupe::runs::state::ConversationState;
 use troupe::spaces::space::RepliesPerTurn;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::engine_test_builder::EngineTestBuilder;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
@@ -77,7 +77,7 @@ impl EngineTest {
     }
 }
 
-on_both! {
+on_sqlite! {
     async fn ai_answers_ai_after_the_delay_until_its_turns_are_spent(backend) {
         let room = waiting(backend).await;
 

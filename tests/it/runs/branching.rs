@@ -11,7 +11,7 @@ use troupe::runs::run::{RunKind, RunStatus};
 use troupe::runs::state::ConversationState;
 use troupe::spaces::space::ReplyOrder;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::engine_test::{EngineTest, edit_of};
 use crate::support::fake_provider::script::ResponseScript;
 
@@ -98,7 +98,9 @@ on_both! {
         assert_eq!(room.messages().await, origins, "the origin stays as it is");
         room.close().await;
     }
+}
 
+on_sqlite! {
     async fn every_text_and_the_one_that_is_shown_go_along(backend) {
         let room = talked(backend).await;
         room.upstream.next(ResponseScript::say("Quite."));
@@ -251,7 +253,9 @@ on_both! {
         assert_eq!(room.messages().await.pop(), Some(tail));
         room.close().await;
     }
+}
 
+on_both! {
     async fn two_branches_at_once_are_two_whole_branches(backend) {
         let room = talked(backend).await;
         let origins = room.messages().await;
@@ -285,7 +289,9 @@ on_both! {
         }
         room.close().await;
     }
+}
 
+on_sqlite! {
     async fn in_manual_order_an_earlier_reply_is_regenerated_by_its_author(backend) {
         let room = talked(backend).await;
         room.change_rules(|it| it.reply_order = ReplyOrder::Manual).await;

@@ -9,7 +9,7 @@ use troupe::runs::error::EngineError;
 use troupe::runs::run::{RunCancelReason, RunStatus};
 use troupe::runs::state::ConversationState;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::HoldPoint;
 
@@ -24,7 +24,7 @@ async fn writing(backend: TestBackend) -> (EngineTest, HoldPoint) {
     (room, gate)
 }
 
-on_both! {
+on_sqlite! {
     async fn a_stop_leaves_the_model_and_drops_the_text(backend) {
         let (room, gate) = writing(backend).await;
 

@@ -13,7 +13,7 @@ use troupe::runs::state::ConversationState;
 use troupe::spaces::membership;
 use troupe::spaces::membership::CopilotMode;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::event_recorder::EventRecorder;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
@@ -103,7 +103,7 @@ async fn silent(backend: TestBackend, steps: i64) -> (EngineTest, HoldPoint) {
     (room, gate)
 }
 
-on_both! {
+on_sqlite! {
     async fn every_step_is_a_text_and_the_last_one_is_answered_too(backend) {
         let room = EngineTest::builder(backend).cast(&["Ada", "Bob"]).open().await;
         numbered(&room);

@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::engine_test::EngineTest;
 
-on_both! {
+on_sqlite! {
     async fn two_messages_within_the_debounce_get_one_answer(backend) {
         let room = EngineTest::builder(backend)
             .rules(|it| it.user_turn_debounce_ms = 500)

@@ -10,7 +10,7 @@ use troupe::runs::services::RunSettings;
 use troupe::runs::state::ConversationState;
 use troupe::spaces::space;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fixtures;
@@ -77,7 +77,7 @@ async fn fails_within(
     fails_with(room, code, async |room| room.upstream.say("Hello.")).await;
 }
 
-on_both! {
+on_sqlite! {
     async fn an_error_of_the_provider(backend) {
         fails_by(backend, ResponseScript::status(500), "upstream_error").await;
     }
@@ -248,7 +248,9 @@ on_both! {
         assert!(document.failed_run.is_none(), "something newer was said");
         room.close().await;
     }
+}
 
+on_both! {
     async fn two_retries_at_once_are_one_run(backend) {
         let room = EngineTest::builder(backend).open().await;
         room.upstream.always(ResponseScript::status(400));

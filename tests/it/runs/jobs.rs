@@ -11,7 +11,7 @@ use troupe::runs::error::EngineError;
 use troupe::runs::message_versions::{BranchRequest, BranchResult};
 use troupe::spaces::membership;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 
@@ -139,7 +139,7 @@ async fn n_rows(room: &EngineTest, table: &str, id: ConversationId) -> i64 {
     room.facts().await.number(&sql).await
 }
 
-on_both! {
+on_sqlite! {
     async fn a_long_branch_is_made_in_batches_and_is_whole(backend) {
         let room = room_of(backend, LONG).await;
 

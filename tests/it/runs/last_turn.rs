@@ -9,7 +9,7 @@ use troupe::runs::message_versions::RegenerateResult;
 use troupe::runs::run::{RunKind, RunReason};
 use troupe::spaces::space::GroupRegenerateMode;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 
@@ -51,7 +51,7 @@ async fn shown(room: &EngineTest, id: ConversationId) -> Vec<String> {
     all.map(|it| it.content).collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn the_whole_turn_is_hidden_and_the_human_is_answered_again(backend) {
         let room = turn(backend).await;
         let n_frames = room.events.log().len();

@@ -10,7 +10,7 @@ use troupe::runs::conversation_start::NewConversation;
 use troupe::runs::preparation;
 use troupe::runs::run::RunStatus;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fixtures;
@@ -30,7 +30,7 @@ async fn counted(room: &EngineTest) -> (serde_json::Value, Option<String>) {
     (room.row().await.variables["macros"].clone(), of_space)
 }
 
-on_both! {
+on_sqlite! {
     async fn what_macros_set_is_remembered_from_turn_to_turn(backend) {
         let room = counting(backend).await;
 

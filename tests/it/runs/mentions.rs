@@ -11,7 +11,7 @@ use troupe::speakers::selection::{Candidate, SelectionInput, SpeakerChoice};
 use troupe::speakers::selector;
 use troupe::speakers::selector::SelectionTrigger;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::engine_test_builder::EngineTestBuilder;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
@@ -73,7 +73,7 @@ fn drawn_again(seats: &[membership::Model], seed: i64) -> Vec<SpeakerChoice> {
     )
 }
 
-on_both! {
+on_sqlite! {
     async fn the_seed_of_a_round_draws_its_speakers_again(backend) {
         let several = |it: &mut Space| it.replies_per_turn = RepliesPerTurn::Activated;
         let room = with(backend, &["Ada", "Bob", "Cid", "Dot"]).rules(several).open().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use troupe::spaces::space::InputPolicy;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::fixtures;
@@ -50,7 +50,7 @@ fn states(log: &[Value]) -> Vec<&str> {
     updates.filter_map(|it| it["state"].as_str()).collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn of_a_reply(backend) {
         let room = EngineTest::builder(backend).open().await;
 

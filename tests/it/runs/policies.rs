@@ -10,7 +10,7 @@ use troupe::runs::state::ConversationState;
 use troupe::spaces::space;
 use troupe::spaces::space::{InputPolicy, ReplyOrder};
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::{EngineTest, edit_of};
 use crate::support::fake_provider::script::ResponseScript;
 
@@ -49,7 +49,7 @@ fn assistant(text: &str) -> (MessageRole, String) {
     (MessageRole::Assistant, text.to_owned())
 }
 
-on_both! {
+on_sqlite! {
     async fn an_idle_conversation_answers(backend) {
         for policy in [InputPolicy::Reject, InputPolicy::Queue, InputPolicy::Restart] {
             let room = EngineTest::builder(backend)

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use troupe::conversations::{message, swipe};
 use troupe::runs::run::RunStatus;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 
@@ -32,7 +32,7 @@ async fn tail(room: &EngineTest) -> message::Model {
     room.messages().await.pop().expect("a message")
 }
 
-on_both! {
+on_sqlite! {
     async fn reasoning_is_stored_with_the_message_and_sent_to_no_model(backend) {
         let room = room(backend).await;
         room.upstream.next(thinks("Eve greets me, the pl\0otter. ", "Hi, Eve."));

@@ -12,7 +12,7 @@ use troupe::runs::state::ConversationState;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::{InputPolicy, ReplyOrder};
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 
@@ -79,7 +79,7 @@ fn prompt(room: &EngineTest) -> String {
     room.upstream.body(newest)["messages"].to_string()
 }
 
-on_both! {
+on_sqlite! {
     async fn the_first_time_the_present_text_becomes_the_first_of_two(backend) {
         let room = answered(backend).await;
         let before = tail(&room).await;
@@ -157,7 +157,9 @@ on_both! {
         assert!(!prompt(&room).contains("Welcome."));
         room.close().await;
     }
+}
 
+on_both! {
     async fn two_at_once_end_in_one_run_or_drop_one(backend) {
         let room = answered(backend).await;
 
@@ -174,7 +176,9 @@ on_both! {
         }
         room.close().await;
     }
+}
 
+on_sqlite! {
     async fn a_second_one_drops_what_the_first_is_writing(backend) {
         let room = answered(backend).await;
         let release = writing(&room).await;

@@ -13,7 +13,7 @@ use troupe::spaces::membership;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::{InputPolicy, RepliesPerTurn, ReplyOrder};
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::engine_test_builder::EngineTestBuilder;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
@@ -91,7 +91,7 @@ const SPOKEN: slot::SlotStatus = slot::SlotStatus::Spoken;
 const SKIPPED: slot::SlotStatus = slot::SlotStatus::Skipped;
 const PENDING: slot::SlotStatus = slot::SlotStatus::Pending;
 
-on_both! {
+on_sqlite! {
     async fn the_speakers_of_a_round_speak_one_after_the_other(backend) {
         let room = blueprint(backend).open().await;
 

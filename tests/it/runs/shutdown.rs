@@ -6,7 +6,7 @@ use std::time::Duration;
 use troupe::runs::run::RunStatus;
 use troupe::runs::state::ConversationState;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 
@@ -24,7 +24,7 @@ async fn writing(backend: TestBackend) -> (EngineTest, HoldPoint) {
     (room, gate)
 }
 
-on_both! {
+on_sqlite! {
     async fn a_draining_node_lets_what_runs_finish(backend) {
         let (room, gate) = writing(backend).await;
         let draining = room.engine.context().shutdown.draining.clone();

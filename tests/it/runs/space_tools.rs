@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::fake_mcp_server::{ALLOW_LOOPBACK, FakeMcpServer, tool};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::http_client::{HttpClient, expect, id, token_of};
@@ -59,7 +59,7 @@ async fn open_questions(room: &TestSpace) -> usize {
     open["data"].as_array().unwrap().len()
 }
 
-on_both! {
+on_sqlite! {
     async fn a_character_uses_the_tools_that_its_space_allows_and_no_others(backend) {
         let room = room(backend, json!({"tools": {"dice": "allowed"}})).await;
         let more = ResponseScript::stream().role().text("I roll.").call(0, "c1", "troupe_dice")

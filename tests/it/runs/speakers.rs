@@ -10,7 +10,7 @@ use troupe::runs::run;
 use troupe::spaces::membership::Participation;
 use troupe::spaces::space::ReplyOrder;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 
 async fn room(backend: TestBackend, order: ReplyOrder) -> EngineTest {
@@ -58,7 +58,7 @@ fn name(it: &str) -> Option<String> {
     Some(it.to_owned())
 }
 
-on_both! {
+on_sqlite! {
     async fn manual_order_selects_no_speaker(backend) {
         let room = room(backend, ReplyOrder::Manual).await;
 

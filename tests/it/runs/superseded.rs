@@ -8,7 +8,7 @@ use troupe::runs::run;
 use troupe::runs::run::{RunCancelReason, RunKind, RunStatus};
 use troupe::spaces::space::{InputPolicy, ReplyOrder};
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::engine_test::EngineTest;
 
 /// Ada has answered, and this node claims nothing from now on.
@@ -38,7 +38,7 @@ async fn row(room: &EngineTest, id: troupe::ids::RunId) -> run::Model {
 /// How often a race is repeated.
 const TRIES: usize = 25;
 
-on_both! {
+on_sqlite! {
     async fn a_post_that_supersedes_a_queued_regenerate_announces_its_end(backend) {
         let room = answered(backend).await;
         let regenerate = room.engine.regenerate(room.conversation, None, "Zoe".to_owned());
@@ -132,7 +132,9 @@ on_both! {
         assert_eq!(run.debug.skipped_because.as_deref(), Some("expected_last_message_mismatch"));
         room.close().await;
     }
+}
 
+on_both! {
     // L24.
     async fn a_post_and_a_forced_turn_at_once_lose_neither(backend) {
         for order in [ReplyOrder::List, ReplyOrder::Manual] {

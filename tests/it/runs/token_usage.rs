@@ -8,7 +8,7 @@ use troupe::llm::tokens;
 use troupe::runs::run;
 use troupe::runs::run::{RunStatus, RunUsage};
 
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::engine_test::EngineTest;
 use crate::support::fake_provider::script::ResponseScript;
 
@@ -59,7 +59,7 @@ fn estimated(prompt_tokens: i64, received: &str) -> Option<RunUsage> {
     })
 }
 
-on_both! {
+on_sqlite! {
     async fn a_reply_without_reported_usage_is_estimated_and_marked(backend) {
         let room = EngineTest::builder(backend).open().await;
         let thought = json!({"reasoning_content": "Let me count. "});

@@ -1,4 +1,4 @@
-//! The two drawers that every rule of the store is tested on: SQLite always, PostgreSQL when given.
+//! Databases for tests, and the macros that run a test on SQLite, on PostgreSQL or on both.
 
 use std::path::Path;
 use std::{env, thread};
@@ -221,12 +221,16 @@ impl Drop for TestDatabase {
     }
 }
 
-/// Makes one test for each backend out of a rule: `name::sqlite` and `name::postgres`.
-macro_rules! on_both {
-    ($($(#[$meta:meta])* async fn $name:ident($backend:ident) $body:block)+) => {$(
+/// Makes the tests `name::sqlite` and `name::postgres` of one rule; the latter gets the attributes in
+/// brackets.
+macro_rules! backend_tests {
+    (
+        [$($postgres:meta)?]
+        $(#[$meta:meta])* async fn $name:ident($backend:ident) $body:block
+    ) => {
         $(#[$meta])*
         mod $name {
-            // The imports of the file around it: a rule is written as if it stood there.
+            // A rule uses the imports of the file around it.
             #[allow(unused_imports)]
             use super::*;
 
@@ -237,6 +241,7 @@ macro_rules! on_both {
                 rule($crate::support::backends::TestBackend::Sqlite).await;
             }
 
+            $(#[$postgres])?
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
                 if !$crate::support::backends::TestBackend::Postgres.is_given() {
@@ -246,10 +251,33 @@ macro_rules! on_both {
                 rule($crate::support::backends::TestBackend::Postgres).await;
             }
         }
+    };
+}
+
+/// Runs each rule on SQLite and on PostgreSQL: for a rule whose result depends on the database
+/// (locks, isolation, commits, SQL text, how a value is stored).
+macro_rules! on_both {
+    ($($(#[$meta:meta])* async fn $name:ident($backend:ident) $body:block)+) => {$(
+        $crate::support::backends::backend_tests! {
+            []
+            $(#[$meta])* async fn $name($backend) $body
+        }
     )+};
 }
 
-pub(crate) use on_both;
+/// Runs each rule on SQLite, and with `bin/test --slow` on PostgreSQL too: for every other rule.
+// The browser and chaos tests include this file and have none.
+#[allow(unused_macros)]
+macro_rules! on_sqlite {
+    ($($(#[$meta:meta])* async fn $name:ident($backend:ident) $body:block)+) => {$(
+        $crate::support::backends::backend_tests! {
+            [ignore = "independent of the database: runs with bin/test --slow"]
+            $(#[$meta])* async fn $name($backend) $body
+        }
+    )+};
+}
+
+pub(crate) use {backend_tests, on_both, on_sqlite};
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::untrusted_input::encodings::percent_encoded;
 use crate::untrusted_input::headers::odd_heads;
 use crate::untrusted_input::http_connection::HttpConnection;
@@ -74,7 +74,7 @@ async fn leave(host: &str, bytes: &[u8], n_read: usize, rudely: bool) {
     }
 }
 
-on_both! {
+on_sqlite! {
     async fn a_thousand_aborted_requests_do_not_affect_others(backend) {
         let mut apart = IsolatedServer::start(backend, &[]).await;
         let requests = everything(&apart);

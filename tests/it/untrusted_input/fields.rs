@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::support::app::TestApp;
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::HttpClient;
 use crate::support::poll;
@@ -127,7 +127,7 @@ async fn column_names(facts: &mut DatabaseFacts) -> BTreeSet<String> {
     columns(facts).await.into_values().flatten().collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn a_column_that_an_endpoint_does_not_accept_is_an_unknown_field(backend) {
         let house = Installation::open(backend).await;
         let mut facts = house.facts().await;

@@ -7,7 +7,7 @@ use futures::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::ws_client::{Socket, connect_with_key};
 use crate::untrusted_input::encodings::{BROKEN_TOKENS, share};
 use crate::untrusted_input::installation::Installation;
@@ -86,7 +86,7 @@ impl Speaker<'_> {
     }
 }
 
-on_both! {
+on_sqlite! {
     async fn no_string_in_a_frame_is_more_than_a_wrong_value(backend) {
         let house = Installation::open(backend).await;
         let mut speaker = Speaker { house: &house, socket: None, n_said: 0, n_all: 0 };

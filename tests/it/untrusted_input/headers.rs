@@ -1,7 +1,7 @@
 //! in heads: every string in every header, cookies of any kind, methods that nobody
 //! has heard of, and heads that are none.
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::untrusted_input::attacks::{Attack, problem_with, send};
 use crate::untrusted_input::http_connection::HttpConnection;
 use crate::untrusted_input::installation::{Installation, all_endpoints};
@@ -61,7 +61,7 @@ fn bare(house: &Installation, method: &str, target: &str, header: &str) -> Vec<u
     format!("{method} {target} HTTP/1.1\r\nhost: {host}\r\n{header}\r\n").into_bytes()
 }
 
-on_both! {
+on_sqlite! {
     async fn no_string_in_a_header_is_more_than_a_wrong_value(backend) {
         let house = Installation::open(backend).await;
         let strings: Vec<String> = strings::all().into_iter().filter(|it| may_stand_in_a_header(it)).collect();

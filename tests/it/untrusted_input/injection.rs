@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::HttpClient;
 use crate::untrusted_input::attacks::{Attack, send};
 use crate::untrusted_input::encodings::{BROKEN_PERCENTS, BROKEN_TOKENS, percent_encoded, share};
@@ -24,7 +24,7 @@ fn shown(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn no_string_in_a_path_is_more_than_an_unknown_id(backend) {
         let house = Installation::open(backend).await;
         let mut attacks = Vec::new();
@@ -79,7 +79,7 @@ on_both! {
     }
 }
 
-on_both! {
+on_sqlite! {
     async fn no_string_sets_a_server_up_but_a_whole_account(backend) {
         let app = TestApp::start(backend).await;
         let host = app.base.trim_start_matches("http://").to_owned();

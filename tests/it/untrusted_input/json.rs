@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::untrusted_input::attacks::{Attack, Tally, send};
 use crate::untrusted_input::endpoint_fields::{EndpointFields, of_all_endpoints};
 use crate::untrusted_input::http_connection::HttpConnection;
@@ -171,7 +171,7 @@ async fn to_readers(
     send(&house.app.base, attacks).await
 }
 
-on_both! {
+on_sqlite! {
     async fn any_kind_of_value_in_any_field_is_taken_or_refused(backend) {
         let house = Installation::open(backend).await;
 
@@ -267,7 +267,7 @@ async fn another_content_type_is_rejected_by_every_endpoint() {
     house.close_unharmed().await;
 }
 
-on_both! {
+on_sqlite! {
     async fn what_is_stored_as_deep_as_it_may_be_can_be_read(backend) {
         let house = Installation::open(backend).await;
         let deep = |n: usize| -> String { format!("{}1{}", "{\"a\":".repeat(n), "}".repeat(n)) };

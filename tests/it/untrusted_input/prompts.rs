@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::{id, root_of};
 use crate::untrusted_input::installation::Installation;
 use crate::untrusted_input::strings;
@@ -32,7 +32,7 @@ fn bombs() -> Vec<String> {
     ]
 }
 
-on_both! {
+on_sqlite! {
     async fn whatever_a_card_says_a_prompt_is_built_of_it(backend) {
         let house = Installation::open(backend).await;
         let space = house.admin.create_space("Stage", json!({})).await;

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::app::TestApp;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::HttpClient;
 
 const RIGHT: &str = "correct horse battery";
@@ -34,7 +34,7 @@ async fn guess(app: &TestApp, name: impl Fn(usize) -> String) -> Counts {
     counts
 }
 
-on_both! {
+on_sqlite! {
     async fn of_a_thousand_guesses_at_one_name_ten_are_judged(backend) {
         let app = TestApp::start(backend).await;
         app.admin().await;

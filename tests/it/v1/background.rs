@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::fixture::{V1Fixture, id, kinds, text};
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::v1_client::error_of;
 
-on_both! {
+on_sqlite! {
     // R42
     async fn a_background_response_is_queued_at_once_and_completes_without_a_client(backend) {
         let stage = V1Fixture::open(backend).await;
@@ -111,7 +111,9 @@ on_both! {
         assert_eq!(stage.program.post("/responses/resp_0/cancel", json!({})).await.0, 404);
         stage.close().await;
     }
+}
 
+on_both! {
     // R48, by rows as a dead node leaves them
     async fn what_a_dead_node_left_is_taken_up_or_ended(backend) {
         let stage = V1Fixture::open_with(backend, &[("TROUPE_WORKERS", "0")]).await;

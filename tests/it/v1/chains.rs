@@ -4,14 +4,14 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, id, prompt_lines, prompt_texts, text};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::ResponseScript;
 
 fn after(previous: &Value, input: &str) -> Value {
     json!({ "input": input, "previous_response_id": id(previous) })
 }
 
-on_both! {
+on_sqlite! {
     // R32, R34
     async fn each_turn_is_in_the_prompt_once_in_order_and_instructions_are_not_inherited(backend) {
         let stage = V1Fixture::open(backend).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, id, prompt_lines, prompt_texts};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::v1_client::{V1Client, error_of};
@@ -22,7 +22,7 @@ fn behind(output: &Value, text: &str) -> Value {
     json!(input)
 }
 
-on_both! {
+on_sqlite! {
     // R75
     async fn a_summary_is_handed_in_again_and_stands_in_its_place(backend) {
         let stage = V1Fixture::open(backend).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, deltas, id, text};
 use super::simple_client::fold_items;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::ResponseScript;
 
 const N_STREAMS: usize = 100;
@@ -91,7 +91,7 @@ async fn assert_complete(stage: &V1Fixture, n: usize, events: &[Value]) {
     }
 }
 
-on_both! {
+on_sqlite! {
     // R69
     async fn a_hundred_concurrent_streams_each_get_their_own_text(backend) {
         let stage = V1Fixture::open_with(backend, &[("RESPONSES_MAX_BACKGROUND", "100")]).await;

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, id, prompt_texts};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::expect;
 use crate::support::v1_client::error_of;
 
-on_both! {
+on_sqlite! {
     // R40
     async fn what_is_said_in_a_conversation_is_remembered_there(backend) {
         let stage = V1Fixture::open(backend).await;

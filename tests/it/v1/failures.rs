@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, deltas, kinds, text};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::ResponseScript;
 
 fn begun() -> ResponseScript {
@@ -20,7 +20,7 @@ fn last(events: &[Value]) -> (String, &Value) {
     )
 }
 
-on_both! {
+on_sqlite! {
     // R20
     async fn a_transient_error_is_retried(backend) {
         let stage = V1Fixture::open(backend).await;

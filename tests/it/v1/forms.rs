@@ -5,9 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::fixture::V1Fixture;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 
-on_both! {
+on_sqlite! {
     // R13
     async fn a_schema_reaches_the_model_and_is_echoed(backend) {
         let stage = V1Fixture::open(backend).await;

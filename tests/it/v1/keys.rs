@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::fixture::{V1Fixture, id};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::http_client;
 use crate::support::v1_client::{V1Client, error_of};
 
-on_both! {
+on_sqlite! {
     // R18
     async fn only_a_key_opens_and_a_cookie_does_not(backend) {
         let stage = V1Fixture::open(backend).await;

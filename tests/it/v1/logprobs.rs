@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::fixture::{V1Fixture, id};
 use super::simple_client::fold_items;
 use super::text::Schema;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::ResponseScript;
 
 fn weighed() -> ResponseScript {
@@ -22,7 +22,7 @@ fn told(token: &str, logprob: f64) -> Value {
     json!({ "token": token, "logprob": logprob, "bytes": token.as_bytes() })
 }
 
-on_both! {
+on_sqlite! {
     async fn the_stream_the_response_and_the_stored_response_agree(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.always(weighed());

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, function, id, kinds, lines, text, types};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_mcp_server::{ALLOW_LOOPBACK, FakeMcpServer, tool};
 use crate::support::fake_provider::script::ResponseScript;
@@ -40,7 +40,7 @@ async fn assert_holds_no_secret(stage: &V1Fixture) {
     assert!(!everything.iter().any(|it| it.contains("planted")));
 }
 
-on_both! {
+on_sqlite! {
     // R63
     async fn calls_without_approval_run_at_once_and_are_reported_in_their_group(backend) {
         let stage = V1Fixture::open_with(backend, ALLOW_LOOPBACK).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, deltas, id, kinds, plain, prompt_lines, text};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::http_client::{HttpClient, expect, token_of};
 use crate::support::v1_client::V1Client;
@@ -71,7 +71,7 @@ async fn listed(program: &V1Client) -> Vec<(String, String)> {
     all.map(|it| (word(&it["id"]), word(&it["kind"]))).collect()
 }
 
-on_both! {
+on_sqlite! {
     // R77
     async fn a_character_prompt_has_its_card_the_activated_lore_and_the_chain(backend) {
         let stage = V1Fixture::open(backend).await;

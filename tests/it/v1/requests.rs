@@ -4,11 +4,11 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::fixture::{V1Fixture, prompt_texts};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::http_client::http_client;
 use crate::support::v1_client::error_of;
 
-on_both! {
+on_sqlite! {
     // R15
     async fn an_invalid_request_gets_a_uniform_error(backend) {
         let stage = V1Fixture::open(backend).await;

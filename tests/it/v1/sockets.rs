@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, id, kinds, prompt_texts, text};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::expect;
 use crate::support::poll;
@@ -88,7 +88,7 @@ fn after(previous: &Value, input: &str) -> Value {
     json!({ "input": input, "previous_response_id": id(previous), "store": false })
 }
 
-on_both! {
+on_sqlite! {
     // R71
     async fn two_frames_at_once_are_two_responses_one_after_the_other(backend) {
         let stage = V1Fixture::open(backend).await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, id, kinds, text};
 use super::persona_models::{ada, space, speakers, written};
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::http_client::{expect, root_of, token_of};
 use crate::support::v1_client::V1Client;
@@ -44,7 +44,7 @@ async fn change(stage: &V1Fixture, house: &Value, change: Value) {
     );
 }
 
-on_both! {
+on_sqlite! {
     // R78
     async fn the_mentioned_speaker_answers_and_the_item_gives_the_reason(backend) {
         let (stage, house, seats) = create_space_with_voices(backend, json!({ "reply_order": "natural" })).await;

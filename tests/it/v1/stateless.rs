@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::fixture::{V1Fixture, id, kinds, plain, prompt_texts};
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::statements::Statements;
 
-on_both! {
+on_sqlite! {
     // R27, R28
     async fn what_is_not_stored_leaves_nothing_behind(backend) {
         let stage = V1Fixture::open(backend).await;

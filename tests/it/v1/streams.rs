@@ -9,12 +9,12 @@ use tokio::net::TcpSocket;
 use super::fixture::{V1Fixture, deltas, kinds, text};
 use super::simple_client::fold_items;
 use super::text::Schema;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::database_facts::{DatabaseFacts, word};
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::poll;
 
-on_both! {
+on_sqlite! {
     // R6
     async fn what_says_nothing_gives_no_delta(backend) {
         let stage = V1Fixture::open(backend).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, deltas, id, kinds, plain, prompt_texts, text};
 use super::simple_client::fold_items;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::ResponseScript;
 
 /// What the schema requires of a response.
@@ -105,7 +105,7 @@ impl Schema {
     }
 }
 
-on_both! {
+on_sqlite! {
     // R1
     async fn a_text_is_answered_with_one_message_and_every_field(backend) {
         let stage = V1Fixture::open(backend).await;

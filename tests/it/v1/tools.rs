@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, function, id, kinds, lines, output, text, types};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::ResponseScript;
 
-on_both! {
+on_sqlite! {
     // R49
     async fn a_function_is_called_and_its_output_leads_to_the_final_text(backend) {
         let stage = V1Fixture::open(backend).await;

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, function, id, kinds, lines, output, text, types};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::ResponseScript;
 
 fn ours() -> Value {
     json!([{ "type": "troupe:time" }, { "type": "troupe:dice" }])
 }
 
-on_both! {
+on_sqlite! {
     // R55 as far as order goes, R65
     async fn server_side_tool_results_are_output_in_order_and_sent_to_the_model(backend) {
         let stage = V1Fixture::open(backend).await;

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::fixture::{V1Fixture, function, id, output};
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::ResponseScript;
 
-on_both! {
+on_sqlite! {
     // R52
     async fn the_next_input_holds_exactly_the_outputs_of_open_calls(backend) {
         let stage = V1Fixture::open(backend).await;

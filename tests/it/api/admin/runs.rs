@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::admin::admin_role::AdminFixture;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::expect;
 use crate::support::http_response::refusal;
@@ -16,7 +16,7 @@ fn field<'a>(list: &'a Value, name: &str) -> Vec<&'a Value> {
     all.map(|it| &it[name]).collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn every_run_is_in_the_ledger_newest_first_and_can_be_filtered(backend) {
         let office = AdminFixture::open(backend).await;
         let ann = office.app.register("ann").await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use troupe::runs::history::DAY_MS;
 
 use crate::api::admin::admin_role::AdminFixture;
-use crate::support::backends::on_both;
+use crate::support::backends::on_sqlite;
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::expect;
@@ -24,7 +24,7 @@ fn date(office: &AdminFixture, days_ago: i64) -> String {
     at.to_string()[..10].to_owned()
 }
 
-on_both! {
+on_sqlite! {
     async fn what_each_space_spent_on_each_day_is_added_up(backend) {
         let office = AdminFixture::open(backend).await;
         let ann = office.app.register("ann").await;

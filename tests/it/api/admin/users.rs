@@ -9,7 +9,7 @@ use troupe::accounts::user;
 
 use crate::api::admin::admin_role::AdminFixture;
 use crate::support::app::{OPEN_REGISTRATION, TestApp};
-use crate::support::backends::{TestBackend, on_both};
+use crate::support::backends::{TestBackend, on_both, on_sqlite};
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::http_client::{HttpClient, expect};
 use crate::support::http_response::refusal;
@@ -52,7 +52,7 @@ async fn admins(app: &TestApp) -> Vec<String> {
     found.into_iter().map(|it| it.username).collect()
 }
 
-on_both! {
+on_sqlite! {
     async fn only_an_admin_opens_the_register(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let everybody = &cast.all_roles()[..5];
@@ -233,7 +233,9 @@ on_both! {
         assert_eq!(ann.get("/api/session").await.0, 401);
         app.close().await;
     }
+}
 
+on_both! {
     async fn two_admins_that_demote_each_other_at_once_leave_one(backend) {
         let app = TestApp::start_with(backend, OPEN_REGISTRATION).await;
         let admin = app.admin().await;
