@@ -231,7 +231,7 @@ impl Stage {
     }
 }
 
-/// Brings a chat with so many messages in; returns its conversation.
+/// Imports a chat of `n` messages and returns its conversation.
 async fn import(person: &HttpClient, space: i64, n: usize) -> i64 {
     let mut file = String::from("{\"user_name\":\"ann\",\"character_name\":\"Ada\"}\n");
     for i in 0..n {

@@ -275,7 +275,8 @@ fn rows(backend: TestBackend, size: Size) -> Vec<String> {
              SELECT i, 1, 'Conversation ' || i, '{{}}', '{{}}', 0 FROM n",
             series(conversations)
         ),
-        // Half of them are people's, and all of the newer half: nobody answered.
+        // Half of the messages, and all of the newer half, are from users: none of those got a
+        // reply.
         format!(
             "{} INSERT INTO messages (conversation_id, seq, space_membership_id, role, content, created_at, rev, metadata) \
              SELECT 1, i, CASE WHEN i < {messages} / 2 AND i % 2 = 0 THEN 2 ELSE 1 END, \

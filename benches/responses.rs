@@ -1,11 +1,9 @@
-//! What the Responses API costs beside the model's own API: added time to the first token, at 1 and
-//! at 32 streams, and requests per second at 32.
-//!
-//! The real binary, with and without storing, stands between a scripted model and a client, both in
-//! this process. Beside it: the model asked directly, and a plain pass-through of the same libraries
-//! that hands requests and bytes on and knows nothing. The ways take turns (ABBA), and a ratio is the
-//! median of the rounds' own ratios. Nothing is asserted, and a machine that was not ours alone gives
-//! no verdict.
+//! Measures what the Responses API costs in comparison with the model's own API: the added time to
+//! the first token, at 1 and at 32 streams, and the requests per second at 32. The real binary,
+//! with and without storing, is between a scripted model and a client, both in this process. The
+//! comparisons are the model called directly, and a plain proxy built on the same libraries. The
+//! variants alternate (ABBA), and a ratio is the median of the ratios of the rounds. Nothing is
+//! asserted, and a machine with other load gives no verdict.
 
 // A measuring program: it prints, and what goes wrong ends it.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]

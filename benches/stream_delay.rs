@@ -1,9 +1,9 @@
-//! How long a piece of a reply takes from the model to a reader's socket, beside a bare relay.
-//!
-//! The real binary stands between a scripted model and a WebSocket client, both in this process; a
-//! second way leads over a relay that only copies bytes. A piece is let go, its arrival is waited
-//! for, then comes the next. The ways take turns (ABBA), and the ratio is the median of the rounds'
-//! own ratios. Nothing is asserted, and a machine that was not ours alone gives no verdict.
+//! Measures how long a piece of a reply takes from the model to a reader's socket, compared with a
+//! plain relay. The real binary is between a scripted model and a WebSocket client, both in this
+//! process; a second path leads over a relay that only copies bytes. A piece is sent, its arrival
+//! is awaited, then the next one is sent. The paths alternate (ABBA), and the ratio is the median
+//! of the ratios of the rounds. Nothing is asserted, and a machine with other load gives no
+//! verdict.
 
 // A measuring program: it prints, and what goes wrong ends it.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -98,7 +98,7 @@ async fn main() {
     print_starts(at_once, &upstream.base_url());
 }
 
-/// One line: some of the pieces of a way, and the same pieces of the floor.
+/// One line: some of the pieces of a path, and the same pieces of the relay.
 fn print_line<'a, I: Iterator<Item = &'a Duration>>(
     what: &str,
     pieces: &str,

@@ -80,7 +80,7 @@ impl Process {
         Process::again(RELAY_TO, host.trim_end_matches("/v1"))
     }
 
-    /// This program again, with a word that tells it what to be.
+    /// Starts this program again, with an argument that selects its part.
     pub fn again(name: &str, value: &str) -> Process {
         let mut command = on_the_first_core(&std::env::current_exe().unwrap());
         command.env(name, value);
@@ -155,7 +155,7 @@ fn is_ready(url: &str) -> bool {
         && answer.starts_with("HTTP/1.1 200")
 }
 
-/// Prints how long fixed work takes, and a write that reaches the disk.
+/// Prints how long fixed work lasts, and a write that reaches the disk.
 pub fn calibrate() {
     let began = Instant::now();
     let mut number: u64 = 1;

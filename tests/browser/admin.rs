@@ -1,4 +1,4 @@
-//! The pages of those who run the server: figures, people and runs, and nobody else gets in.
+//! Tests of the admin pages: figures, users and runs, and that only admins can open them.
 
 use serde_json::json;
 use thirtyfour::Key;

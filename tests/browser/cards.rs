@@ -42,7 +42,7 @@ async fn empty_room(house: &TestServer) -> SpaceFixture {
     house.room(manual(), &[]).await
 }
 
-/// How many characters are on Ann's shelf; the two of the sample space are there from the start.
+/// The number of characters in Ann's library; the two of the sample space exist from the start.
 async fn n_on_shelf(room: &SpaceFixture) -> usize {
     let list = expect(200, room.ann.get("/api/characters").await);
     list["data"].as_array().expect("a list").len()

@@ -1,4 +1,4 @@
-//! Files that somebody brings to the page.
+//! Tests of files that a user uploads in the page.
 
 use crate::page::Viewport;
 use crate::test_server::TestServer;

@@ -1,4 +1,4 @@
-//! What a reply was told, opened from the reply itself.
+//! Tests of the prompt inspector, opened from a reply.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ async fn close(page: &Page) {
     page.gone("dialog").await;
 }
 
-/// From now on the model is told this of Mina.
+/// Adds this to the character card of Mina, and so to every later prompt.
 async fn describe(room: &SpaceFixture, text: &str) {
     let path = format!("/api/characters/{}", room.cast[0]["character_id"]);
     expect(

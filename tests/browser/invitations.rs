@@ -1,4 +1,4 @@
-//! Invitations of one person, and the card of somebody else's character.
+//! Tests of invitations of one user, and of the card of a character that another user owns.
 
 use serde_json::json;
 

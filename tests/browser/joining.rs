@@ -214,7 +214,7 @@ async fn a_signed_in_user_joins_with_one_click() {
     page.see_text("#panel", "You · Guest").await;
 }
 
-/// Somebody with an account, made by an invitation.
+/// A user with an account, created through an invitation.
 async fn register(room: &SpaceFixture, invite: &Value, name: &str) -> HttpClient {
     let body = json!({"username": name, "password": "correct horse battery", "display_name": name, "invite_token": invite["token"]});
     expect(

@@ -123,7 +123,7 @@ async fn the_page_of_keys_fits_a_phone_and_a_laptop_in_light_and_dark() {
     }
 }
 
-/// Keeps a picture for whoever looks, where they say so.
+/// Stores a screenshot if `TROUPE_PICTURES` names a folder.
 async fn keep(page: &Page, name: &str) {
     if let Ok(folder) = env::var("TROUPE_KEEP_PICTURES") {
         let picture = page.picture().await;

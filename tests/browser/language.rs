@@ -1,4 +1,5 @@
-//! Language: English and Simplified Chinese, chosen at the door, in the settings, by the account.
+//! Tests of the language, English and Simplified Chinese: chosen before sign-in, in the settings,
+//! and by the account.
 
 use serde_json::{Value, json};
 use thirtyfour::Key;
@@ -323,7 +324,7 @@ async fn enter(page: &Page) {
     }
 }
 
-/// Safari ends the composition before it tells of the key that ended it, and marks the key instead.
+/// Safari ends the composition before it reports the key that ended it, and marks the key instead.
 #[tokio::test]
 async fn an_enter_that_safari_marks_as_part_of_a_composition_sends_nothing() {
     let house = TestServer::open().await;

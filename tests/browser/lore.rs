@@ -47,12 +47,12 @@ const TOO_WIDE: &str = "[...document.querySelectorAll('.lorebook-settings *')]
     .filter((it) => it.getBoundingClientRect().right > innerWidth + 1)
     .map((it) => it.className || it.tagName)";
 
-/// What a finger could miss; the words beside a box count as the box.
+/// Elements that are too small for a finger; a label counts as part of its checkbox.
 const TOO_SMALL: &str = "[...document.querySelectorAll('.lorebook-settings :is(.check, input:not([type=checkbox]), select, summary, button)')]
     .filter((it) => it.checkVisibility() && it.getBoundingClientRect().height < 44)
     .map((it) => it.outerHTML.slice(0, 120))";
 
-/// Keeps a picture where `TROUPE_PICTURES` names a folder, for somebody to look at.
+/// Stores a screenshot if `TROUPE_PICTURES` names a folder.
 async fn keep_picture(page: &Page, name: &str) {
     if let Ok(folder) = std::env::var("TROUPE_PICTURES") {
         let file = std::path::Path::new(&folder).join(format!("{name}.png"));
@@ -106,7 +106,7 @@ async fn the_rules_by_which_lore_is_found_are_set_with_the_keyboard_alone() {
         "document.activeElement.name === 'lorebook_settings.scan_depth'",
     )
     .await;
-    // What somebody else changes is seen at once.
+    // Changes by other users are shown immediately.
     let theirs = serde_json::json!({"settings": {"world_info": {"scan_depth": 9}}});
     expect(200, room.ann.patch(&space, theirs).await);
     page.truth(

@@ -1,7 +1,7 @@
 //! Tests in a real browser: headless Chromium, driven through chromedriver, against the real binary.
 //!
-//! Each test has a server, a database, a model and a browser of its own. The number in a name is
-//! the line of the client's checklist that it covers. Waits are for facts in the page.
+//! Each test has its own server, database, fake provider and browser. Waits are for facts in the
+//! page.
 
 mod account;
 mod actions;
@@ -40,7 +40,7 @@ mod several_users;
 mod space_files;
 mod streaming;
 mod test_server;
-// A workbench shared with the other tests: none of them uses all of it.
+// Shared with the other test binaries; none of them uses all of it.
 #[allow(dead_code, unused_imports)]
 mod support;
 mod timeline;

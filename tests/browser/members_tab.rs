@@ -69,7 +69,7 @@ async fn reordering_members_by_dragging_is_visible_to_others() {
     assert_eq!(bob.n(".member__grip").await, 0);
 }
 
-/// Takes the first of these by a mouse and lets go of it further down.
+/// Drags the first of these with the mouse and drops it further down.
 pub async fn drag(page: &Page, css: &str, by: i64) {
     let place = page
         .value(&format!(

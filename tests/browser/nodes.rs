@@ -1,5 +1,5 @@
-//! Two servers on one PostgreSQL and one Redis, a browser on each: what happens on one is seen on
-//! the other, and when one dies the other goes on.
+//! Tests two servers on one PostgreSQL and one Redis, with a browser on each: a change on one is
+//! shown on the other, and when one is killed the other continues.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const HEARTBEATS: [(&str, &str); 3] = [
     ("REAPER_INTERVAL_MS", "200"),
 ];
 
-/// Ann's house is the first node; Bob comes by the second.
+/// Ann's server is the first node; Bob uses the second.
 struct Nodes {
     company: SeveralUsers,
     redis: RedisServer,
@@ -221,7 +221,7 @@ impl ProxyServer {
         format!("http://{}", self.address)
     }
 
-    /// Whoever comes from now on is led to this one.
+    /// Sends every new connection to this node.
     fn set_target(&self, server: &Server) {
         *self.behind.lock() = place_of(server);
     }

@@ -8,7 +8,7 @@ use crate::several_users::SeveralUsers;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::http_client::expect;
 
-/// How often somebody says something; each time a character answers.
+/// The number of messages; a character answers each of them.
 const LINES: usize = 15;
 
 /// The line during whose answer the server dies.

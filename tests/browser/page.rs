@@ -216,8 +216,8 @@ impl Page {
         self.click_text(css, "").await;
     }
 
-    /// Clicks the one that says this, as soon as it is there, enabled, not covered and at rest: a click
-    /// on a drawer that slides in would hit what is beside it.
+    /// Clicks the element with this text as soon as it exists, is enabled, not covered and does not
+    /// move: a click on a drawer that still slides would hit another element.
     pub async fn click_text(&self, css: &str, text: &str) {
         let what = format!("{css} that says {text:?} and can be clicked");
         poll::until_within(DEADLINE, &what, async || {
@@ -314,7 +314,7 @@ impl Drop for Page {
         let group = format!("kill -KILL -{}", self.chromedriver.id());
         let _ = Command::new("sh").args(["-c", &group]).status();
         let _ = self.chromedriver.wait();
-        // There is nobody left to take leave of.
+        // No session exists that could be closed.
         let _ = self.driver.clone().leak();
     }
 }

@@ -1,4 +1,5 @@
-//! Several people in one room: each sees what is theirs to do, and who loses a seat is told.
+//! Tests of several users in one space: each sees the actions that are allowed, and a removed
+//! member is informed.
 
 use serde_json::json;
 

@@ -160,7 +160,7 @@ async fn a_hidden_tab_is_away_and_a_closed_one_offline() {
     ann.gone(".presence-list").await;
 }
 
-/// Shows or hides the tab, as the page can tell it.
+/// Shows or hides the tab, as far as the page can detect it.
 async fn look(page: &Page, is_visible: bool) {
     let script = format!(
         "Object.defineProperty(document, 'hidden', {{ value: {}, configurable: true }});

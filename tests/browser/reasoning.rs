@@ -35,7 +35,7 @@ async fn reasoning_is_collapsed_labelled_and_plain_text() {
         .await;
     assert_eq!(text, json!(THOUGHTS));
     assert_eq!(page.n(".reasoning__text *").await, 0);
-    // Whoever joins later sees it as well.
+    // A user that joins later sees it as well.
     page.reload().await;
     page.see(".reasoning summary").await;
 }

@@ -1,4 +1,4 @@
-//! The page that shows the API, for whoever writes a program.
+//! Tests of the API reference page.
 
 use serde_json::json;
 use thirtyfour::Key;

@@ -1,4 +1,4 @@
-//! Rearranging what is still to come of a round, by mouse and keyboard, while it goes on.
+//! Tests of editing the pending slots of a round, by mouse and keyboard, while it runs.
 
 use serde_json::json;
 use thirtyfour::Key;
@@ -100,7 +100,7 @@ async fn an_edit_of_a_replaced_round_is_rejected_with_an_explanation() {
     let room = house.room(list_order(), &["Mina", "Rook"]).await;
     let gate = house.upstream.gate();
     let page = room.page().await;
-    // Somebody writes a message in the very moment in which the new order is sent.
+    // Another user posts a message while the new order is being sent.
     let path = format!("/api/conversations/{}/messages", room.conversation);
     let source = format!(
         "const ask = fetch

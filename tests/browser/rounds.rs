@@ -16,7 +16,7 @@ pub fn list_order() -> Value {
     json!({"reply_order": "list", "replies_per_turn": "activated"})
 }
 
-/// A room in which who is named answers, and whoever else feels like it.
+/// A space in natural order: a member answers when it is named, the others by their talkativeness.
 fn natural_order() -> Value {
     json!({"reply_order": "natural", "replies_per_turn": "activated"})
 }
@@ -37,7 +37,7 @@ pub async fn places(page: &Page, standing: &str) {
         .await;
 }
 
-/// Waits until these have spoken, in this order, and nobody else.
+/// Waits until exactly these have spoken, in this order.
 pub async fn have_spoken(page: &Page, names: &[&str]) {
     let what = format!("{names:?} have spoken");
     let finished =
@@ -287,7 +287,7 @@ async fn on_a_phone_the_bar_of_a_round_leaves_room_to_write() {
     page.write(FIELD, "All of you").await;
     page.click("[aria-label=Send]").await;
     places(&page, "speaking pending pending pending pending").await;
-    // The keyboard of the phone takes half of it.
+    // The keyboard of the phone covers half of it.
     page.resize(390, 450, true).await;
     let is_usable = "document.documentElement.scrollWidth === 390
         && document.querySelector('.composer__field').getBoundingClientRect().bottom <= innerHeight

@@ -1,4 +1,4 @@
-//! A house with company: Ann's room, and others who have a seat in it.
+//! A server with several users: Ann's space and its other members.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ impl SeveralUsers {
         SeveralUsers::of(TestServer::with(upstream, &env).await, role).await
     }
 
-    /// The same in a house of any kind, in which anybody may register.
+    /// The same on a server with these settings and open registration.
     pub async fn of(house: TestServer, role: &str) -> SeveralUsers {
         let room = house.room(manual(), &["Mina", "Rook"]).await;
         let space = room.cast[0]["space_id"].as_i64().expect("a number");
@@ -77,7 +77,8 @@ pub async fn page_of(person: &HttpClient, path: &str) -> Page {
     page
 }
 
-/// Somebody with an account and a seat that Ann gave them; and the id of the seat.
+/// Adds a user with an account as a member of Ann's space; returns the client and the membership
+/// id.
 async fn add_member(room: &SpaceFixture, space: i64, name: &str, role: &str) -> (HttpClient, i64) {
     let person = HttpClient::register(room.ann.base(), name).await;
     let seat = id(&room.ann.add_member(space, &person, role).await);

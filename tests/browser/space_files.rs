@@ -23,7 +23,7 @@ async fn exported(page: &Page, space: &Value) -> String {
     packed.as_str().expect("a data URL").to_owned()
 }
 
-/// From now on whoever asks the browser for a file is given this one.
+/// Selects this file in every file dialog that the page opens from now on.
 async fn give_files(page: &Page, name: &str, packed: &str) {
     let (_, base64) = packed.split_once(',').expect("a data URL");
     let script = format!(

@@ -1,4 +1,4 @@
-//! Streaming: text that grows, breaks that leave no gap, whoever looks and whenever.
+//! Tests of streaming: text grows, and interruptions leave no gap for any reader at any time.
 
 use serde_json::json;
 

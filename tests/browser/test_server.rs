@@ -1,4 +1,4 @@
-//! A house for one evening: the server, its model, and whoever comes to the door.
+//! Starts a server and its fake provider, and opens browsers.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::support::process::Server;
 /// The server of one test, with what it speaks through.
 pub struct TestServer {
     pub server: Server,
-    /// The model, when the house has one of its own.
+    /// The fake provider, if this server has one.
     pub upstream: FakeProvider,
     database: TestDatabase,
 }
@@ -26,7 +26,7 @@ pub struct SpaceFixture {
 }
 
 impl TestServer {
-    /// A house in which the test's own model speaks.
+    /// Starts a server that uses the fake provider of the test.
     pub async fn open() -> TestServer {
         let upstream = FakeProvider::start().await;
         let url = upstream.base_url();
@@ -40,17 +40,17 @@ impl TestServer {
         .await
     }
 
-    /// A house in which only the built-in model speaks.
+    /// Starts a server that uses only the built-in demo model.
     pub async fn demo() -> TestServer {
         TestServer::with(FakeProvider::start().await, &[]).await
     }
 
-    /// A house with these settings.
+    /// Starts a server with these settings.
     pub async fn with(upstream: FakeProvider, env: &[(&str, &str)]) -> TestServer {
         TestServer::on(TestBackend::Sqlite, upstream, env).await
     }
 
-    /// A house with these settings, on a database of this kind.
+    /// Starts a server with these settings on this kind of database.
     pub async fn on(
         backend: TestBackend,
         upstream: FakeProvider,
@@ -75,7 +75,7 @@ impl TestServer {
         DatabaseFacts::open(&self.database).await
     }
 
-    /// A browser before the door.
+    /// Opens a browser that is not signed in.
     pub async fn visitor(&self) -> Page {
         Page::open(&self.server.url(), Viewport::Desktop).await
     }
@@ -139,7 +139,7 @@ impl SpaceFixture {
     }
 }
 
-/// Nobody answers by themselves.
+/// Sets the reply order to manual, so that no member answers by itself.
 pub fn manual() -> Value {
     json!({"reply_order": "manual"})
 }

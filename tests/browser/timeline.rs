@@ -43,7 +43,7 @@ async fn a_long_conversation_keeps_few_nodes_and_a_stable_place() {
     .await;
 }
 
-/// Loads what is older and tells how far the message moved that one was reading.
+/// Loads older messages and returns by how many pixels the message in view moved.
 const MEASURE_SHIFT: &str = "
     const timeline = document.querySelector('.timeline')
     const oldest = () => Number(document.querySelector('.message').dataset.seq)

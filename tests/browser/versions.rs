@@ -90,7 +90,7 @@ async fn a_touch_gesture_moves_between_swipes() {
     assert_eq!(page.n(".message__tools").await, 0, "it was no tap");
 }
 
-/// Draws the newest message aside, by so many pixels.
+/// Drags the newest message sideways by this many pixels.
 async fn draw(page: &Page, by: i64) {
     let place = "(() => { const it = [...document.querySelectorAll('.message__body')].at(-1).getBoundingClientRect(); return [200, Math.round(it.top + it.height / 2)] })()";
     let place = page.value(place).await;

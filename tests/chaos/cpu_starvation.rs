@@ -1,5 +1,5 @@
-//! Notes when this machine had no time for somebody: what is late for want of a processor is nobody's
-//! fault, and a node that was kept from its turn may rightly look dead.
+//! Records when this machine had no CPU time for a thread: such a delay is no fault of the server,
+//! and other nodes may rightly consider a node without CPU time dead.
 //!
 //! The system itself counts how long each thread was ready and not let in. A node that waits for a
 //! lock, for the database or for its own work is not starved.
@@ -21,7 +21,7 @@ pub const STARVED: &str = "the machine was busy";
 /// How often one looks at a node.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Notes when the harness itself, and with it whoever else, came late to its turn.
+/// Records when the harness itself, and with it other threads, was scheduled late.
 pub async fn watch_the_clock(done: FaultLog) {
     let beat = Duration::from_millis(50);
     loop {

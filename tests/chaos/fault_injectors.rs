@@ -1,5 +1,5 @@
-//! The tormentors: one for each node, one for what they all stand on. Each draws a fault, does it,
-//! heals it, and waits until the house stands again.
+//! Injects faults: one task for each node, one for the services that all nodes share. Each picks a
+//! fault, applies it, reverts it, and waits until the nodes are ready again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ const PLACES: &[&str] = &[
     "reap.mid",
 ];
 
-/// Where a panic is somebody's own affair: the run's or the step's, not the node's.
+/// Where a panic affects only a run or a step, not the node.
 const PANICS: &[&str] = &[
     "exec.after_claim",
     "exec.after_connect",
@@ -105,8 +105,7 @@ pub async fn inject_node_faults(
     }
 }
 
-/// On a busy machine a node may come to the place where it shall fall when nobody waits for it any
-/// more.
+/// On a busy machine a node may reach the place of its crash after the wait for it has ended.
 pub fn exited_at_fail_point(node: &Node) -> Option<String> {
     if node.is_stopped() {
         node.signal("CONT");
@@ -218,8 +217,8 @@ pub async fn wait_until(within: Duration, is_so: impl Fn() -> bool) -> bool {
     is_so()
 }
 
-/// Replaces one node after another, as an upgrade does, and again from the first until the end: it is
-/// told to go, gives away what it has, and the next one is told when it is back.
+/// Replaces one node after another, as an upgrade does, and again from the first until the end: it
+/// receives the signal to stop, releases its runs, and the next one follows when it is back.
 pub async fn replace_nodes(nodes: Vec<Arc<Node>>, end: Instant, done: FaultLog) {
     for (n, node) in nodes.iter().cycle().enumerate() {
         if Instant::now() >= end && n >= ROUNDS * nodes.len() {
@@ -247,13 +246,13 @@ pub async fn replace_nodes(nodes: Vec<Arc<Node>>, end: Instant, done: FaultLog) 
     }
 }
 
-/// Each is replaced so often at least, however long that takes.
+/// The least number of times that each node is replaced, regardless of how long that lasts.
 pub const ROUNDS: usize = 2;
-/// A node that takes longer to leave, while the machine lets it, does not leave.
+/// The limit for a node to exit, while the machine has CPU time for it.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(15);
-/// So many times as long it may take where the machine does not.
+/// The factor on that limit while the machine has none.
 const MAX_STARVED_THREADS: u32 = 4;
-/// A node that was told to go and is back.
+/// A node that received the signal to stop and is back.
 pub const REPLACED: &str = "replaced";
 
 /// What all nodes stand on.

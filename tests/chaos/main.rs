@@ -12,7 +12,7 @@ mod node;
 mod silent_clients;
 mod spaces;
 mod user_actions;
-// Some of it is only read by whoever looks at the evidence of a broken rule.
+// Some fields are only read by a person who examines a violation.
 mod cpu_starvation;
 #[allow(dead_code)]
 mod record;
@@ -22,7 +22,7 @@ mod run_phases;
 mod settings;
 mod sqlite;
 mod sqlite_faults;
-// A workbench shared with the other tests: none of them uses all of it.
+// Shared with the other test binaries; none of them uses all of it.
 #[allow(dead_code, unused_imports)]
 mod support;
 mod swipe_actions;
@@ -48,7 +48,7 @@ async fn on_sqlite_nothing_is_lost_or_doubled_whatever_breaks() {
     }
 }
 
-/// G1: each of three nodes is replaced again and again while everybody goes on.
+/// Each of three nodes is replaced again and again while the users continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_of_one_node_after_another_loses_and_doubles_nothing_and_fails_no_run() {
     if is_wanted() {
@@ -78,7 +78,7 @@ fn is_wanted() -> bool {
     true
 }
 
-/// Plays it, and holds what came of it to every rule.
+/// Runs the load and the faults, and checks the record against every rule.
 async fn judge(settings: &settings::Settings) -> record::Evidence {
     eprintln!("CHAOS_SEED={}", settings.seed);
 

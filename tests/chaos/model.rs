@@ -13,7 +13,7 @@ use crate::support::fake_provider::fault;
 use crate::support::fake_provider::script::{ResponseScript, text_event};
 use crate::support::fake_provider::server::FakeProvider;
 
-/// So many of a hundred answers are spoilt.
+/// The percentage of answers that are faulty.
 const FAULT_PERCENT: u32 = 20;
 
 /// The provider, and what it said whole.

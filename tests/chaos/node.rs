@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::support::http_client::http_client;
 use crate::support::ports::lasting_port;
 
-/// A start that takes longer is none.
+/// The limit for a start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One server. Dropping it kills it.
@@ -161,7 +161,7 @@ impl Node {
         }
     }
 
-    /// Where the code panicked without being told to.
+    /// Places where the code panicked without a fail point.
     pub fn panics(&self) -> Vec<String> {
         self.heard.lock().panics.clone()
     }
@@ -205,7 +205,7 @@ fn follow(said: &Arc<Mutex<Output>>, stream: Option<impl Read + Send + 'static>)
     });
 }
 
-/// The name of the node in the line that tells where it listens.
+/// The name of the node in the log line with its address.
 fn worker_in(line: &str) -> Option<String> {
     let line: String = without_colors(line);
     line.find("listening on http://")?;

@@ -44,7 +44,7 @@ pub struct Move {
     pub silence: i64,
     /// The code of the error, empty for none.
     pub error: String,
-    /// Whoever canceled it wanted to keep what was there.
+    /// The request to cancel asked to keep the partial text.
     pub kept: bool,
     /// Who speaks.
     pub seat: i64,
@@ -101,14 +101,14 @@ pub struct SeatMove {
     pub steps: i64,
 }
 
-/// One text that a client wanted to say, and what became of it.
+/// A message that a client wanted to post, and its outcome.
 #[derive(Clone, Debug, Default)]
 pub struct Post {
     pub client: usize,
     pub conversation: i64,
     pub key: String,
     pub content: String,
-    /// Somebody has to answer it.
+    /// Whether it must get an answer.
     pub asks: bool,
     pub tries: Vec<PostAttempt>,
 }
@@ -151,7 +151,7 @@ pub struct ReadBack {
     pub found: bool,
 }
 
-/// Another text or a branch that somebody asked for and was promised.
+/// A swipe or a branch that a user requested and the server accepted.
 #[derive(Clone, Debug, Default)]
 pub struct PromisedText {
     pub what: &'static str,
@@ -161,14 +161,14 @@ pub struct PromisedText {
     pub conversation: i64,
 }
 
-/// Somebody whose connection stayed open and who never said a word again.
+/// A client whose connection stayed open and that never sent another frame.
 #[derive(Clone, Debug, Default)]
 pub struct SilentClient {
     pub node: usize,
     pub silent_at: Micros,
     /// When the server hung up; 0: it did not.
     pub closed_at: Micros,
-    /// Others were told that they are there when they were gone.
+    /// Whether others saw the user as present after the connection was gone.
     pub is_shown: bool,
 }
 
@@ -208,7 +208,7 @@ pub enum ReceivedEvent {
         digest: u64,
         /// The run that this event ends, if it does.
         ends: Option<String>,
-        /// Id and `rev` of the message that it tells, if it does.
+        /// Id and `rev` of the message that it contains, if any.
         message: Option<(i64, i64)>,
     },
     /// A text for this seat alone.
@@ -239,12 +239,12 @@ pub struct ClientLog {
     pub lines: Vec<Line>,
     /// Id and `rev` of each message that is shown.
     pub revs: Vec<(i64, i64)>,
-    /// It came when much had been said, or had to begin anew: it shows the newest of it.
+    /// The snapshot came after many events, or after a reset: it shows the newest ones.
     pub is_late: bool,
     pub complaints: Vec<String>,
 }
 
-/// A fault that was done, and whether the house stood again afterwards.
+/// A fault, and whether the nodes were ready again afterwards.
 #[derive(Clone, Debug, Default)]
 pub struct Fault {
     pub kind: String,
@@ -307,7 +307,7 @@ pub struct Evidence {
     /// rested, without having come back.
     pub n_tabs: usize,
     pub behind: Vec<String>,
-    /// Places in the code that panicked without being told to.
+    /// Places in the code that panicked without a fail point.
     pub panics: Vec<String>,
     pub stale_ms: i64,
     pub heartbeat_ms: i64,

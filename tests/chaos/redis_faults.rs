@@ -55,7 +55,7 @@ impl Redis {
         }
     }
 
-    /// Does one fault, and takes it back.
+    /// Applies one fault and reverts it.
     async fn inject_fault(&mut self, dice: &mut ChaCha8Rng) -> String {
         let lasts = Duration::from_millis(dice.random_range(200..3_000));
         let one = dice.random_range(0..self.lines.len());

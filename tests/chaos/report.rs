@@ -156,7 +156,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// No code of ours panics, unless a fail point told it to.
+/// The server's code panics only at fail points.
 fn nothing_panics(evidence: &Evidence) -> Check {
     let mut check = Check::of("P", "nothing panics that was not told to");
     check.n = evidence.faults.len();

@@ -193,7 +193,7 @@ async fn run_load(
     (deeds, redis)
 }
 
-/// Somebody for each node, and for what they all stand on.
+/// One task for each node, and one for what they share.
 fn start_fault_injectors(
     settings: &Settings,
     ground: &Arc<SharedFaults>,
@@ -219,7 +219,7 @@ fn start_fault_injectors(
     ));
 }
 
-/// Everything goes on, every node stands.
+/// All nodes are started and ready.
 async fn end_all_faults(ground: &SharedFaults) {
     ground.postgres.signal("CONT");
     fault_injectors::answers(&ground.postgres.url()).await;
@@ -229,7 +229,7 @@ async fn end_all_faults(ground: &SharedFaults) {
     }
 }
 
-/// Waits until nobody has anything to do. What is stuck is told by the checks.
+/// Waits until nothing is running or due. The checks report what is stuck.
 async fn wait_until_idle(ground: &SharedFaults) {
     let end = Instant::now() + IDLE_TIMEOUT;
     while Instant::now() < end {

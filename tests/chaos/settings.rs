@@ -22,7 +22,7 @@ pub struct Settings {
     pub has_redis: bool,
     /// Nothing breaks; one node after another is replaced.
     pub only_replaces: bool,
-    /// After so long without a heartbeat a run is given up.
+    /// The time without a heartbeat after which a run is recovered.
     pub stale_after: Duration,
 }
 
@@ -60,8 +60,8 @@ impl Settings {
         Settings {
             lasts: (all.lasts / 10).max(Duration::from_secs(60)),
             only_replaces: true,
-            // Who leaves gives back what it has: nobody has to be taken for dead, and on a busy
-            // machine nobody is.
+            // A node that stops releases its runs: none has to be recovered, and on a busy machine
+            // none may be.
             stale_after: STALE_AFTER * 20,
             ..all
         }
@@ -76,7 +76,7 @@ fn number<T: FromStr>(name: &str, default: T) -> T {
     parsed.unwrap_or_else(|| panic!("{name} is {text:?}, but takes a number"))
 }
 
-/// What every node is told.
+/// The settings of every node.
 pub fn of_a_node(settings: &Settings) -> Vec<(String, String)> {
     let ms = |it: Duration| it.as_millis().to_string();
     let all = [

@@ -1,5 +1,5 @@
-//! Ghosts: they connect, subscribe, and never say a word again, not even to a ping; the connection
-//! itself stays open. The server has to find out by itself that nobody is there.
+//! Clients that connect, subscribe, and never send another frame, not even a pong; the connection
+//! stays open. The server has to detect by itself that they are gone.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::tabs::{Socket, connect};
 
 /// Longer than any server may take to notice.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(100);
-/// What a node tells the others about who is there takes so long at most.
+/// The limit for presence to reach the other nodes.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One at each node. `witness` looks afterwards who is said to be there.

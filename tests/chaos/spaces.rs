@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::settings::N_NODES;
 use crate::support::http_client::{HttpClient, expect, id, root_of, token_of};
 
-/// Beside the one in which everybody sits.
+/// The number of spaces, apart from the one with all users.
 const N_SPACES: usize = 15;
 /// In how many of them each person sits.
 const N_SEATS: usize = 3;
@@ -20,7 +20,7 @@ pub struct SpaceConversation {
     pub seat: i64,
     /// A message asks for an answer.
     pub asks: bool,
-    /// Somebody made it while everything broke.
+    /// A user created it during the faults.
     pub is_branch: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Population {
     pub silent_users: Vec<SignedInUser>,
 }
 
-/// Furnishes everything at the door of one node that is in peace.
+/// Creates all users and spaces on one node before the faults begin.
 pub async fn create_spaces(base: &str, n_guests: usize, seed: u64) -> Population {
     let owner = HttpClient::set_up(base, "ann").await;
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
@@ -108,7 +108,7 @@ async fn guest(
     }
 }
 
-/// Names that nobody takes for one another.
+/// Names that the similarity check accepts next to each other.
 fn name(index: usize) -> String {
     let parts = ["Ba", "Ce", "Di", "Fo", "Gu", "Ka", "Le", "Mi", "No", "Pu"];
     let (first, second) = (parts[index / 10 % 10], parts[index % 10]);

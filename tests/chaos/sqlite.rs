@@ -29,7 +29,7 @@ use crate::{settings, spaces, sqlite_faults};
 /// How long what is left may take once everything is healed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// What came of it.
+/// The result of the run.
 pub struct Verdict {
     kinds: BTreeMap<String, (usize, usize)>,
     n_acknowledged: usize,

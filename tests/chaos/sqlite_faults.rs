@@ -20,7 +20,7 @@ use crate::support::small_disk::SmallDisk;
 
 /// Longer than the node may take to be ready again: a write probe is written every 5 s.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longer than a start takes to refuse a file.
+/// Longer than a start needs to reject a file.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The node and its file.

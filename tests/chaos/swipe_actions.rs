@@ -10,7 +10,7 @@ use crate::record::PromisedText;
 use crate::spaces::SpaceConversation;
 use crate::user_actions::SimulatedUser;
 
-/// So many branches does one person make.
+/// The number of branches that one user creates.
 const MAX_BRANCHES: usize = 3;
 const MAX_TRIES: usize = 5;
 
@@ -62,7 +62,7 @@ impl SimulatedUser {
             .await;
     }
 
-    /// Goes on from some message elsewhere: reads along there, and speaks there too.
+    /// Continues from some message in a branch: reads there, and posts there.
     async fn branch(&mut self, room: &SpaceConversation) {
         let n = self
             .guest
@@ -127,7 +127,8 @@ impl SimulatedUser {
         self.actions.lock().n_candidates += count;
     }
 
-    /// Asks until somebody answers, a few times: these are rare, and the nodes are often away.
+    /// Repeats a request a few times until a node answers: these are rare, and nodes are often
+    /// down.
     async fn request_with_retry(
         &mut self,
         method: Method,

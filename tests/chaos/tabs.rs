@@ -24,12 +24,12 @@ use crate::support::timeline_model::{Then, Timeline};
 /// A connection of a tab.
 pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// How long a node may take to let somebody in.
+/// The limit for a node to accept a connection.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Some tabs claim now and then to have seen so many events more than there were.
+/// By how many events some tabs claim to be ahead.
 const AHEAD: i64 = 1_000_000;
-/// One tab in so many does.
+/// One tab in this many does.
 const N_AHEAD_CLIENTS: usize = 10;
 
 /// Between two connections of one tab.
@@ -59,11 +59,11 @@ struct Asked {
 enum Answer {
     Nothing,
     Send(Value),
-    /// A node that refuses to tell is left.
+    /// The tab leaves a node that refuses a snapshot.
     Leave,
 }
 
-/// What a tab holds, for whoever looks at it from outside.
+/// What a tab shows, for readers outside its task.
 pub struct Tab {
     client: usize,
     rooms: Mutex<Vec<TabConversation>>,
@@ -125,7 +125,7 @@ impl Tab {
         rooms.iter_mut().map(greeting).collect()
     }
 
-    /// Takes a frame; answers what to send.
+    /// Applies a frame and returns the frame to send.
     fn apply(&self, frame: &Value, next_id: &mut i64) -> Answer {
         let mut rooms = self.rooms.lock();
         if frame["type"] == "copilot_candidate" {

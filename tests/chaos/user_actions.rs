@@ -1,4 +1,4 @@
-//! People who speak, press buttons, and try again when nobody answers.
+//! Users that post, press buttons, and try again without an answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::record::{Post, PostAttempt, PromisedText, ReadBack, Stop, now};
 use crate::spaces::{SignedInUser, SpaceConversation};
 use crate::tabs::Tab;
 
-/// Who hears nothing for so long asks another node.
+/// The time without an event after which a user connects to another node.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(2_500);
-/// Who got no answer for so long gives up; their message may or may not be there.
+/// The time without a response after which a user gives up; the message may or may not be stored.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(45);
 
 /// What they all did.

@@ -1,6 +1,6 @@
-//! The shape test: the house keeps its layers, and a few habits that are worth a rule.
+//! Checks the layers of the modules and rules of form in the source code.
 //!
-//! Each rule is seen failing on a small bad input as well as holding on the real tree.
+//! Each rule is shown to fail on a small bad input and to hold in the real tree.
 
 use std::fs;
 use std::path::Path;

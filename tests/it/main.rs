@@ -4,6 +4,7 @@
 
 mod api;
 mod architecture;
+mod atomic_writes;
 mod boundary;
 mod cluster;
 mod command_errors;
@@ -23,15 +24,13 @@ mod process_crash;
 mod prompt;
 mod queue_contract;
 mod races;
+mod readme_tour;
 mod rights;
 mod runs;
 mod scheduling_invariants;
 mod secrets;
-mod untrusted_input;
-mod v1;
-// A workbench: a tool may wait there for its next test.
-mod atomic_writes;
-mod readme_tour;
 mod stale_leases;
 #[allow(dead_code)]
 mod support;
+mod untrusted_input;
+mod v1;

@@ -226,8 +226,8 @@ async fn a_second_node_answers_for_a_stopped_one_which_then_commits_nothing() {
     gate.open();
     room.settle().await;
     room.server.sigcont();
-    // The revived node has the whole reply in its hands, and finds the fence. A second message
-    // through its own door shows that it lives, and gives it the time to do harm.
+    // The revived node holds the whole reply and is stopped by the lease. A second message through
+    // its own endpoint shows that it runs, and gives it time for a wrong write.
     room.post("And then?").await;
     let mut facts = room.settle().await;
 

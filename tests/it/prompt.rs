@@ -1,5 +1,5 @@
-//! What a prompt takes out of the database.
-#![allow(clippy::print_stdout)] // the figures are for whoever reads the test's output
+//! Tests how much of the database a prompt reads.
+#![allow(clippy::print_stdout)] // the figures are for readers of the test's output
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::engine_test::EngineTest;
 use crate::support::statements::Statements;
 
-/// Writes so many short messages, past the engine.
+/// Writes `n` short messages without the engine.
 async fn write_history(room: &EngineTest, n_messages: i64) {
     let (id, seat, now) = (room.conversation, room.user.membership, room.clock.now());
     let written: Result<(), DbErr> = room
@@ -60,7 +60,7 @@ on_sqlite! {
     }
 }
 
-/// Writes so many messages of a hundred tokens at once, in a conversation of their own.
+/// Writes `n` messages of a hundred tokens in one statement, in a conversation of their own.
 async fn long_conversation(room: &EngineTest, n_messages: i64) -> ConversationId {
     let id = room.another_conversation().await;
     let (seat, now) = (room.user.membership, room.clock.now());
@@ -109,7 +109,7 @@ async fn cost_of_prompt(
     make().await;
     take(room);
     let built = make().await;
-    // Beside these the engine looks for what is due, as often as it is woken.
+    // In addition the engine queries for due runs at every wake-up signal.
     let is_read = |it: &&String| it.contains("FROM \"messages\"");
     let n_statements = take(room).iter().filter(is_read).count();
     let mut fastest = Duration::MAX;

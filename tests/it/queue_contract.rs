@@ -122,7 +122,7 @@ on_both! {
         bench.insert_round(&round).await.unwrap();
         let first = queue::enqueue(bench.db(), bench.new_run()).await.unwrap();
 
-        // On PostgreSQL a statement is planned anew for its first five executions.
+        // PostgreSQL plans a statement separately for its first five executions.
         for n in 1..=12 {
             bench.engine_test.clock.advance_ms(10);
             let newer = run::Model {
@@ -156,7 +156,7 @@ on_both! {
     async fn the_queued_place_is_found_by_a_plan_for_any_value_too(backend) {
         let bench = QueueFixture::new(backend).await;
         if bench.dialect() == Backend::Postgres {
-            // What the server does by itself from the sixth execution on, unless told not to.
+            // PostgreSQL's default from the sixth execution on.
             let generic = "SET plan_cache_mode = force_generic_plan";
             bench.db().execute_unprepared(generic).await.unwrap();
         }
@@ -284,7 +284,7 @@ on_both! {
         run.heartbeat_at = Some(bench.now());
         bench.insert(&run).await;
 
-        // A day later by this node's clock; the database's own goes on as it goes.
+        // A day later by this node's clock; the database's clock is unchanged.
         let now = bench.now().plus_ms(24 * 60 * MINUTE);
         let expired = queue::list_expired(bench.db(), now, &bench.stale()).await.unwrap();
 

@@ -21,12 +21,12 @@ use troupe::spaces::membership::MembershipRole;
 use crate::support::backends::{TestBackend, on_both};
 use crate::support::queue_fixture::QueueFixture;
 
-/// How a node takes a run.
+/// How a node claims a run.
 #[derive(Clone, Copy)]
 enum Claim {
     /// The statement of the queue.
     Right,
-    /// Looks first whether it is queued, then takes it by its id alone.
+    /// Reads first whether it is queued, then claims it by its id alone.
     LookThenTake,
 }
 
@@ -66,7 +66,7 @@ async fn read_then_claim(
     Ok(taken.rows_affected == 1)
 }
 
-/// Lets four nodes take the same run at once, so often; counts the claims beside the first.
+/// Lets four nodes claim the same run concurrently, `n` times; counts the claims after the first.
 async fn double_claims(bench: &QueueFixture, n_rounds: usize, how: Claim) -> usize {
     let mut nodes = Vec::new();
     for _ in 0..4 {
@@ -122,7 +122,7 @@ async fn post(bench: &QueueFixture, db: &Db) -> (RunId, i64) {
     posted.await.unwrap_or_else(|it: DbErr| panic!("{it}"))
 }
 
-/// Takes whatever is queued, and ends it at once.
+/// Claims every queued run and ends it.
 async fn claim_queued(bench: &QueueFixture, db: &Db, order: Cutoff) {
     let queued = run::Entity::find()
         .filter(run::Column::Status.eq(RunStatus::Queued))
@@ -190,7 +190,7 @@ async fn lost_messages(backend: TestBackend, n_posts: usize, order: Cutoff) -> u
     n_lost
 }
 
-/// How a door takes a use of an invite.
+/// How an endpoint consumes a use of an invite.
 #[derive(Clone, Copy)]
 enum Use {
     /// The statement of the invites.
@@ -221,8 +221,8 @@ async fn claim_use(db: &Db, id: InviteId, how: Use, now: Timestamp) -> bool {
     taken.await.unwrap_or_else(|it: DbErr| panic!("{it}"))
 }
 
-/// Lets four nodes want the last use of an invite at once, so often; counts the uses beside the
-/// last. Nothing else keeps them apart: no lock of the space is held here.
+/// Lets four nodes consume the last use of an invite concurrently, `n` times; counts the uses
+/// beyond the last. Nothing else separates them: no lock of the space is held here.
 async fn uses_too_many(bench: &QueueFixture, n_rounds: usize, how: Use) -> usize {
     let mut nodes = Vec::new();
     for _ in 0..4 {
@@ -300,8 +300,8 @@ on_both! {
     }
 }
 
-/// On PostgreSQL alone: an SQLite transaction that writes has the whole file to itself from its
-/// first statement on, so there nobody can come between the look and the taking.
+/// Only on PostgreSQL: a writing SQLite transaction locks the whole file from its first statement
+/// on, so no other can come between the read and the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_looks_first_is_seen_to_claim_twice() {
     if !TestBackend::Postgres.is_given() {

@@ -1,4 +1,4 @@
-//! The README's first tour, taken as a newcomer takes it: word by word, on a fresh server.
+//! Runs the README's first tour literally, on a fresh server.
 
 use std::path::Path;
 
@@ -76,7 +76,7 @@ impl TourResult {
         assert_eq!(answer.expect("the server answers").status(), 201);
     }
 
-    /// Waits until the conversation shows so many messages and rests.
+    /// Waits until the conversation shows `n` messages and nothing is due.
     async fn messages(&self, n: usize) -> Vec<Value> {
         poll::until("the reply is stored", async || {
             let list = self.get("/api/conversations/2/messages?html=true").await;

@@ -1,5 +1,4 @@
-//! Secrets stay where they belong: whatever the log is told to say, it says none of them, and the
-//! database holds them only as hashes.
+//! Tests that no log level prints a secret, and that the database contains secrets only as hashes.
 
 use serde_json::{Value, json};
 

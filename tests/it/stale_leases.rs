@@ -58,7 +58,7 @@ async fn lose(bench: &QueueFixture, run: &run::Model, how: Loss) {
     }
 }
 
-/// Ends a run, whatever became of it; says whether it won.
+/// Ends a run with this result; returns whether it changed the row.
 async fn finish(bench: &QueueFixture, db: &Db, run: &run::Model, fence: Fence) -> bool {
     let (run, now) = (run.clone(), bench.now());
     let finished = db.write(move |tx| {

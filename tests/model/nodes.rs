@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Node {
     pub life: Life,
-    /// Takes no new work, gives back what it has.
+    /// Claims no new work, releases what it has.
     pub is_closing: bool,
     /// The turns it believes to be its own.
     pub held: Vec<Held>,

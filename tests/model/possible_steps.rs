@@ -120,7 +120,7 @@ impl Schedule {
         }
     }
 
-    /// Somebody who is awake beats for this run.
+    /// A node that is awake sends a heartbeat for this run.
     fn is_alive(&self, world: &World, run: u8) -> bool {
         let lease = world.rows.run(run).lease;
         awake(world).any(|(_, node)| node.holds(run, lease) || node.named == Some((run, lease)))

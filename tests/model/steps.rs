@@ -18,7 +18,7 @@ pub enum Flaw {
     LeaseSeenBefore,
     /// The newest message is read before the run is claimed.
     CutoffFirst,
-    /// The dispatcher looks whether a run is queued, then takes it by its id.
+    /// The dispatcher reads whether a run is queued, then claims it by its id.
     ClaimById,
     /// A heartbeat renews whatever the rows say is the node's, though it may not know of it.
     BeatByName,
@@ -32,9 +32,9 @@ pub enum Flaw {
     PlanApart,
     /// A stop flags the running run and is acknowledged.
     StopOnlyAsks,
-    /// What follows a text does not look whether somebody pressed stop meanwhile.
+    /// The step after a text does not check whether a user stopped meanwhile.
     DeafToStop,
-    /// Nobody counts the turns of auto mode.
+    /// No step counts the turns of auto mode.
     NoBudget,
 }
 
@@ -72,7 +72,7 @@ pub struct World {
     pub left: FaultBudget,
 }
 
-/// One step. A number is the node that takes it.
+/// One step. A number is the node that executes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Post(usize),

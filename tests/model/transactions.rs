@@ -69,7 +69,7 @@ impl Rows {
         self.enqueue(round.kind, 1, 0);
     }
 
-    /// Takes a run that may be taken; `cutoff` when it was read before.
+    /// Claims a run that is allowed to start; `cutoff` is the one read before.
     pub fn claim(&mut self, id: u8, cutoff: Option<u8>) -> u8 {
         let tail = self.tail();
         let run = self.run_mut(id);
@@ -131,7 +131,7 @@ impl Rows {
         }
     }
 
-    /// A closing node gives a run back, or ends it where nobody would go on with it.
+    /// A closing node releases a run, or ends it if no node would continue it.
     pub fn hand_back(&mut self, id: u8, lease: u8) {
         self.as_holder(id, lease);
         let rests = self.is_current_turn(id) && !self.is_going_on();

@@ -48,7 +48,7 @@ pub struct Run {
     pub epoch: u8,
     /// Its heartbeat is too old.
     pub is_silent: bool,
-    /// A person was told that it is stopped.
+    /// A user got the response that it is stopped.
     pub was_stopped: bool,
     /// A person asked it to end and to keep what it has.
     pub was_asked: bool,
@@ -92,7 +92,7 @@ pub struct Rows {
     pub broke_the_fence: bool,
     /// A round was closed because nothing moved it.
     pub was_adrift: bool,
-    /// Somebody pressed stop, and nobody has done anything since.
+    /// A user pressed stop, and no user has acted since.
     pub is_stopped: bool,
 }
 

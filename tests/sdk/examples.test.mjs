@@ -17,7 +17,7 @@ const RUNNERS = {
   javascript: { file: "example.mjs", command: process.execPath, options: [] },
 }
 
-// Runs a text on the desk, beside which the SDK lies; answers what it printed.
+// Runs a text in the folder with the SDK; returns what it printed.
 async function ran(id, text) {
   const { file, command, options } = RUNNERS[id]
   writeFileSync(join(desk, file), text)
@@ -52,7 +52,7 @@ for (const { id, name, text } of examples) {
 
     assert.match(printed, /demo model/)
     if (id === "curl") assert.match(printed, /"status":"completed"[^]*event: response\.completed\n/)
-    // The second answer goes on from the first: it does not introduce itself again.
+    // The second answer continues from the first: it does not introduce itself again.
     else assert.equal(printed.match(/demo model/g).length, 1, printed)
   })
 }

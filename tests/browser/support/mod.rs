@@ -1,4 +1,5 @@
-//! The server as a process, people at its door, and a model that does what a test tells it.
+//! Test support shared with `tests/it`: the server as a process, HTTP clients, and a scripted
+//! model.
 
 #[path = "../../it/support/backends.rs"]
 pub mod backends;

@@ -40,14 +40,14 @@ pub fn a_canceled_run_is_silent(evidence: &Evidence) -> Check {
     check
 }
 
-/// So long after a fault its traces last: a connection has to be made again, and a heart to beat.
+/// How long the effects of a fault last: a connection has to be made again, and a heartbeat sent.
 const MAX_RECOVERY: Micros = 1_000_000;
-/// And so long after one of Redis: nodes hear each other again within five seconds.
+/// The same after a fault of Redis: nodes receive from each other again within five seconds.
 const MAX_REDIS_RECOVERY: Micros = 5_000_000;
 
-/// Whether the reader's node, the one that wrote, or all of them stood still in between or had not
-/// quite recovered, or were kept from their turn: then what was on its way came late, and who wrote
-/// learned late that nobody wants it.
+/// Whether the reader's node, the writer's node, or all of them were stopped in between, had not
+/// quite recovered, or got no CPU time: then frames arrived late, and the writer learned late that
+/// its run was canceled.
 fn was_held(
     evidence: &Evidence,
     (reader, writer): (Option<usize>, &str),

@@ -41,7 +41,7 @@ pub struct Claim<'a> {
     pub cutoff: i64,
 }
 
-/// Every time somebody took a run.
+/// Every claim of a run.
 pub fn claims(evidence: &Evidence) -> Vec<Claim<'_>> {
     let mut cutoffs: HashMap<(i64, &str), i64> = HashMap::new();
     for step in evidence.moves.iter().filter(|it| it.became == "running") {
@@ -164,7 +164,7 @@ pub mod example {
         }
     }
 
-    /// Somebody posts, a run is planned, claimed, and answers.
+    /// A user posts, a run is planned, claimed, and answers.
     pub fn good() -> Evidence {
         let mut said = writing(2, 1, 1, "user", "c0-1 hello");
         said.key = "c0-1".to_owned();

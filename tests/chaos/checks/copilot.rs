@@ -48,7 +48,7 @@ struct Left {
     steps: i64,
 }
 
-/// What a text spends is told by the text alone.
+/// The steps that a text spends are known from the text alone.
 fn in_order(evidence: &Evidence) -> Vec<(i64, Happened<'_>)> {
     let texts = evidence
         .writings

@@ -11,9 +11,9 @@ const MAX_WAIT: Micros = 2_000_000;
 /// And within this, where the node that was to ring for it fell, or its ring was lost: the others
 /// look by themselves every two seconds.
 const MAX_WAIT_WITHOUT_REDIS: Micros = 4_000_000;
-/// To begin a run is as much work as so many posts.
+/// The work to start a run equals the work of this many posts.
 const SLACK: Micros = 3;
-/// So many times what all wait on average may one space wait.
+/// The factor by which the wait of one space may exceed the average.
 const FAIRNESS_FACTOR: i64 = 5;
 
 /// How long a due run waited in a conversation that was free.
@@ -99,7 +99,7 @@ fn by_space(evidence: &Evidence, waits: &[Wait]) -> BTreeMap<i64, (Micros, Micro
     spaces
 }
 
-/// From when a run was planned, due, and alone in its conversation, until somebody took it.
+/// From the time a run was planned, due, and alone in its conversation, until it was claimed.
 fn waits(evidence: &Evidence) -> Vec<Wait> {
     let mut planned: HashMap<&str, Micros> = HashMap::new();
     let mut free: HashMap<i64, Micros> = HashMap::new();
@@ -116,7 +116,7 @@ fn waits(evidence: &Evidence) -> Vec<Wait> {
             let free = free.get(&step.conversation).copied().unwrap_or(0);
             let from = planned.max(free).max(step.run_after * 1_000);
             let ground = |kind: &str| kind.starts_with("database") || kind == STARVED;
-            // Nobody begins anything while what all nodes stand on gives way.
+            // No node starts a run while a fault affects what all nodes depend on.
             if !was_hit(evidence, from, step.at, ground) {
                 waits.push(Wait {
                     conversation: step.conversation,
@@ -130,7 +130,7 @@ fn waits(evidence: &Evidence) -> Vec<Wait> {
     waits
 }
 
-/// So long a node takes to stand again.
+/// How long a node needs to become ready again.
 const RECOVERY_TIME: Micros = 1_000_000;
 
 /// Whether a fault of such a kind was done in between.
@@ -145,7 +145,7 @@ mod tests {
     use crate::checks::check::example::{fault, good, step};
     use crate::record::Rules;
 
-    /// The good log and `n` more runs, each in a conversation of its own, that wait so long.
+    /// The good log and `n` more runs, each in a conversation of its own, that wait for this long.
     fn with(n: i64, seconds: i64) -> Evidence {
         let mut evidence = good();
         for at in 0..n {

@@ -1,4 +1,5 @@
-//! S8 to S10, A1, A3, A4: every message gets its answer, nobody else does, and auto mode stops.
+//! Checks that every message gets its answer, that nothing else is answered, and that auto mode
+//! stops.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

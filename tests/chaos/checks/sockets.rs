@@ -1,5 +1,5 @@
-//! T9 to T11, X2: a socket begins with everything that was there, is closed when nobody is behind
-//! it any more, is never taken at its word about what it has seen, and hears what is for it.
+//! Checks sockets: a snapshot contains everything that existed, a socket without a client is
+//! closed, a claimed `rev` is never trusted, and every event for the socket arrives.
 
 use std::collections::HashMap;
 

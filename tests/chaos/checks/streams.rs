@@ -34,7 +34,7 @@ pub fn deltas_equal_the_text(evidence: &Evidence) -> Check {
                         text.push_str(delta);
                     }
                 }
-                // One more text of a message is told by its message; then its run is over.
+                // A swipe is announced by its message; then its run is over.
                 ReceivedEvent::Durable {
                     ends: Some(run), ..
                 }
@@ -45,7 +45,8 @@ pub fn deltas_equal_the_text(evidence: &Evidence) -> Check {
                     let Some(stored) = texts.get(run.as_str()) else {
                         continue;
                     };
-                    // The last pieces may be lost on the way between nodes: the message is told.
+                    // The last pieces may be lost between nodes: the message is announced all the
+                    // same.
                     let cut = stored.starts_with(text.trim()) && was_lossy(evidence, note.at);
                     check.expect(text.trim() == *stored || cut, || {
                         format!(
@@ -98,11 +99,12 @@ pub fn typing_ends_once(evidence: &Evidence) -> Check {
     for ear in &evidence.ears {
         let (mut types, mut stopped): (Option<&str>, Option<&str>) = (None, None);
         for note in &ear.notes {
-            // A node that stood still may tell late of a run that others have ended meanwhile; what
-            // is heard next puts it right.
+            // A node that was stopped may announce late a run that others have ended meanwhile; the
+            // next event corrects it.
             let is_over = |run: &str| ended.get(run).is_some_and(|at| *at <= note.at);
             match &note.heard {
-                // What a new connection and a snapshot say is true: whoever typed may have stopped.
+                // A new connection and a snapshot are true: an earlier typing indicator may have
+                // ended.
                 ReceivedEvent::Connected(_)
                 | ReceivedEvent::Snapshot { .. }
                 | ReceivedEvent::Resync => {

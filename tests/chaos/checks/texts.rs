@@ -68,7 +68,7 @@ pub fn what_a_canceled_run_leaves(evidence: &Evidence) -> Check {
     check
 }
 
-/// Whether a text is the beginning of what the model said; of spoilt answers nobody knows.
+/// Whether a text is a prefix of what the model sent; unknown for a faulty answer.
 fn is_part(text: &str, said: &HashMap<&str, &str>) -> bool {
     if text.trim().is_empty() {
         return false;

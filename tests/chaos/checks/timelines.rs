@@ -72,7 +72,7 @@ pub fn tabs_show_what_is_stored(evidence: &Evidence) -> Check {
     check
 }
 
-/// Who came late was told the newest, and all that followed.
+/// A client that subscribed late received the newest messages, and all that followed.
 pub fn visible_part<'a>(ear: &ClientLog, stored: &'a [Line]) -> &'a [Line] {
     let first = ear.lines.first().filter(|_| ear.is_late);
     let from = first.and_then(|(first, ..)| stored.iter().position(|(seq, ..)| seq == first));

@@ -1,5 +1,5 @@
-//! V1 to V3: the texts of a message, what a branch begins with, and what was promised to whoever
-//! asked for them.
+//! Checks the swipes of a message, the first messages of a branch, and that every accepted request
+//! for either was fulfilled.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! One space with everything in it that a door can name, and the ids of it all.
+//! Creates a space with a resource for every id that a path can contain, and returns the ids.
 
 use std::collections::HashMap;
 
@@ -74,7 +74,7 @@ async fn create_memberships(cast: &RoleClients, owner: Role, ids: &mut Ids) {
     ids.insert("membership_id", host_seat);
     ids.insert("user_id", &cast.user_id(Role::Outsider));
     if owner != Role::Owner {
-        // The stage of a stranger, where nobody else is.
+        // A space of a stranger, without other members.
         return;
     }
     for (who, role) in [
@@ -144,7 +144,7 @@ async fn create_messages(cast: &RoleClients, owner: Role, ids: &mut Ids) {
         "tool_approval_id",
         &create_tool_approval(cast, &conversation).await,
     );
-    // The greeting of a character is the only AI's text that needs nobody to work.
+    // A character's greeting is the only AI message that needs no worker.
     let greeter = host.create_character("Greta", Some("Welcome.")).await;
     let space = json!({"id": ids.of("space_id", owner)});
     host.seat(&space, &greeter).await;
@@ -190,7 +190,7 @@ async fn create_tool_approval(cast: &RoleClients, conversation: &Value) -> Value
     facts.number(newest).await.into()
 }
 
-/// Somebody speaks; answers the message.
+/// Posts a message as this user and returns it.
 pub async fn post(cast: &RoleClients, who: Role, conversation: &Value) -> Value {
     let path = format!("/api/conversations/{conversation}/messages");
     let body = json!({"content": format!("I am the {}.", who.name())});
@@ -198,7 +198,8 @@ pub async fn post(cast: &RoleClients, who: Role, conversation: &Value) -> Value 
     expect(201, answer)["message"].clone()
 }
 
-/// What somebody has for themselves, a key and a second browser; the member's for nobody.
+/// Creates what belongs to one user, an API key and a second session; without a session, the
+/// member's ids are used.
 pub async fn create_resources_of(cast: &RoleClients, who: Role, ids: &mut Ids) {
     let who = match who {
         Role::Nobody => Role::Member,

@@ -14,7 +14,7 @@ use crate::support::backends::{TestBackend, on_sqlite};
 use crate::support::database_facts::DatabaseFacts;
 use crate::support::http_client::{HttpClient, expect};
 
-/// Nobody works, so what is queued stays queued; no limit cuts the grid short.
+/// Without workers, what is queued stays queued; no limit ends the grid early.
 const SETTINGS: &[(&str, &str)] = &[
     ("TROUPE_OPEN_REGISTRATION", "true"),
     ("TROUPE_WORKERS", "0"),
@@ -131,7 +131,8 @@ struct Grid {
 }
 
 impl Grid {
-    /// Whoever may not: with their own ids, foreign ones, missing ones, and what is no id.
+    /// Tries roles that are refused: with their own ids, foreign ones, missing ones, and malformed
+    /// ones.
     async fn refused(&mut self, row: &Row, stage: &Ids) {
         for who in Role::ALL {
             let status = row.expects(who);
@@ -143,7 +144,8 @@ impl Grid {
                 continue;
             }
             let may_know = self.without_the_thing(row, who);
-            // An admin gets everywhere but into what is somebody's own; a token is a right itself.
+            // An admin may access everything except what belongs to one user; a token is a right by
+            // itself.
             let may_be_there = match who {
                 Role::Elsewhere => true,
                 _ if row.parameters() == ["token"] => true,
@@ -155,7 +157,7 @@ impl Grid {
                 self.check_call(row, who, "foreign", &path, stage, may_know)
                     .await;
             }
-            // What has not the form of an id is 404, whoever asks.
+            // A malformed id is 404 for every role.
             let parameter = row.parameters()[0];
             let has_form = |id: &str| match parameter {
                 "run_id" => id.len() == 36 && id.contains('-'),
@@ -204,7 +206,7 @@ impl Grid {
         vec![other_kind, missing]
     }
 
-    /// Whoever may, each on a fresh stage when it changes something.
+    /// Tries roles that are allowed, each in a new space if the call changes something.
     async fn allowed(&mut self, row: &Row, common: &Ids) {
         for who in Role::ALL {
             let status = row.expects(who);

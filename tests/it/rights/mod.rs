@@ -1,6 +1,6 @@
-//! Who may do what, as a grid: every door of the published document and every frame of the socket,
-//! for everybody there is, with an id of their own, a foreign one, one that is not there and one of
-//! another kind. A door without a row, or a row without a door, fails.
+//! The access table as a grid: every endpoint of the API document and every frame of the socket,
+//! for every role, with an id of their own, a foreign one, a missing one and one of another kind.
+//! An endpoint without a row, or a row without an endpoint, fails.
 
 mod fixture;
 mod frames;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::app::TestApp;
 use crate::support::http_client::HttpClient;
 
-/// How somebody stands to the space of a stage, in the order of the table's columns.
+/// A user's relation to the space of the test, in the order of the table's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Not signed in.
@@ -69,7 +69,7 @@ pub struct RoleClients {
 }
 
 impl RoleClients {
-    /// Signs everybody in at a server on which nobody works: what is queued stays queued.
+    /// Signs in every role at a server without workers: what is queued stays queued.
     pub async fn create(house: TestApp) -> RoleClients {
         let base = house.base.clone();
         let mut people = Vec::new();

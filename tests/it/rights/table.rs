@@ -1,7 +1,7 @@
-//! The rows of the grid: what each door answers to everybody, as the table of rights says.
+//! The rows of the grid: the status that each endpoint returns to each role.
 //!
-//! The columns are those of [`Who::ALL`]. How to add a door: one row for each case in which another
-//! set of people may pass; the statuses are those of a call that is right in everything else.
+//! The columns are those of [`Who::ALL`]. To add an endpoint, write one row for each case in which
+//! other roles are allowed; the statuses are those of a call that is otherwise valid.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::rights::fixture::Ids;
 use crate::rights::roles::Role;
 use crate::rights::{table_lore, table_spaces};
 
-/// One door in one case.
+/// One endpoint in one case.
 pub struct Row {
     /// Method and path, as the published document has them.
     pub call: &'static str,
@@ -36,7 +36,7 @@ pub enum Setup {
     ComesAnew,
 }
 
-/// What somebody without any right to see gets.
+/// The status for a user who may not see the resource.
 const HIDDEN: u16 = 404;
 
 /// Everybody, signed in or not.
@@ -153,7 +153,7 @@ impl Row {
         self.expected[who as usize]
     }
 
-    /// Whether this status means that somebody may not do it, or may not even know of it.
+    /// Whether this status means that a role may not do it, or may not even know that it exists.
     pub fn is_refusal(status: u16) -> bool {
         matches!(status, 401 | 403 | 404)
     }
@@ -175,7 +175,7 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// A name that nobody has yet.
+/// A name that is not used yet.
 fn new_name() -> String {
     let id = uuid::Uuid::new_v4().simple().to_string();
     format!("new-{}", &id[..20])
@@ -227,7 +227,7 @@ fn server() -> Vec<Row> {
         Row::of("GET /api/admin/users/{user_id}", admins(200)),
         Row::of("PATCH /api/admin/users/{user_id}", admins(200))
             .body(|_, _| json!({"display_name": "Renamed"})),
-        // From this machine anybody may count; what is counted names nobody.
+        // Metrics are readable from this machine, because they name no user.
         Row::of("GET /metrics", open(200)),
         Row::of("GET /openapi.json", open(200)),
     ]

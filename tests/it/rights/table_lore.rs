@@ -14,7 +14,7 @@ pub fn lorebooks() -> Vec<Row> {
     vec![
         Row::of("GET /api/lorebooks", signed_in(200)),
         Row::of("POST /api/lorebooks", signed_in(201)).body(|_, _| json!({"name": "Mine"})),
-        // The grid sends JSON, and this takes a form.
+        // The grid sends JSON, but this endpoint accepts a form.
         Row::of("POST /api/lorebooks/import", signed_in(415)),
         Row::of("GET /api/lorebooks/{lorebook_id}", whose(200)),
         Row::of("PATCH /api/lorebooks/{lorebook_id}", whose(200))

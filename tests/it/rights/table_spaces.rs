@@ -11,7 +11,7 @@ pub fn spaces() -> Vec<Row> {
     vec![
         Row::of("GET /api/spaces", signed_in(200)),
         Row::of("POST /api/spaces", signed_in(201)).body(|_, _| json!({"name": "Mine"})),
-        // The grid sends JSON, and this takes a form.
+        // The grid sends JSON, but this endpoint accepts a form.
         Row::of("POST /api/spaces/import", signed_in(415)),
         Row::of("GET /api/spaces/{space_id}/export", managers(200)),
         Row::of("GET /api/spaces/{space_id}", inside(200)),
@@ -116,7 +116,7 @@ pub fn invites() -> Vec<Row> {
             "POST /api/invitations/{invitation_id}/accept",
             [401, 200, 404, 404, 404, 404, 404, 404, 404],
         ),
-        // Whoever holds the link may look through it and go in.
+        // Every holder of the link may read the preview and join.
         Row::of("GET /api/join/{token}", open(200)),
         Row::of(
             "POST /api/join/{token}",
@@ -133,7 +133,7 @@ pub fn characters() -> Vec<Row> {
     vec![
         Row::of("GET /api/characters", signed_in(200)),
         Row::of("POST /api/characters", signed_in(201)).body(|_, _| json!({"name": "Mine"})),
-        // The grid sends JSON, and this takes a form.
+        // The grid sends JSON, but this endpoint accepts a form.
         Row::of("POST /api/characters/import", signed_in(415)),
         Row::of("POST /api/characters/preview", signed_in(415)),
         Row::of("PUT /api/characters/{character_id}/avatar", owners(415)),
@@ -151,7 +151,7 @@ pub fn characters() -> Vec<Row> {
     ]
 }
 
-/// Whoever did it, the owner of the stage, and nobody else.
+/// The user who did it and the owner of the space, no other.
 const fn one_owner(status: u16) -> [u16; 9] {
     [401, 404, 404, 404, 404, status, 404, 404, 404]
 }
@@ -165,7 +165,7 @@ pub fn presets() -> Vec<Row> {
         Row::of("PATCH /api/presets/{preset_id}", owners(200))
             .body(|_, _| json!({"document": {"temperature": 0.5}})),
         Row::of("DELETE /api/presets/{preset_id}", owners(204)),
-        // What is sent is no form: who may bring a file is told so, others not even that.
+        // The body is no form: roles that may upload a file get that error, others do not.
         Row::of("POST /api/presets/import", signed_in(415)),
         Row::of("GET /api/presets/{preset_id}/export", inside(200)),
     ]
@@ -251,7 +251,7 @@ pub fn conversations() -> Vec<Row> {
             "GET /api/conversations/{conversation_id}/export",
             players(200),
         ),
-        // The grid sends JSON, and this takes a form.
+        // The grid sends JSON, but this endpoint accepts a form.
         Row::of("POST /api/spaces/{space_id}/import", players(415)),
         // The owner began it, and it has ended.
         Row::of("GET /api/imports/{import_id}", one_owner(200)),
@@ -264,7 +264,7 @@ pub fn conversations() -> Vec<Row> {
             "GET /api/conversations/{conversation_id}/tool_approvals",
             inside(200),
         ),
-        // Nobody works, so no turn waits for an answer.
+        // Without workers, no turn waits for an approval.
         Row::of("POST /api/tool_approvals/{tool_approval_id}", managers(409))
             .body(|_, _| json!({"approve": true})),
         Row::of("GET /api/runs/{run_id}", inside(200)),

@@ -261,7 +261,7 @@ async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting(
     room.close_without_events().await;
 }
 
-/// Z9: while every response of the database takes longer than a second, the offset is unknown.
+/// While every response of the database needs longer than a second, the offset is unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
     if !TestBackend::Postgres.is_given() {

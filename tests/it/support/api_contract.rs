@@ -25,7 +25,7 @@ pub fn document() -> &'static Value {
     &CONTRACT.document
 }
 
-/// Holds an answer to the document; addresses and methods that it does not tell of are left alone.
+/// Checks a response against the document; paths and methods that it does not contain are skipped.
 pub fn check_response(method: &Method, path: &str, status: u16, body: &Value) {
     let path = path.split('?').next().unwrap_or_default();
     let Some((place, operations)) = CONTRACT.place(path) else {

@@ -20,12 +20,12 @@ use crate::support::http_client::{HttpClient, look_at_every_answer};
 
 /// A running server. It must be closed, so that a test sees whether it ends in order.
 pub struct TestApp {
-    /// Its parts, for facts that no door tells.
+    /// Its parts, for facts that no endpoint returns.
     pub app: App,
     pub base: String,
     stop: oneshot::Sender<()>,
     served: JoinHandle<anyhow::Result<()>>,
-    /// What it keeps beside the database; removed at the end.
+    /// Its data directory; removed at the end.
     _folder: TempDir,
     /// Dropped last: the server must have left it.
     pub database: Arc<TestDatabase>,
@@ -42,7 +42,7 @@ impl TestApp {
         TestApp::start_changed(backend, env, |_| {}).await
     }
 
-    /// The same with some parts changed before the doors open.
+    /// The same with some parts changed before the server listens.
     pub async fn start_changed(
         backend: TestBackend,
         env: &[(&str, &str)],
@@ -70,7 +70,7 @@ impl TestApp {
         Self::start_on(database, Clock::manual(), env, names, change).await
     }
 
-    /// Another node of the same house: the same database and the same clock.
+    /// Starts another node of the same installation: the same database and the same clock.
     pub async fn start_beside(&self, env: &[(&str, &str)]) -> TestApp {
         let (database, clock) = (self.database.clone(), self.app.clock.clone());
         let names = Arc::new(SystemResolver);
@@ -115,7 +115,7 @@ impl TestApp {
         HttpClient::set_up(&self.base, "admin").await
     }
 
-    /// Somebody else with an account, signed in. Takes a server with open registration.
+    /// Registers another account, signed in. Requires a server with open registration.
     pub async fn register(&self, username: &str) -> HttpClient {
         HttpClient::register(&self.base, username).await
     }

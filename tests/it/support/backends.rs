@@ -187,12 +187,12 @@ impl TestDatabase {
         self.backend
     }
 
-    /// What `DATABASE_URL` takes.
+    /// The value of `DATABASE_URL`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The folder of the SQLite file; a server's data directory may stand beside it.
+    /// The folder of the SQLite file, which may also contain a server's data directory.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_ref().map(TempDir::path)
     }

@@ -211,7 +211,8 @@ impl Tab {
         let is_answer = frame.get("re").is_some();
         let then = if is_answer && frame["re"].as_i64() == self.asked {
             self.asked = None;
-            // A refusal leaves the tab as it is; whoever waits for it sees the frame in the log.
+            // A refusal does not change the tab; a caller that waits for it finds the frame in the
+            // log.
             if frame["ok"] == true {
                 shown.timeline.take_snapshot(&frame);
             }

@@ -87,7 +87,8 @@ impl TestUser {
 }
 
 impl EngineTest {
-    /// Another node on the same database and the same models, not started, nobody listens to it.
+    /// Builds another node on the same database and the same models, not started and without
+    /// subscribers.
     pub fn another_node(&self) -> RunEngine {
         self.another_node_with(|_| {})
     }
@@ -121,7 +122,7 @@ impl EngineTest {
         fixtures::insert_conversation(&self.db, self.space, self.clock.now()).await
     }
 
-    /// Somebody else who sits in the room.
+    /// Adds another user as a member of the space.
     pub async fn another_user(&self, name: &str) -> TestUser {
         let now = self.clock.now();
         TestUser {
@@ -165,19 +166,19 @@ impl EngineTest {
         fixtures::set_greeting(&self.db, seat, text).await;
     }
 
-    /// Takes the conversation away, with all that hangs on it.
+    /// Deletes the conversation with everything that belongs to it.
     pub async fn delete_conversation(&self) {
         let gone = conversation::Entity::delete_by_id(self.conversation)
             .exec(self.db.heartbeat_connection());
         gone.await.expect("the database answers");
     }
 
-    /// Changes the rules of the space past the doors; the schedule is not told.
+    /// Changes the rules of the space in the database, without the engine.
     pub async fn change_rules(&self, change: impl FnOnce(&mut space::Model)) {
         fixtures::change_space(&self.db, self.space, change).await;
     }
 
-    /// Changes a seat past the doors; the schedule is not told.
+    /// Changes a membership in the database, without the engine.
     pub async fn change_membership(&self, name: &str, change: impl FnOnce(&mut membership::Model)) {
         let seat = self.membership(name).await;
         fixtures::change_membership(&self.db, seat, change).await;
@@ -237,7 +238,7 @@ impl EngineTest {
         DatabaseFacts::open(&self.database).await
     }
 
-    /// Waits for a fact that nobody announces.
+    /// Waits for a fact that no event announces.
     pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut(&Self) -> bool) {
         poll::until(what, async || holds(self).await.then_some(())).await;
     }
@@ -268,7 +269,7 @@ impl EngineTest {
         row.tokens_used
     }
 
-    /// Waits until nothing runs and nothing is due, and everything was told.
+    /// Waits until nothing runs and nothing is due, and all events were published.
     pub async fn settle(&self) {
         self.wait_until_settled(|room, rev| room.events.has_rev(rev))
             .await;

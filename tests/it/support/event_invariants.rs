@@ -41,7 +41,7 @@ pub fn endings(log: &[Value]) -> Vec<String> {
     let mut ends: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (run, end) in log.iter().filter_map(ending) {
         let seen = ends.entry(run).or_default();
-        // A durable end may be told again after a reconnect: the same fact, not a second one.
+        // A durable end may be sent again after a reconnect: the same fact, not a second one.
         if !seen.contains(&end) {
             seen.push(end);
         }

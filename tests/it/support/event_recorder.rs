@@ -35,7 +35,7 @@ impl EventRecorder {
         self.heard.lock().clone()
     }
 
-    /// Takes what waits. A long test must do so now and then: what waits is bounded.
+    /// Drains the queue. A long test must do so regularly, because the queue is bounded.
     pub fn drain(&self) {
         let mut heard = self.heard.lock();
         while let Some(next) = self.outbox.try_next() {
@@ -76,7 +76,7 @@ impl EventRecorder {
         self.wait_for(event, |it| it["type"] == event).await
     }
 
-    /// Waits for the n-th frame of this type, from 1; asks nobody but the ear.
+    /// Waits for the n-th frame of this type, from 1; reads only the subscription.
     pub async fn wait_for_events(&self, event: &str, n: usize) {
         let heard = timeout(DEADLINE, async {
             let is_one = |it: &&Value| it["type"] == event;

@@ -1,4 +1,4 @@
-//! A server of tools, as the Model Context Protocol has it: it remembers everything that it was told.
+//! A fake server of tools for the Model Context Protocol that records every request.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl FakeMcpServer {
         change(&mut self.state.behavior.lock());
     }
 
-    /// Everything that it was told so far.
+    /// All requests so far.
     pub fn received(&self) -> Vec<ReceivedCall> {
         self.state.received.lock().clone()
     }

@@ -4,7 +4,7 @@
 use crate::support::backends::TestDatabase;
 use crate::support::database_facts::DatabaseFacts;
 
-/// Gives it to a database; whoever connects from now on is told that time.
+/// Replaces the clock of a database for all later connections.
 pub async fn install(database: &TestDatabase) {
     let name = database.url().rsplit('/').next().unwrap_or_default();
     let mut facts = DatabaseFacts::open(database).await;
@@ -20,7 +20,7 @@ pub async fn install(database: &TestDatabase) {
         .await;
 }
 
-/// Has it answer only after so many seconds.
+/// Delays every answer of the clock by this many seconds.
 pub async fn delay(facts: &mut DatabaseFacts, seconds: f64) {
     let slow = format!(
         "CREATE OR REPLACE FUNCTION hand.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS
@@ -29,7 +29,7 @@ pub async fn delay(facts: &mut DatabaseFacts, seconds: f64) {
     facts.execute(&slow).await;
 }
 
-/// Sets it so many hours ahead of the right time, or back.
+/// Sets the clock this many hours ahead of the right time, or behind it.
 pub async fn set(facts: &mut DatabaseFacts, hours: i64) {
     let set = format!("UPDATE hand.clock SET ahead = '{hours} hours'");
     facts.execute(&set).await;

@@ -1,4 +1,4 @@
-//! Files that come in and go out: brought to a door as a browser brings them, followed to the end.
+//! Uploads and downloads files as a browser does, and follows an import to its end.
 
 use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::support::poll;
 /// What stands between the parts; no file of a test holds it.
 const BOUNDARY: &str = "----a-line-that-no-chat-holds";
 
-/// Brings a file to a door.
+/// Uploads a file to an endpoint.
 pub async fn bring(person: &HttpClient, path: &str, name: &str, bytes: &[u8]) -> (u16, Value) {
     let head = format!(
         "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n"

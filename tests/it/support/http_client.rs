@@ -45,7 +45,7 @@ pub fn http_client() -> Client {
 }
 
 impl HttpClient {
-    /// Someone who stands before the door.
+    /// A client that is not signed in.
     pub fn at(base: &str) -> HttpClient {
         HttpClient {
             base: base.to_owned(),
@@ -247,7 +247,7 @@ impl HttpClient {
         expect(201, self.post(&path, body).await)
     }
 
-    /// Uses an invite as whoever this is.
+    /// Joins by an invite with this session.
     pub async fn join(&self, token: &str) -> (u16, Value) {
         self.post(&format!("/api/join/{token}"), json!({})).await
     }
@@ -287,7 +287,7 @@ impl HttpClient {
         self.command(conversation, "resume").await
     }
 
-    /// Wakes a speaker, or whoever is next.
+    /// Triggers a turn of a speaker, or of the next one.
     pub async fn generate(&self, conversation: i64, speaker: Option<i64>) -> (u16, Value) {
         let body = speaker.map_or_else(|| json!({}), |speaker| json!({"speaker_id": speaker}));
         self.post(&format!("/api/conversations/{conversation}/generate"), body)

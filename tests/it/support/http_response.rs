@@ -1,4 +1,4 @@
-//! An answer with its headers, for tests of what every door has in common.
+//! A response with its headers, for tests of what all endpoints have in common.
 
 use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
@@ -13,7 +13,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Sends a request that somebody has put together.
+    /// Sends a prepared request.
     pub async fn to(request: RequestBuilder) -> Answer {
         let answer = request.send().await.expect("the server answers");
         Answer {

@@ -1,4 +1,4 @@
-//! Many conversations with something due, put there past the doors.
+//! Inserts many conversations with a due run into the database, without the API.
 
 use sea_orm::ActiveValue::NotSet;
 use sea_orm::{ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
@@ -42,7 +42,7 @@ impl EngineTest {
         ManyConversations { space, speaker }
     }
 
-    /// So many new conversations of a house, each with a run that has been due since `at`, one
+    /// Inserts `n` conversations into a database, each with a run that has been due since `at`, one
     /// millisecond after the other.
     pub async fn insert_due_runs(
         &self,

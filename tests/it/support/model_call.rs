@@ -25,7 +25,7 @@ use troupe::llm::tokens;
 use crate::support::fake_provider::script::ResponseScript;
 use crate::support::fake_provider::server::FakeProvider;
 
-/// The key that every provider here has, and that nobody may ever see again.
+/// The API key of every provider in these tests, which must never appear in output.
 pub const KEY: &str = "planted-key";
 
 /// Long enough for a slow machine to answer, short enough to wait for.
@@ -177,7 +177,7 @@ pub fn started_script() -> ResponseScript {
     ResponseScript::stream().role().words("Once upon a time")
 }
 
-/// A call that goes on in the background.
+/// A call that runs in the background.
 pub struct RunningCall {
     pub cancel: CancellationToken,
     heard: mpsc::UnboundedReceiver<String>,

@@ -21,7 +21,7 @@ pub fn multipart_body(field: &str, name: &str, bytes: &[u8]) -> (String, Vec<u8>
     (format!("multipart/form-data; boundary={BOUNDARY}"), body)
 }
 
-/// Brings a file to a door.
+/// Uploads a file to an endpoint.
 pub async fn upload(person: &HttpClient, path: &str, name: &str, bytes: &[u8]) -> (u16, Value) {
     send(
         person,
@@ -32,7 +32,7 @@ pub async fn upload(person: &HttpClient, path: &str, name: &str, bytes: &[u8]) -
     .await
 }
 
-/// Sends a form to a door.
+/// Sends a form to an endpoint.
 pub async fn send(
     person: &HttpClient,
     method: Method,

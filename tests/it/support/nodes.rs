@@ -14,8 +14,8 @@ use crate::support::redis_proxy::RedisProxy;
 use crate::support::test_space::model_env;
 use crate::support::ws_client::WsClient;
 
-/// Nothing but Redis brings word from one node to the other within a test: heartbeats are far
-/// apart. What the database tells by itself comes every few seconds.
+/// Only Redis carries news from one node to the other within a test: heartbeats are far apart. What
+/// nodes learn from the database comes every few seconds.
 const FAR_APART: &[(&str, &str)] = &[
     ("RUN_HEARTBEAT_MS", "600000"),
     ("RUN_STALE_AFTER_MS", "1200000"),
@@ -118,7 +118,7 @@ impl Nodes {
         WsClient::on(&self.ann, self.conversation).await
     }
 
-    /// Somebody with a seat in the space, with an account made at the front.
+    /// Adds a user with an account at the front node as a member of the space.
     pub async fn member(&self, name: &str) -> HttpClient {
         let person = HttpClient::register(&self.front.base, name).await;
         let space = self.space["id"].as_i64().expect("a numeric id");

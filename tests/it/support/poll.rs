@@ -1,4 +1,4 @@
-//! Waiting for a fact that nobody announces: looks again until it holds, and fails at a deadline.
+//! Waits for a fact that no event announces: polls until it holds, and fails at a deadline.
 
 use std::time::Duration;
 

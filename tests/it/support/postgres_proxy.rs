@@ -29,7 +29,7 @@ pub enum CutPoint {
 #[derive(Clone)]
 struct ProxyState {
     notes: Arc<Mutex<Vec<String>>>,
-    /// The next cut, after so many COMMITs that pass.
+    /// The next cut, after this many COMMITs that pass.
     cut: Arc<Mutex<Option<(usize, CutPoint)>>>,
     is_held: watch::Sender<bool>,
     is_down: watch::Sender<bool>,
@@ -100,7 +100,7 @@ impl PostgresProxy {
         std::mem::take(&mut self.line.notes.lock())
     }
 
-    /// Cuts the connection of a COMMIT that stores something, after so many that pass.
+    /// Cuts the connection of a COMMIT that stores something, after `n` that pass.
     pub fn cut_after(&self, n_commits: usize, cut: CutPoint) {
         *self.line.cut.lock() = Some((n_commits, cut));
     }
@@ -115,12 +115,12 @@ impl PostgresProxy {
         self.line.is_held.send_replace(true);
     }
 
-    /// Cuts every connection, and takes no new one until it is put up again.
+    /// Cuts every connection, and accepts no new one until the proxy is opened again.
     pub fn disconnect(&self) {
         self.line.is_down.send_replace(true);
     }
 
-    /// Takes connections again.
+    /// Accepts connections again.
     pub fn reconnect(&self) {
         self.line.is_down.send_replace(false);
     }
@@ -162,7 +162,7 @@ async fn accept(listener: TcpListener, host: String, line: ProxyState) {
     }
 }
 
-/// Passes on what the server says, until it has answered what nobody is to hear.
+/// Forwards what the server sends, up to the response that the client must not receive.
 async fn back(
     mut server: OwnedReadHalf,
     mut client: OwnedWriteHalf,

@@ -117,7 +117,7 @@ impl QueueFixture {
         row.expect("the database answers").expect("the row")
     }
 
-    /// Takes every row away.
+    /// Deletes every row.
     pub async fn clear(&self) {
         let deleted = run::Entity::delete_many().exec(self.db()).await;
         deleted.expect("the database answers");

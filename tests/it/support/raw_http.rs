@@ -42,7 +42,7 @@ pub async fn exchange(base: &str, request: impl AsRef<[u8]>) -> RawResponse {
     answer.expect("the server answers in time")
 }
 
-/// A request with these headers, beside a `Host` if there is one.
+/// A request with these headers, and with a `Host` if one is given.
 pub fn request(line: &str, host: Option<&str>, headers: &[(&str, &str)]) -> String {
     let host = host.map(|it| ("Host", it));
     let headers = host.into_iter().chain(headers.iter().copied());

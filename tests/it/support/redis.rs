@@ -31,7 +31,7 @@ impl RedisServer {
         self.port
     }
 
-    /// What `REDIS_URL` takes.
+    /// The value of `REDIS_URL`.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
@@ -65,7 +65,7 @@ impl RedisServer {
         self.signal("STOP");
     }
 
-    /// It goes on where it stood.
+    /// Resumes the stopped process.
     pub fn thaw(&self) {
         self.signal("CONT");
     }
@@ -79,7 +79,7 @@ impl RedisServer {
         command.query_async(&mut connection).await
     }
 
-    /// Says these bytes on every channel to which somebody listens. Returns how many heard it.
+    /// Publishes these bytes on every channel with a subscriber. Returns how many received them.
     pub async fn shout(&self, bytes: &[u8]) -> usize {
         let client = Client::open(self.url()).expect("an address");
         let connection = client.get_multiplexed_async_connection().await;

@@ -51,7 +51,7 @@ impl RedisProxy {
         }
     }
 
-    /// What `REDIS_URL` takes.
+    /// The value of `REDIS_URL`.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }

@@ -1,4 +1,4 @@
-//! One space, and somebody in every role around it.
+//! A space, and a client for every role in relation to it.
 
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ impl RoleFixture {
     }
 }
 
-/// Who somebody is.
+/// The id of a user.
 pub async fn user_id(person: &HttpClient) -> i64 {
     let me = expect(200, person.get("/api/session").await);
     id(&me["user"])

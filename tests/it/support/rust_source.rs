@@ -100,7 +100,7 @@ fn is_char_literal(rest: &[u8]) -> bool {
     rest.get(1 + width) == Some(&b'\'')
 }
 
-/// Whether the byte at `at` goes on with an identifier, so that an `r` there opens no raw string.
+/// Whether the byte at `at` continues an identifier, so that an `r` there opens no raw string.
 fn continues_a_word(bytes: &[u8], at: usize) -> bool {
     at > 0
         && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_')

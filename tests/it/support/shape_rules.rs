@@ -1,7 +1,7 @@
-//! The rules of the house's shape, each a pure function over a path and a text.
+//! The rules for the layout of the source code, each a pure function of a path and a text.
 //!
-//! A module may name what stands below it and itself, never a neighbor of its layer and nothing
-//! above. `architecture.rs` runs them over the real tree and over small bad inputs.
+//! A module may name lower layers and itself, but neither a neighbor of its layer nor a higher one.
+//! `architecture.rs` applies them to the real tree and to small bad inputs.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -137,7 +137,7 @@ fn code_in_mod_file(file: &File) -> Vec<Violation> {
     // An attribute for the whole module is part of the sign.
     let is_sign = |line: &str| line.is_empty() || line.starts_with("//!") || line.starts_with("#!");
     let is_module = |line: &str| line.starts_with("pub mod ") && line.ends_with(';');
-    // Nobody names a module of a test binary from outside, and two binaries may share one by path.
+    // No other crate names a module of a test binary, and two binaries may share one by path.
     let is_test_room = |line: &str| {
         file.path.starts_with("tests/") && (line.starts_with("mod ") || line.starts_with("#[path"))
     };

@@ -1,4 +1,4 @@
-//! A small disk in memory that a test fills and empties. Mounting one takes root.
+//! A small disk in memory that a test fills and empties. Mounting one requires root.
 
 use std::fs;
 use std::io::Write;
@@ -13,8 +13,8 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// One of so many MiB. `None`, with a line that says so, where nothing can be mounted: the tests
-    /// with a limit of file sizes run everywhere.
+    /// Mounts one of this many MiB. `None`, with a line that says so, if nothing can be mounted:
+    /// the tests with a limit of file sizes run everywhere.
     pub fn mount(mib: u32) -> Option<SmallDisk> {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let mounted = Command::new("mount")

@@ -99,7 +99,8 @@ pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
     space
 }
 
-/// Two books: one takes part before the other in the space, both elsewhere.
+/// Adds two lorebooks: in the space one is applied before the other; both are attached elsewhere
+/// too.
 async fn add_lorebooks(ann: &HttpClient, space: &str, conversation: i64, card: i64) {
     let mut books = Vec::new();
     for (name, keys) in [
@@ -140,7 +141,7 @@ async fn linked_books(ann: &HttpClient, place: &str) -> Vec<Value> {
     books
 }
 
-/// What a zip has, but for the ids in it, which every house gives anew.
+/// The files of a zip, without the ids, which differ in every installation.
 pub fn unpacked(zip: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let mut zip = ZipArchive::new(Cursor::new(zip)).expect("it is a zip");
     let mut all = BTreeMap::new();
@@ -160,7 +161,7 @@ pub fn assets_in(zip: &[u8]) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-/// Everything that can be seen of a space, without the ids that every house gives anew.
+/// Everything that is visible of a space, without the ids, which differ in every installation.
 pub async fn visible_content(ann: &HttpClient, space: i64) -> Value {
     let at = format!("/api/spaces/{space}");
     let strip = |mut it: Value, keys: &[&str]| {

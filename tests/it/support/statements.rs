@@ -1,7 +1,7 @@
-//! Every SQL statement of this process, as the SQLite driver logs them. For a process that does
-//! nothing else: the log cannot tell tests apart.
+//! Records every SQL statement of this process, as the SQLite driver logs them. For a process that
+//! runs one test only, because the log does not separate tests.
 
-#![allow(clippy::print_stdout)] // what another process has printed is for whoever reads the output
+#![allow(clippy::print_stdout)] // the output of the other process is for readers of the log
 
 use std::env;
 use std::fmt::Debug;
@@ -66,7 +66,7 @@ impl<S: Subscriber> Layer<S> for Statements {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut sql = Sql::default();
         event.record(&mut sql);
-        // The driver tells the first words, and the whole only when there is more.
+        // The driver logs the first words, and the whole statement only if there is more.
         let whole = if sql.statement.trim().is_empty() {
             sql.summary
         } else {

@@ -44,7 +44,7 @@ impl Postgres {
         server
     }
 
-    /// What `DATABASE_URL` takes.
+    /// The value of `DATABASE_URL`.
     pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }

@@ -33,7 +33,7 @@ impl TestSpace {
         TestSpace::open_with(backend, settings, characters, &[]).await
     }
 
-    /// The same with settings of the server beside the short leases.
+    /// The same with settings of the server in addition to the short leases.
     pub async fn open_with(
         backend: TestBackend,
         settings: Value,
@@ -84,7 +84,7 @@ impl TestSpace {
         self.second_server_with(&[]).await
     }
 
-    /// The same with settings of its own beside the short leases.
+    /// The same with other settings in addition to the short leases.
     pub async fn second_server_with(&self, env: &[(&str, &str)]) -> Server {
         let base_url = self.upstream.base_url();
         let env = [SHORT_LEASES, env, &model_env(&base_url)].concat();

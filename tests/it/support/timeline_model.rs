@@ -11,7 +11,7 @@ use serde_json::Value;
 /// What a client does after a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Then {
-    /// Goes on listening.
+    /// Keep reading events.
     Listen,
     /// Subscribes again with its last `rev`.
     SubscribeAgain,
@@ -75,7 +75,7 @@ impl Timeline {
         &self.complaints
     }
 
-    /// Takes the answer to a subscribe that carried our `rev`, if we had one.
+    /// Applies the response to a subscribe that contained our `rev`, if we had one.
     pub fn take_snapshot(&mut self, answer: &Value) {
         let snapshot = &answer["snapshot"];
         let Some(rev) = answer["rev"].as_i64() else {
@@ -104,7 +104,7 @@ impl Timeline {
         });
     }
 
-    /// Takes one event.
+    /// Applies one event.
     pub fn hear(&mut self, event: &Value) -> Then {
         if let Some(rev) = event["rev"].as_i64() {
             let Some(known) = self.rev else {

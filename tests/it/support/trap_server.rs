@@ -1,4 +1,4 @@
-//! Something of this machine that nobody may talk to: listeners that count who comes.
+//! A local address that must not be called: listeners that count connections.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinHandle;
 
-/// Listens on 127.0.0.1 and, where there is IPv6, on [::1], on one port. Whoever connects is
-/// counted, and hung up on.
+/// Listens on 127.0.0.1 and, if IPv6 is available, on [::1], on one port. Every connection is
+/// counted and closed.
 pub struct TrapServer {
     pub port: u16,
     n_came: Arc<AtomicUsize>,

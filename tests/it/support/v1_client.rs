@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::support::http_client::{HttpClient, expect, http_client};
 use crate::support::poll::DEADLINE;
 
-/// Somebody's program.
+/// A client program of `/v1`.
 #[derive(Clone)]
 pub struct V1Client {
     client: Client,
@@ -72,7 +72,7 @@ impl V1Client {
         self.send(Method::POST, path, Some(&body)).await
     }
 
-    /// A body that nobody said to be JSON.
+    /// Sends a body without a content type of JSON.
     pub async fn post_untyped(&self, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
         let answer = self.request(Method::POST, path).body(body).send().await;
         let answer = answer.expect("the server answers");

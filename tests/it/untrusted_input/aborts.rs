@@ -112,7 +112,7 @@ async fn no_head_makes_the_server_panic() {
     }
 
     apart.assert_healthy().await;
-    // An error in the log means that somebody should look: not at what strangers send.
+    // An error in the log means that a person should look: not at what strangers send.
     let log = apart.server.output();
     let errors: Vec<&str> = log.lines().filter(|it| it.contains("ERROR")).collect();
     assert!(errors.is_empty(), "{} errors: {}", errors.len(), errors[0]);

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::untrusted_input::http_connection::{HttpConnection, Reply};
 
-/// So many connections ask at once.
+/// The number of concurrent connections.
 const LINES: usize = 8;
 
 /// Words that only our insides know.
@@ -35,7 +35,7 @@ pub struct Attack {
     pub bytes: Vec<u8>,
 }
 
-/// What came of it.
+/// The result of an attack.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     pub by_status: BTreeMap<u16, usize>,
@@ -48,7 +48,7 @@ impl Tally {
         self.by_status.values().sum()
     }
 
-    /// Tells what was sent, and fails with everything that was wrong.
+    /// Prints what was sent, and fails with all violations.
     pub fn finish(self, name: &str) {
         eprintln!("{name}: {self}");
         let shown: Vec<_> = self.wrong.iter().take(40).cloned().collect();

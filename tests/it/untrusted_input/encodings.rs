@@ -3,8 +3,8 @@
 use std::env;
 use std::fmt::Write;
 
-/// One of so many strings is tried in one place, the next one in the next place: all of them in
-/// every place take minutes, which is what `bin/test --slow` is for.
+/// One in this many strings is tried in one place, the next one in the next place: all of them in
+/// every place last minutes, which is for `bin/test --slow`.
 const SHARES: usize = 5;
 
 /// The share of a corpus that one place gets.

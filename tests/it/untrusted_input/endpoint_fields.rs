@@ -1,6 +1,5 @@
-//! What a door takes, found out by asking it: it names the field that it does not know, the one
-//! that is missing, and the one that is of the wrong kind. So a door that nobody has thought of here
-//! is attacked as well as any other.
+//! Finds out the fields of an endpoint's body by calling it: the error names the field that is
+//! unknown, missing, or of the wrong kind. So a new endpoint is attacked without a change here.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,7 +12,8 @@ use crate::support::poll;
 use crate::untrusted_input::http_connection::{HttpConnection, Reply};
 use crate::untrusted_input::installation::{Installation, all_endpoints, book, columns};
 
-/// Words that strangers try, beside the columns of the database and what the documents tell of.
+/// Names that strangers try, in addition to the columns of the database and the names in the
+/// document.
 const WORDS: [&str; 12] = [
     "admin",
     "is_admin",
@@ -29,7 +29,7 @@ const WORDS: [&str; 12] = [
     "__proto__",
 ];
 
-/// A door with what it takes.
+/// An endpoint with its fields.
 #[derive(Clone)]
 pub struct EndpointFields {
     pub method: String,
@@ -58,7 +58,7 @@ pub enum Shape {
     Text,
     List,
     Object,
-    /// Nowhere: it takes numbers, or true and false.
+    /// No place for a string: the field is a number or a boolean.
     None,
 }
 
@@ -87,8 +87,8 @@ impl EndpointFields {
     }
 }
 
-/// The manners of every door, with the ids of this house. They are found out once for all tests:
-/// what a door takes is the same in every house.
+/// The fields of every endpoint, with the ids of this server. They are found out once for all
+/// tests, because they are the same on every server.
 pub async fn of_all_endpoints(house: &Installation) -> Vec<EndpointFields> {
     static KNOWN: OnceCell<HashMap<String, EndpointFields>> = OnceCell::const_new();
     let known = KNOWN.get_or_init(|| learn_all(house)).await;
@@ -124,7 +124,7 @@ async fn learn_all(house: &Installation) -> HashMap<String, EndpointFields> {
     learned.into_iter().map(|it| (it.call(), it)).collect()
 }
 
-/// The fields of a door's body, as far as its document names them.
+/// The fields of an endpoint's body, as far as its document names them.
 pub fn documented(door: &ApiEndpoint) -> BTreeSet<String> {
     let operation = serde_json::to_value(door.operation()).expect("a document is JSON");
     let content = &operation["requestBody"]["content"]["application/json"];

@@ -1,5 +1,5 @@
-//! U-6: every column of every table as one more field of every body. Nobody sets what a door does
-//! not mean to let them set.
+//! Sends every column of every table as an additional field of every body, and checks that only the
+//! fields that an endpoint documents can be set.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::untrusted_input::endpoint_fields::{documented, of_all_endpoints};
 use crate::untrusted_input::http_connection::HttpConnection;
 use crate::untrusted_input::installation::{Installation, all_endpoints, columns};
 
-/// Columns that decide what somebody is or may, and the doors that are there to set them.
+/// Columns that decide a user's identity or rights, and the endpoints that may set them.
 const GUARDED: &[(&str, &[&str])] = &[
     (
         "role",
@@ -100,10 +100,10 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("metadata", &[]),
 ];
 
-/// What a change of a space takes, and a new one says of by name that it does not.
+/// Fields that the update of a space accepts, and that its creation rejects by name.
 const KNOWN_TO_BE_REFUSED: (&str, [&str; 2]) = ("POST /api/spaces", ["settings_version", "status"]);
 
-/// Names of columns that hold an instant, a hash or a folded name: no door ever takes one.
+/// Columns that contain an instant, a hash or a normalized name: no endpoint accepts one.
 fn is_our_own(column: &str) -> bool {
     ["_at", "_hash", "_key"]
         .iter()
@@ -215,7 +215,7 @@ async fn an_endpoint_accepts_exactly_its_documented_fields() {
             taken.retain(|it| !KNOWN_TO_BE_REFUSED.1.contains(&it.as_str()));
         }
         n_fields += taken.len();
-        // Doors that were not asked: they read no body, or refuse before they read it.
+        // Endpoints without a probe: they read no body, or refuse before they read it.
         if door.reads && taken != told {
             let only_taken: Vec<_> = taken.difference(&told).collect();
             let only_told: Vec<_> = told.difference(&taken).collect();

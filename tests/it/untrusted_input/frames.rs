@@ -1,5 +1,5 @@
-//! A-6 at the socket: every string in every place of every frame. What a frame takes is found out
-//! by asking, as at the doors.
+//! Sends every string of the corpus in every place of every WebSocket frame. The fields of a frame
+//! are found out by sending it, as for the endpoints.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use crate::untrusted_input::encodings::{BROKEN_TOKENS, share};
 use crate::untrusted_input::installation::Installation;
 use crate::untrusted_input::strings;
 
-/// So many frames a socket may send before it has to wait.
+/// The number of frames that a socket may send before it has to wait.
 const FRAMES: usize = 55;
 
-/// Sends frames over as many sockets as that takes.
+/// Sends frames over as many sockets as necessary.
 struct Speaker<'a> {
     house: &'a Installation,
     socket: Option<Socket>,

@@ -1,5 +1,5 @@
-//! in heads: every string in every header, cookies of any kind, methods that nobody
-//! has heard of, and heads that are none.
+//! Sends every string of the corpus in every header, cookies of any kind, unknown methods, and
+//! malformed request heads.
 
 use crate::support::backends::{TestBackend, on_sqlite};
 use crate::untrusted_input::attacks::{Attack, problem_with, send};
@@ -7,7 +7,7 @@ use crate::untrusted_input::http_connection::HttpConnection;
 use crate::untrusted_input::installation::{Installation, all_endpoints};
 use crate::untrusted_input::strings;
 
-/// Headers that somebody reads, here or in a library below.
+/// Headers that the server or one of its libraries reads.
 const NAMES: [&str; 23] = [
     "Cookie",
     "Authorization",
@@ -198,7 +198,7 @@ async fn a_head_that_is_none_is_refused_and_the_server_lives() {
         let shown: String = String::from_utf8_lossy(&head).chars().take(120).collect();
         match HttpConnection::connect(&house.app.base).send(&head).await {
             Ok(reply) => {
-                // Below the doors an error has no body.
+                // Errors below the handlers have no body.
                 let is_ours = !reply.body.is_empty();
                 assert!(reply.status < 500, "{shown:?}: {reply:?}");
                 assert_eq!(problem_with(&reply).filter(|_| is_ours), None, "{shown:?}");

@@ -1,4 +1,4 @@
-//! A client that sends the bytes it is told to, right or wrong, and reads what comes back.
+//! A client that sends the given bytes, valid or not, and reads the response.
 //!
 //! A library would refuse to send most of what is in the corpora, or would put it in order first.
 
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-/// No door takes so long, however busy the machine; a statement that was injected would.
+/// No endpoint needs this long, however busy the machine is; an injected statement would.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// One connection, opened again when the server has closed it.

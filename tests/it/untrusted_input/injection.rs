@@ -35,7 +35,7 @@ on_sqlite! {
             let parts: Vec<&str> = address.split('/').collect();
             let holes = door.path().split('/').enumerate();
             for (at, _) in holes.filter(|(_, it)| parameter(it).is_some()) {
-                // What takes something away must not find it: a number may be an id.
+                // A deletion must not find it: a number may be an id.
                 let takes_away = door.method() == "DELETE";
                 let pieces: Vec<_> = pieces.iter().filter(|it| !takes_away || it.trim_start_matches("%2B").parse::<i64>().is_err()).collect();
                 place += 1;
@@ -114,7 +114,7 @@ fn in_field(
     strings: &[String],
     place: usize,
 ) -> Vec<Attack> {
-    // Whoever comes with a password costs some 20 ms of hashing, as they should.
+    // A sign-in attempt costs some 20 ms of hashing, as it should.
     let step = if manners.base.contains_key("password") {
         4
     } else {

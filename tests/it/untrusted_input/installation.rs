@@ -1,5 +1,5 @@
-//! A house under attack: everything in it that a door can name, a key that opens every door, and
-//! somebody else's belongings that must be as they were when it is over.
+//! A server under attack: a resource for every path, an API key with access to every endpoint, and
+//! resources of another user that must be unchanged at the end.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::support::backends::TestBackend;
 use crate::support::database_facts::{DatabaseFacts, TextRow, word};
 use crate::support::http_client::{HttpClient, expect, root_of};
 
-/// Nobody works and nothing is counted: what is refused is refused for what it is.
+/// Without workers and without rate limits: a refusal depends only on the request.
 pub const SETTINGS: &[(&str, &str)] = &[
     ("TROUPE_OPEN_REGISTRATION", "true"),
     ("TROUPE_WORKERS", "0"),
@@ -24,7 +24,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("LIMIT_SOCKETS_PER_USER", "0"),
 ];
 
-/// What belongs to somebody who has no part in it.
+/// The resources of a user who is no member of the space.
 const CANARIES: [&str; 9] = [
     "SELECT username, display_name, password_hash, role, status FROM users WHERE username = 'canary'",
     "SELECT name, description, status, CAST(owner_id AS TEXT) FROM spaces WHERE name = 'Canary room'",
@@ -59,7 +59,7 @@ impl Installation {
         Installation::open_changed(backend, |_| {}).await
     }
 
-    /// The same with some parts changed before the doors open.
+    /// The same with some parts changed before the server listens.
     pub async fn open_changed(backend: TestBackend, change: impl FnOnce(&mut App)) -> Installation {
         let app = TestApp::start_changed(backend, SETTINGS, change).await;
         let admin = app.admin().await;
@@ -88,8 +88,8 @@ impl Installation {
         }
     }
 
-    /// The address of a door, with the ids of what is there; for a door that takes something away,
-    /// with the id of nothing.
+    /// The path of an endpoint, with the ids of existing resources; for an endpoint that deletes,
+    /// with an id that does not exist.
     pub async fn address(&self, door: &ApiEndpoint) -> String {
         let mut facts = self.facts().await;
         let takes_away = door.method() == "DELETE";
@@ -131,7 +131,8 @@ impl Installation {
         self.request(method, target, headers, body.as_bytes())
     }
 
-    /// Nothing was lost, and nobody else's belongings were touched; then closes.
+    /// Checks that nothing is lost and the other user's resources are unchanged, then closes the
+    /// server.
     pub async fn close_unharmed(self) {
         let mut facts = self.facts().await;
         let now = State::of(&mut facts).await;
@@ -185,7 +186,7 @@ async fn plant_canaries(app: &TestApp) {
     expect(201, canary.post("/api/api_keys", key).await);
 }
 
-/// Every door there is.
+/// All endpoints.
 pub fn all_endpoints() -> Vec<ApiEndpoint> {
     let all = endpoints::all();
     [all.api, all.open].concat()
@@ -236,7 +237,7 @@ async fn newest(facts: &mut DatabaseFacts, parameter: &str) -> String {
         }
         DatabaseFacts::Postgres(_) => "CAST(id AS TEXT)",
     };
-    // The oldest model is the one that calls nobody.
+    // The oldest model is the one that needs no network.
     let order = if plural == "providers" { "ASC" } else { "DESC" };
     let sql = format!("SELECT {id} FROM {table} ORDER BY {table}.id {order} LIMIT 1");
     let rows = facts.rows(&sql).await;

@@ -1,4 +1,4 @@
-//! C-8: JSON that is broken, deep, large, or of another kind than what a field takes.
+//! Sends JSON that is malformed, deeply nested, large, or of another kind than a field accepts.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ const VALUES: [&str; 27] = [
     "[{}, {\"a\": [{}]}]",
 ];
 
-/// A whole body, and whether no door that reads it may take it.
+/// A whole body, and whether every endpoint that reads it must reject it.
 struct Document {
     what: &'static str,
     bytes: Vec<u8>,
@@ -159,7 +159,7 @@ const MEDIA_TYPES: [&str; 13] = [
     "json",
 ];
 
-/// Sends to every door that reads a body what `attacks` makes for it.
+/// Sends to every endpoint with a body what `attacks` makes for it.
 async fn to_readers(
     house: &Installation,
     mut attacks: impl FnMut(&EndpointFields) -> Vec<Attack>,
@@ -198,7 +198,7 @@ on_sqlite! {
 async fn a_body_that_is_not_json_is_rejected_by_every_endpoint() {
     let house = Installation::open(TestBackend::Sqlite).await;
     for document in documents() {
-        // Long ones take long to read: each goes to some of the doors.
+        // Long bodies need long to read: each is sent to some of the endpoints.
         let step = if document.bytes.len() > 50_000 { 5 } else { 1 };
         let mut place = 0;
         let tally = to_readers(&house, |door| {

@@ -34,7 +34,7 @@ fn is_storable(text: &str) -> bool {
     !text.contains('\0')
 }
 
-/// A name as it is shown: trimmed, and without the marks that turn what stands beside it.
+/// A name as it is shown: trimmed, and without the marks that change the text direction around it.
 fn as_shown(text: &str) -> String {
     let turns = |it: char| matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let name: String = text.chars().filter(|it| !turns(*it)).collect();

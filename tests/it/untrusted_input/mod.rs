@@ -1,6 +1,6 @@
 //! Corpora: everything that strangers are known to send, put wherever it can be put.
 //!
-//! Doors are taken from the list of the server, and what a door takes is found out by asking it.
+//! The endpoints come from the list of the server, and their fields are found out by calling them.
 
 mod aborts;
 mod attacks;

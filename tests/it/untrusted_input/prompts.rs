@@ -10,7 +10,8 @@ use crate::support::http_client::{id, root_of};
 use crate::untrusted_input::installation::Installation;
 use crate::untrusted_input::strings;
 
-/// Far longer than any prompt takes, also where the machine is busy; an explosion takes for ever.
+/// Far longer than building any prompt, also on a busy machine; an exponential expansion never
+/// ends.
 const AT_MOST: Duration = Duration::from_secs(10);
 
 /// Macros that would grow, loop, or read what is not theirs.

@@ -1,5 +1,5 @@
-//! in queries: parameters that a door knows and those that it does not, pages of any
-//! size, and cursors that point nowhere.
+//! Tests query strings: known and unknown parameters, pages of any size, and cursors to nonexistent
+//! items.
 
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -11,7 +11,7 @@ use crate::untrusted_input::http_connection::HttpConnection;
 use crate::untrusted_input::installation::{Installation, all_endpoints};
 use crate::untrusted_input::strings;
 
-/// Parameters of doors that are there, and those that strangers try.
+/// Existing parameters of endpoints, and those that strangers try.
 const NAMES: [&str; 21] = [
     "limit",
     "after",
@@ -36,14 +36,14 @@ const NAMES: [&str; 21] = [
     "no_such",
 ];
 
-/// A door, its address, and the parameters that change its answer.
+/// An endpoint, its path, and the parameters that change its response.
 struct Asked {
     method: String,
     address: String,
     knows: Vec<&'static str>,
 }
 
-/// What every door knows, found out once for all tests, with the addresses of this house.
+/// The parameters of every endpoint, found out once for all tests, with the paths on this server.
 async fn asked(house: &Installation) -> Vec<Asked> {
     static KNOWN: OnceCell<Vec<Vec<&'static str>>> = OnceCell::const_new();
     let known = KNOWN.get_or_init(|| ask_all(house)).await;
@@ -71,7 +71,7 @@ async fn ask_all(house: &Installation) -> Vec<Vec<&'static str>> {
             (reply.status, reply.error())
         };
         let plain = answer("").await;
-        // A door that refuses every name that it does not know tells nothing by refusing one.
+        // An endpoint that rejects every unknown name reveals nothing by rejecting one.
         let refuses_others = answer("?no_such=%27x").await != plain;
         let mut knows = Vec::new();
         for name in NAMES {
@@ -85,7 +85,7 @@ async fn ask_all(house: &Installation) -> Vec<Vec<&'static str>> {
     all
 }
 
-/// Doors that answer a list in pages.
+/// Endpoints that return a list in pages.
 async fn lists(house: &Installation) -> Vec<String> {
     let all = asked(house).await.into_iter();
     let lists = all.filter(|it| it.method == "GET" && it.knows.contains(&"limit"));

@@ -1,5 +1,5 @@
-//! U-2: guessing passwords. So many guesses are judged as the limit says; the rest, right or wrong,
-//! has to wait.
+//! Tests guessing of passwords: as many guesses are checked as the limit allows; the rest, right or
+//! wrong, has to wait.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ on_sqlite! {
         let app = TestApp::start(backend).await;
         app.admin().await;
 
-        // In every case, so that nobody guesses twice as often by shouting.
+        // In every case, so that changing the case gives no more guesses.
         let counts = guess(&app, |n| if n % 2 == 0 { "admin".into() } else { "ADMIN".into() }).await;
 
         eprintln!("guesses at one name: {counts:?}");

@@ -205,7 +205,7 @@ async fn of_a_flood_of_pings_sixty_are_answered() {
     house.close_unharmed().await;
 }
 
-/// L15: a socket hears so many conversations, and asking for more costs nothing.
+/// A socket has a limited number of subscriptions, and requests beyond it cost nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_ten_thousand_subscriptions_two_hundred_are_granted() {
     let house = house(Duration::ZERO).await;

@@ -1,5 +1,5 @@
-//! The other end of a socket, below any protocol: it sends the frames it is told to, right or
-//! wrong, and answers nothing by itself.
+//! A WebSocket client below the protocol: it sends the given frames, valid or not, and answers
+//! nothing by itself.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};

@@ -1,4 +1,4 @@
-//! Many at once, of all kinds: each is told its own words, and nobody else's.
+//! Tests many concurrent calls of all kinds: each gets its own text.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::fake_provider::script::ResponseScript;
 
 const N_STREAMS: usize = 100;
 
-/// So many calls one provider gets at once.
+/// The limit of concurrent calls to one provider.
 const N_CALLS: usize = 64;
 
 /// How a stream is asked for.
@@ -33,7 +33,7 @@ impl Storage {
     }
 }
 
-/// What only this stream is asked and told.
+/// A prompt and a reply that only this stream has.
 fn marker(n: usize) -> String {
     format!("<{n:03}>")
 }

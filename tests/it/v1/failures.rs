@@ -1,4 +1,4 @@
-//! What goes wrong at the model: retried while nothing was shown, told as it is afterwards.
+//! Tests failures of the model: a call is repeated while nothing was sent, and reported afterwards.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use crate::support::poll;
 use crate::support::test_space::{SHORT_LEASES, model_env};
 use crate::support::v1_client::V1Client;
 
-/// Everything that a test of this door stands on.
+/// The server, its fake provider and a client of `/v1`.
 pub struct V1Fixture {
     pub app: TestApp,
     pub upstream: Arc<FakeProvider>,
@@ -27,12 +27,12 @@ impl V1Fixture {
         V1Fixture::open_with(backend, &[]).await
     }
 
-    /// With settings beside those of the model; anybody may register.
+    /// With settings in addition to those of the model; registration is open.
     pub async fn open_with(backend: TestBackend, env: &[(&str, &str)]) -> V1Fixture {
         V1Fixture::open_all(backend, env, |_| {}).await
     }
 
-    /// With some parts changed before the doors open.
+    /// With some parts changed before the server listens.
     pub async fn open_changed(backend: TestBackend, change: impl FnOnce(&mut App)) -> V1Fixture {
         V1Fixture::open_all(backend, &[], change).await
     }
@@ -57,7 +57,7 @@ impl V1Fixture {
         }
     }
 
-    /// Another node of the same house, with the same model.
+    /// Starts another node of the same installation, with the same model.
     pub async fn second_node(&self) -> TestApp {
         let base_url = self.upstream.base_url();
         let env = [SHORT_LEASES, &model_env(&base_url)].concat();
@@ -90,7 +90,7 @@ impl V1Fixture {
         .await
     }
 
-    /// Closes this node; the stage goes on at another one.
+    /// Closes this node; the test continues on another one.
     pub async fn moved_to(self, node: TestApp) -> V1Fixture {
         self.app.close().await;
         V1Fixture {
@@ -144,7 +144,7 @@ pub fn plain(response: &Value) -> Value {
     plain
 }
 
-/// What the model was told, as role and text.
+/// The prompt of a request, as role and text.
 pub fn prompt_lines(body: &Value) -> Vec<(String, String)> {
     let word = |it: &Value| it.as_str().unwrap().to_owned();
     let messages = body["messages"].as_array().unwrap().iter();
@@ -153,7 +153,7 @@ pub fn prompt_lines(body: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The texts of what the model was told.
+/// The texts of the prompt of a request.
 pub fn prompt_texts(body: &Value) -> Vec<String> {
     prompt_lines(body).into_iter().map(|it| it.1).collect()
 }
@@ -164,7 +164,7 @@ pub fn function(name: &str) -> Value {
     json!({ "type": "function", "name": name, "parameters": parameters })
 }
 
-/// What came of a call.
+/// The result of a call.
 pub fn output(call_id: &str, output: &str) -> Value {
     json!({ "type": "function_call_output", "call_id": call_id, "output": output })
 }
@@ -178,7 +178,8 @@ pub fn types(response: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// What the model was told, a line a message: role, text, ids of calls, id of the answered call.
+/// The prompt of a request, one line for each message: role, text, ids of calls, id of the answered
+/// call.
 pub fn lines(body: &Value) -> Vec<String> {
     let word = |it: &Value| it.as_str().unwrap_or_default().to_owned();
     let line = |it: &Value| {

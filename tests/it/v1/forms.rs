@@ -70,7 +70,7 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // Section 4: documents, where the model takes them
+    // Section 4: documents, if the model accepts them.
     async fn a_document_reaches_a_model_that_reads_them_and_no_other(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.add_model("openai", "reader").await;

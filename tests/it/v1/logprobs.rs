@@ -1,4 +1,4 @@
-//! How likely the tokens of a text were, for whoever asks.
+//! Tests of the log probabilities of tokens, for clients that request them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Tools of servers elsewhere, in a turn: lists, calls, and what somebody must agree to.
+//! Tests of MCP tools of other servers: lists, calls, and calls that a user must approve.
 
 use serde_json::{Value, json};
 
@@ -251,7 +251,7 @@ on_sqlite! {
     }
 }
 
-/// The tools that the model was told of.
+/// The tools in the request to the model.
 fn names(body: &Value) -> Vec<&str> {
     let tools = body["tools"].as_array().into_iter().flatten();
     tools

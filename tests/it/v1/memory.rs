@@ -22,7 +22,7 @@ const MAX_GROWTH_KIB: u64 = 12 * 1024;
 
 const AT_ONCE: usize = 8;
 
-/// So many calls: each third one streamed, each seventh one left in the middle.
+/// The number of calls: each third one is streamed, each seventh one aborted.
 async fn call(program: &V1Client, n_calls: usize) {
     let one = |n: usize| async move {
         let mut body = json!({

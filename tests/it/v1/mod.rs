@@ -1,4 +1,4 @@
-//! Programs at `/v1`: the behaviours of the Responses API, through the real door.
+//! Tests of `/v1`: the behavior of the Responses API, through the real endpoints.
 
 pub mod background;
 pub mod chains;

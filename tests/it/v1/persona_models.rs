@@ -1,4 +1,4 @@
-//! Characters as models: who may ask them, what they are told, and who is named in the answer.
+//! Tests of characters as models: who may call them, their prompts, and the name in the response.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::fake_provider::script::ResponseScript;
 use crate::support::http_client::{HttpClient, expect, token_of};
 use crate::support::v1_client::V1Client;
 
-/// Whoever has a card with everything in it.
+/// A user with a character whose card has every field.
 pub async fn ada(person: &HttpClient) -> Value {
     let card = json!({
         "spec": "chara_card_v2", "spec_version": "2.0",
@@ -43,7 +43,7 @@ pub fn space(document: &Value) -> String {
     format!("space:{}", document["id"])
 }
 
-/// What the model was told, as a person would write it down.
+/// The prompt of a request as readable text.
 pub fn written(body: &Value) -> String {
     let said = prompt_lines(body).into_iter();
     said.map(|(role, text)| format!("--- {role}\n{text}\n"))
@@ -63,7 +63,7 @@ pub fn speakers(response: &Value) -> Vec<String> {
         .collect()
 }
 
-/// All names of models that a program is told.
+/// All names of models that a client gets.
 async fn listed(program: &V1Client) -> Vec<(String, String)> {
     let all = expect(200, program.get("/models").await);
     let word = |it: &Value| it.as_str().unwrap().to_owned();

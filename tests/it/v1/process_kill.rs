@@ -74,7 +74,7 @@ fn thought(text: &str) -> Value {
     json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
 }
 
-/// The id of the response that these events tell of.
+/// The id of the response in these events.
 fn of(events: &[Value]) -> String {
     id(&events[0]["response"]).to_owned()
 }
@@ -227,7 +227,8 @@ async fn a_node_that_stood_still_writes_nothing_into_what_another_ended() {
     let lost = wait_for_status(&there, &of(&seen), "failed").await;
     gate.open();
     house.server.sigcont();
-    // A second answer through its own door shows that it lives, and gives it the time to do harm.
+    // A second answer through its own endpoint shows that it runs, and gives it time for a wrong
+    // write.
     let mut lively = house.program.stream(json!({ "input": "Hi." })).await;
     lively.until("response.completed").await;
 

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-/// What only the end of an item tells.
+/// Fields that are only present at the end of an item.
 const SENT_AT_THE_END: [&str; 4] = ["status", "output", "error", "tools"];
 
-/// The items that these events told of. Panics where what grew by deltas is not what is done, or
-/// where two items grow at once.
+/// Returns the items of these events. Panics if the text of the deltas differs from that of the
+/// finished item, or if the deltas of two items overlap.
 pub fn fold_items(events: &[Value]) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     let mut n_done = 0;

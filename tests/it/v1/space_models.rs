@@ -1,4 +1,5 @@
-//! Spaces as models: who speaks, what they are told, who pays, and that no room hears of it.
+//! Tests of spaces as models: the speaker, the prompt, whose tokens are counted, and that no
+//! conversation changes.
 
 use serde_json::{Value, json};
 

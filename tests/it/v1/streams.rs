@@ -60,7 +60,7 @@ on_sqlite! {
         stage.close().await;
     }
 
-    // R68, the other way round: what came at once is nobody's delay
+    // The opposite case: output without a delay exceeds no timeout.
     async fn a_reading_client_gets_all_of_a_long_text_that_came_at_once(backend) {
         let stage = V1Fixture::open(backend).await;
         let piece = "x".repeat(500_000);

@@ -1,4 +1,4 @@
-//! Text: blocking and streamed, and that both tell the same.
+//! Tests that a blocking and a streamed response have the same content.
 
 use std::fs;
 use std::path::Path;

@@ -2,7 +2,7 @@
 import OpenAI from "openai"
 
 export const MODEL = "demo"
-// Nobody answers for this one.
+// The provider never answers a call of this model.
 export const SILENT = "silent"
 
 export function client(apiKey = process.env.TROUPE_KEY) {

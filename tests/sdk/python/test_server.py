@@ -9,7 +9,7 @@ import jsonschema
 import openai
 
 MODEL = "demo"
-# Nobody answers for this one.
+# The provider never answers a call of this model.
 SILENT = "silent"
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]

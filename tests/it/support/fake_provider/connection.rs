@@ -91,7 +91,7 @@ impl Connection {
         })
     }
 
-    /// Answers by the script, tells each piece of text that went out.
+    /// Answers by the script and records each piece of text that it sent.
     pub async fn play(
         &mut self,
         script: &ResponseScript,

@@ -59,7 +59,7 @@ impl Log {
     }
 }
 
-/// The log of a server; whoever waits is woken by every entry.
+/// The log of a server; every entry notifies the waiting callers.
 #[derive(Debug)]
 pub struct RequestLogs(watch::Sender<Log>);
 

@@ -93,7 +93,7 @@ impl ResponseScript {
         Self::body(200, "text/html; charset=utf-8", vec![Step::Raw(page)])
     }
 
-    /// Takes the request and never says anything.
+    /// Accepts the request and never sends anything.
     pub fn hang_before_headers() -> Self {
         Self {
             hangs_before_head: true,
@@ -101,7 +101,7 @@ impl ResponseScript {
         }
     }
 
-    /// Takes the request and breaks the connection.
+    /// Accepts the request and closes the connection.
     pub fn reset_before_headers() -> Self {
         Self {
             resets_before_head: true,
@@ -138,7 +138,7 @@ impl ResponseScript {
         self
     }
 
-    /// A piece of text, and how likely its one token was beside others: tokens and numbers.
+    /// A piece of text with the log probability of its one token and of the alternatives.
     pub fn weighed(self, text: &str, logprob: f64, others: &[(&str, f64)]) -> Self {
         let told = |token: &str, logprob| json!({ "token": token, "logprob": logprob, "bytes": token.as_bytes() });
         let mut token = told(text, logprob);

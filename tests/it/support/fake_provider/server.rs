@@ -42,7 +42,7 @@ struct Plan {
 }
 
 impl FakeProvider {
-    /// Listens on a free port of this machine, and answers "Hello." until told otherwise.
+    /// Listens on a free port of this machine, and replies "Hello." unless a script is set.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener
@@ -101,7 +101,8 @@ impl FakeProvider {
         self.plan(|plan| plan.next.push_back(script));
     }
 
-    /// Spoils so many of a hundred answers, the same ones for the same seed and order.
+    /// Injects faults into this percentage of the answers, the same ones for the same seed and
+    /// order.
     pub fn misbehave(&self, seed: u64, percent: u32) {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         self.plan(|plan| {
@@ -145,12 +146,12 @@ impl FakeProvider {
         self.seen(i).body
     }
 
-    /// Waits until so many requests have come in all.
+    /// Waits until `n` requests have arrived in total.
     pub async fn requested(&self, n: usize) {
         self.shared.facts.requested(n).await;
     }
 
-    /// Waits until so many pieces of text of this answer were sent.
+    /// Waits until `n` pieces of text of this answer were sent.
     pub async fn said(&self, i: usize, n_texts: usize) {
         self.shared.facts.said(i, n_texts).await;
     }
