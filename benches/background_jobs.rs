@@ -70,7 +70,7 @@ async fn measure(name: &str, n: usize, env: &[(&str, &str)]) {
         .create_space("There", json!({"reply_order": "manual"}))
         .await;
     let character = person.create_character("Ada", None).await;
-    person.seat(&space, &character).await;
+    person.add_character(&space, &character).await;
     let space = id(&space);
     let long = import(&person, space, n).await;
     println!(

@@ -160,7 +160,7 @@ fn hold_a_reply(upstream: &FakeProvider, pieces: usize) -> HoldPoint {
     let script = (0..pieces).fold(ResponseScript::stream(), |script, _| {
         script.text("tick tock ")
     });
-    upstream.next(script.finish("stop").usage(7, 9).done().gated(&gate));
+    upstream.next(script.finish("stop").usage(7, 9).done().held_at(&gate));
     gate
 }
 
@@ -195,7 +195,7 @@ impl Reader {
             .create_space("The bench", json!({"user_turn_debounce_ms": 0}))
             .await;
         let character = person.create_character("Mina", None).await;
-        person.seat(&space, &character).await;
+        person.add_character(&space, &character).await;
         let address = format!("{}/ws", url.replacen("http", "ws", 1));
         let mut request = address.into_client_request().unwrap();
         request
@@ -228,7 +228,7 @@ impl Reader {
             .post_message(self.conversation, "Tick?", None)
             .await;
         assert_eq!(status, 201, "{answer}");
-        upstream.requested(n_before + 1).await;
+        upstream.wait_for_requests(n_before + 1).await;
         let mut run = Run::new();
         for _ in 0..pieces {
             sleep(PACE).await;

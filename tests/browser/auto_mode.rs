@@ -41,7 +41,7 @@ async fn auto_mode_counts_down_its_turns_and_shows_when_it_stops() {
             let gate = HoldPoint::closed();
             house
                 .upstream
-                .next(ResponseScript::say("So it goes.").gated(&gate));
+                .next(ResponseScript::say("So it goes.").held_at(&gate));
             gate
         })
         .collect();

@@ -19,7 +19,7 @@ fn pictures(port: u16) -> Vec<String> {
 
 #[tokio::test]
 async fn no_image_is_fetched_before_its_link_is_opened() {
-    let decoy = TrapServer::set_up();
+    let decoy = TrapServer::start();
     let house = TestServer::open().await;
     let room = house.room(list(), &[]).await;
     let pictures = pictures(decoy.port);

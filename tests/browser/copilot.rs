@@ -37,7 +37,9 @@ async fn a_suggested_reply_fills_the_composer_and_is_sent_by_its_person() {
     let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
-    house.upstream.say("With pleasure, and two lumps of sugar.");
+    house
+        .upstream
+        .reply_with("With pleasure, and two lumps of sugar.");
     page.write(FIELD, "Hm").await;
 
     page.click(HELP).await;
@@ -185,7 +187,7 @@ async fn a_phone_shows_the_help_and_the_lock_whole() {
     let page = room.page_on(Viewport::Phone).await;
     house
         .upstream
-        .say("With pleasure, and two lumps of sugar, if it is not too much trouble.");
+        .reply_with("With pleasure, and two lumps of sugar, if it is not too much trouble.");
     let width = "document.documentElement.scrollWidth";
 
     page.click(HELP).await;

@@ -117,7 +117,9 @@ const FOCUS_IS_SEEN: &str = "getComputedStyle(document.activeElement).outlineSty
 async fn a_whole_session_works_with_the_keyboard_only() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.say("Once upon a time there was a harbor.");
+    house
+        .upstream
+        .reply_with("Once upon a time there was a harbor.");
     let gate = house.upstream.gate();
     let page = Page::open(&house.server.url(), Viewport::Desktop).await;
     page.go(&room.path()).await;
@@ -183,7 +185,7 @@ async fn escape_closes_the_top_layer_and_restores_the_focus() {
 async fn a_finished_message_is_announced_once_and_a_streaming_one_never() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.say("One two three four five.");
+    house.upstream.reply_with("One two three four five.");
     let gate = house.upstream.gate();
     let page = room.page().await;
     page.run(
@@ -234,7 +236,7 @@ async fn a_failure_is_announced_at_once() {
 async fn system_preferences_are_honored() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.say("One two three four five.");
+    house.upstream.reply_with("One two three four five.");
     let gate = house.upstream.gate();
     let page = room.page().await;
     let background = "getComputedStyle(document.body).backgroundColor";

@@ -28,7 +28,7 @@ async fn the_first_visit_shows_the_setup_page() {
     page.see(".message").await;
     let again =
         json!({"username": "eve", "password": "correct horse battery", "display_name": "Eve"});
-    let (status, answer) = HttpClient::at(&house.server.url())
+    let (status, answer) = HttpClient::new(&house.server.url())
         .post("/api/setup", again)
         .await;
     assert_eq!(status, 409, "{answer}");
@@ -90,7 +90,7 @@ async fn too_many_sign_in_attempts_must_wait() {
     )
     .await;
     HttpClient::set_up(&house.server.url(), "ann").await;
-    let stranger = HttpClient::at(&house.server.url());
+    let stranger = HttpClient::new(&house.server.url());
     for _ in 0..10 {
         let guess = json!({"username": "ann", "password": "a wrong guess"});
         stranger.post("/api/session", guess).await;
@@ -169,7 +169,7 @@ async fn a_key_that_was_typed_for_one_kind_is_not_sent_to_another() {
     page.run("const kind = document.querySelector('dialog [name=kind]'); kind.value = 'anthropic'; kind.dispatchEvent(new Event('change'))")
         .await;
     page.click_text("dialog button", "Test").await;
-    house.upstream.requested(2).await;
+    house.upstream.wait_for_requests(2).await;
 
     let (first, second) = (house.upstream.seen(0), house.upstream.seen(1));
     let has_key = |headers: &[(String, String)]| headers.iter().any(|it| it.1.contains("secret"));

@@ -146,7 +146,7 @@ async fn the_inspector_says_when_a_text_has_no_run() {
             .await,
     );
     let space = json!({"id": space["space_id"]});
-    room.ann.seat(&space, &ada).await;
+    room.ann.add_character(&space, &ada).await;
     let page = room.page().await;
 
     inspect(&page, TAIL).await;

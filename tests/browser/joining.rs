@@ -219,7 +219,7 @@ async fn register(room: &SpaceFixture, invite: &Value, name: &str) -> HttpClient
     let body = json!({"username": name, "password": "correct horse battery", "display_name": name, "invite_token": invite["token"]});
     expect(
         201,
-        HttpClient::at(room.ann.base())
+        HttpClient::new(room.ann.base())
             .post("/api/users", body)
             .await,
     );
@@ -250,7 +250,7 @@ async fn a_new_link_replaces_the_old_one_and_its_qr_code() {
         "document.querySelectorAll('.invite__list li').length === 1",
     )
     .await;
-    let stranger = HttpClient::at(room.ann.base());
+    let stranger = HttpClient::new(room.ann.base());
     let look = async |url: &str| {
         let token = url.split('#').next_back().expect("a token");
         stranger.get(&format!("/api/join/{token}")).await.0

@@ -55,7 +55,7 @@ async fn an_api_key_is_shown_once_and_can_be_revoked() {
 #[tokio::test]
 async fn the_examples_hold_the_address_the_newest_key_and_a_model_and_run() {
     let house = TestServer::open().await;
-    house.upstream.say("Hello to you.");
+    house.upstream.reply_with("Hello to you.");
     let room = house.room(manual(), &[]).await;
     let page = room.page().await;
     page.go("/settings/keys").await;

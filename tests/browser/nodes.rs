@@ -72,7 +72,7 @@ impl Nodes {
     /// The next answer comes a word at a time.
     fn next_is_slow(&self, text: &str) -> HoldPoint {
         let gate = HoldPoint::closed();
-        let script = ResponseScript::say(text).gated(&gate);
+        let script = ResponseScript::say(text).held_at(&gate);
         self.company.house.upstream.next(script);
         gate
     }
@@ -131,7 +131,7 @@ async fn stop_on_one_node_ends_a_reply_of_the_other() {
     gate.step();
     bob.see_text(STREAMING, "Once upon").await;
     bob.click("[aria-label=Stop]").await;
-    nodes.company.house.upstream.hung_up(0).await;
+    nodes.company.house.upstream.wait_for_disconnect(0).await;
 
     for page in [&ann, &bob] {
         page.see_text(FINAL, "Stopped").await;

@@ -38,7 +38,10 @@ const FORBIDDEN_TO_GUESTS: &str = "[...document.querySelectorAll('button')]
 #[tokio::test]
 async fn a_guest_cannot_stop_replies_but_can_post() {
     let company = SeveralUsers::with("guest").await;
-    company.house.upstream.say("One two three four five.");
+    company
+        .house
+        .upstream
+        .reply_with("One two three four five.");
     let gate = company.house.upstream.gate();
     let page = company.bobs_page().await;
     company

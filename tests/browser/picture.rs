@@ -33,7 +33,7 @@ async fn the_picture_of_the_readme_can_be_taken() {
     page.say("Marlo, is there a room left for the night? I have walked since the ford.")
         .await;
     page.answered_by("Marlo").await;
-    house.upstream.say(WREN);
+    house.upstream.reply_with(WREN);
     let gate = house.upstream.gate();
     page.say("Wren, what does your map say about the road ahead?")
         .await;

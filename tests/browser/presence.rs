@@ -42,10 +42,10 @@ async fn the_typing_indicator_summarizes_several_users() {
     let company = SeveralUsers::with("member").await;
     let ann = company.room.page().await;
     let conversation = company.room.conversation;
-    let mut ears = vec![WsClient::on(&company.bob, conversation).await];
+    let mut ears = vec![WsClient::subscribed(&company.bob, conversation).await];
     for name in ["cleo", "dora", "emil"] {
         let person = company.guest(name).await;
-        ears.push(WsClient::on(&person, conversation).await);
+        ears.push(WsClient::subscribed(&person, conversation).await);
     }
     let typing = json!({"op": "typing", "conversation_id": conversation, "active": true});
 
@@ -64,7 +64,10 @@ async fn the_typing_indicator_summarizes_several_users() {
 #[tokio::test]
 async fn the_typing_indicator_names_a_character() {
     let company = SeveralUsers::with("guest").await;
-    company.house.upstream.say("One two three four five.");
+    company
+        .house
+        .upstream
+        .reply_with("One two three four five.");
     let gate = company.house.upstream.gate();
     let page = company.bobs_page().await;
     page.see(".composer__field").await;

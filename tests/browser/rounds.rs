@@ -24,7 +24,9 @@ fn natural_order() -> Value {
 /// The next answer waits until its gate is opened.
 pub fn next_waits(house: &TestServer, text: &str) -> HoldPoint {
     let gate = HoldPoint::closed();
-    house.upstream.next(ResponseScript::say(text).gated(&gate));
+    house
+        .upstream
+        .next(ResponseScript::say(text).held_at(&gate));
     gate
 }
 
@@ -268,7 +270,7 @@ async fn a_round_that_fails_midway_says_so_and_can_be_retried() {
     page.see_text("[data-card=failed]", "Rook could not reply")
         .await;
     page.click("[data-card=failed] .button--primary").await;
-    house.upstream.requested(3).await;
+    house.upstream.wait_for_requests(3).await;
     places(&page, "spoken failed pending").await;
     page.click(".queue [aria-label=Skip]").await;
 

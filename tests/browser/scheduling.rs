@@ -160,7 +160,7 @@ async fn a_failed_round_is_retried_or_skipped() {
 
     page.say("Hello").await;
     page.click(".queue [aria-label=Retry]").await;
-    house.upstream.requested(2).await;
+    house.upstream.wait_for_requests(2).await;
     page.see("[data-card=failed]").await;
     page.click(".queue [aria-label=Skip]").await;
 

@@ -26,7 +26,7 @@ async fn grown_past(page: &Page, n: usize) -> String {
 async fn text_grows_and_earlier_messages_keep_their_distance() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.say(TEXT);
+    house.upstream.reply_with(TEXT);
     let page = room.page().await;
     page.say("First").await;
     page.answered_by("Mina").await;
@@ -55,7 +55,7 @@ async fn text_grows_and_earlier_messages_keep_their_distance() {
 async fn the_text_that_was_written_becomes_the_message_in_the_same_node() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.say(TEXT);
+    house.upstream.reply_with(TEXT);
     let gate = house.upstream.gate();
     let page = room.page().await;
 
@@ -77,7 +77,7 @@ async fn the_text_that_was_written_becomes_the_message_in_the_same_node() {
 async fn a_reload_in_the_middle_finds_the_text_so_far() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.say(TEXT);
+    house.upstream.reply_with(TEXT);
     let gate = house.upstream.gate();
     let page = room.page().await;
     page.say("Hello").await;
@@ -101,7 +101,7 @@ async fn a_reload_in_the_middle_finds_the_text_so_far() {
 async fn a_reply_finishes_without_a_viewer() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.say(TEXT);
+    house.upstream.reply_with(TEXT);
     let gate = house.upstream.gate();
     let page = room.page().await;
     page.say("Hello").await;
@@ -120,7 +120,7 @@ async fn a_reply_finishes_without_a_viewer() {
 async fn a_lost_connection_leaves_no_gap_and_no_duplicate() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.say(TEXT);
+    house.upstream.reply_with(TEXT);
     let gate = house.upstream.gate();
     let page = room.page().await;
     page.say("Hello").await;
@@ -131,7 +131,7 @@ async fn a_lost_connection_leaves_no_gap_and_no_duplicate() {
     page.see_text(".banner", "Reconnecting").await;
     gate.step();
     gate.step();
-    house.upstream.said(0, 3).await;
+    house.upstream.wait_for_texts(0, 3).await;
     page.offline(false).await;
     page.gone(".banner").await;
     gate.open();
@@ -145,7 +145,7 @@ async fn a_lost_connection_leaves_no_gap_and_no_duplicate() {
 async fn stop_keeps_the_text_so_far_and_others_see_it() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
-    house.upstream.say(TEXT);
+    house.upstream.reply_with(TEXT);
     let gate = house.upstream.gate();
     let page = room.page().await;
     let other = room.page().await;
@@ -163,7 +163,7 @@ async fn stop_keeps_the_text_so_far_and_others_see_it() {
         "{kept:?} lost some of {shown:?}"
     );
     page.gone("[aria-label=Stop]").await;
-    house.upstream.hung_up(0).await;
+    house.upstream.wait_for_disconnect(0).await;
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ impl TestServer {
         let mut cast = Vec::new();
         for name in names {
             let character = ann.create_character(name, None).await;
-            cast.push(ann.seat(&space, &character).await);
+            cast.push(ann.add_character(&space, &character).await);
         }
         let conversation = root_of(&space);
         SpaceFixture {

@@ -31,7 +31,7 @@ async fn a_moderator_approves_a_tool_call_and_the_message_shows_it() {
     let kept = expect(200, room.ann.get(&format!("/api/spaces/{space}")).await);
     assert_eq!(kept["settings"]["tools"], json!({"dice": "with_approval"}));
     let invite = room.ann.invite(space, json!({"role": "guest"})).await;
-    let (guest, _) = HttpClient::by_link(room.ann.base(), token_of(&invite), "Bob").await;
+    let (guest, _) = HttpClient::join_by_link(room.ann.base(), token_of(&invite), "Bob").await;
     let theirs = Page::open(room.ann.base(), Viewport::Phone).await;
     theirs.set_cookie(guest.cookie()).await;
     theirs.go(&format!("/c/{}", room.conversation)).await;

@@ -162,7 +162,7 @@ async fn the_greetings_of_a_character_rotate_without_generating() {
     let spaces = spaces["data"].as_array().expect("a list");
     let space = spaces.iter().find(|it| root_of(it) == room.conversation);
     room.ann
-        .seat(space.expect("the space of the room"), &mina)
+        .add_character(space.expect("the space of the room"), &mina)
         .await;
     let page = room.page().await;
     tail_says(&page, "Welcome.").await;

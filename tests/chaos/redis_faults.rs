@@ -63,13 +63,13 @@ impl Redis {
             0..3 => {
                 self.lines[one].cut();
                 sleep(lasts).await;
-                self.lines[one].mend();
+                self.lines[one].reconnect();
                 "Redis cut off from a node".to_owned()
             }
             3 => {
                 self.server.kill();
                 sleep(lasts).await;
-                self.server.bring_up().await;
+                self.server.start_again().await;
                 "Redis killed".to_owned()
             }
             4 => {
@@ -79,7 +79,7 @@ impl Redis {
                 "Redis frozen".to_owned()
             }
             5 => {
-                self.server.shout(b"\x00{\"never\": \xff said").await;
+                self.server.publish_raw(b"\x00{\"never\": \xff said").await;
                 "nonsense on every channel of Redis".to_owned()
             }
             _ => {
@@ -91,9 +91,11 @@ impl Redis {
                     ProxyFault::Garble,
                 ];
                 let harm = harms[dice.random_range(0..harms.len())];
-                self.lines.iter().for_each(|it| it.harm(harm));
+                self.lines.iter().for_each(|it| it.inject_fault(harm));
                 sleep(lasts).await;
-                self.lines.iter().for_each(|it| it.harm(ProxyFault::None));
+                self.lines
+                    .iter()
+                    .for_each(|it| it.inject_fault(ProxyFault::None));
                 format!("messages over Redis: {harm:?}")
             }
         }

@@ -51,7 +51,7 @@ pub async fn create_spaces(base: &str, n_guests: usize, seed: u64) -> Population
     for n in 0..=N_SPACES {
         let space = space(&owner, n).await;
         for character in &cast {
-            owner.seat(&space, character).await;
+            owner.add_character(&space, character).await;
         }
         let invite = owner.invite(id(&space), json!({"role": "member"})).await;
         let room = SpaceConversation {

@@ -207,7 +207,7 @@ impl TabConversation {
         if let Some(heard) = heard(frame) {
             self.note(heard);
         }
-        let then = self.timeline.hear(&light(frame));
+        let then = self.timeline.apply(&light(frame));
         if then == Then::SubscribeAgain && self.asked.is_none() {
             return Answer::Send(self.subscribe(next_id, 0));
         }

@@ -336,7 +336,7 @@ on_both! {
 /// PostgreSQL only: on SQLite a writing transaction locks the whole file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_by_the_greatest_are_seen_to_collide() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     let room = EngineTest::builder(TestBackend::Postgres)

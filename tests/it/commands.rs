@@ -147,7 +147,7 @@ async fn a_forgotten_password_is_replaced_and_every_session_ends() {
     let body = json!({"username": "admin", "password": password});
     expect(
         200,
-        HttpClient::at(&server.url())
+        HttpClient::new(&server.url())
             .post("/api/session", body)
             .await,
     );

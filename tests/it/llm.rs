@@ -164,7 +164,7 @@ async fn absurd_headers_and_endless_reasons_are_not_swallowed() {
         LlmError::Upstream { .. }
     ));
     assert_eq!(refusal(&upstream).await.status(), Some(500));
-    upstream.hung_up(2).await;
+    upstream.wait_for_disconnect(2).await;
 }
 
 #[tokio::test]

@@ -218,7 +218,7 @@ async fn schema(database: &TestDatabase) -> Vec<String> {
 /// On SQLite, the lock next to the file stops a second process before this point.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_start_at_once_on_an_empty_database_bring_it_up_to_date_together() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("no PostgreSQL is given: not tested");
         return;
     }

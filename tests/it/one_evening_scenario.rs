@@ -71,7 +71,7 @@ on_sqlite! {
     async fn a_session_with_five_kills_loses_and_duplicates_nothing(backend) {
         let settings = json!({"reply_order": "list", "user_turn_debounce_ms": 20});
         let mut room = TestSpace::open_with(backend, settings, &["Ada", "Bob"], SHORT_TIMEOUTS).await;
-        room.upstream.misbehave(SEED, 5);
+        room.upstream.inject_faults(SEED, 5);
         let tabs = [ClientModel::open(&room.person, room.conversation).await, ClientModel::open(&room.person, room.conversation).await];
         let over = CancellationToken::new();
         let watch = tokio::spawn(watch_invariants(room.facts().await, over.clone()));

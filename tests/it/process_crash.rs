@@ -55,7 +55,7 @@ on_both! {
 
     async fn a_committed_reply_stays_through_a_kill(backend) {
         let mut room = TestSpace::open(backend, json!({}), &["Ada"]).await;
-        let ear = WsClient::on(&room.person, room.conversation).await;
+        let ear = WsClient::subscribed(&room.person, room.conversation).await;
         let tab = ClientModel::open(&room.person, room.conversation).await;
 
         let run = room.post("Hello.").await["run"]["id"].as_str().expect("a reply is planned").to_owned();
@@ -78,7 +78,7 @@ on_both! {
         let _held = [room.hold_next_reply(), room.hold_next_reply()];
         room.post("Tell me a story.").await;
         for n in 1..=2 {
-            room.upstream.requested(n).await;
+            room.upstream.wait_for_requests(n).await;
             room.server.kill9();
             room.server.restart().await;
         }
@@ -100,7 +100,7 @@ on_both! {
         let (answer, _turn) = (room.hold_next_reply(), room.hold_next_reply());
         room.post("Talk among yourselves.").await;
         answer.open();
-        room.upstream.requested(2).await;
+        room.upstream.wait_for_requests(2).await;
         room.server.kill9();
         room.server.restart().await;
         let mut facts = room.settle().await;
@@ -131,7 +131,7 @@ on_both! {
     async fn a_server_that_is_sent_away_hands_its_reply_back(backend) {
         let env = [("SHUTDOWN_GRACE_MS", "300")];
         let mut room = TestSpace::open_with(backend, json!({}), &["Ada"], &env).await;
-        let ear = WsClient::on(&room.person, room.conversation).await;
+        let ear = WsClient::subscribed(&room.person, room.conversation).await;
         let tab = ClientModel::open(&room.person, room.conversation).await;
 
         let gate = room.hold_next_reply();
@@ -157,7 +157,7 @@ on_both! {
 
     async fn a_server_that_is_sent_away_in_peace_leaves_at_once(backend) {
         let mut room = TestSpace::open(backend, json!({}), &["Ada"]).await;
-        let ear = WsClient::on(&room.person, room.conversation).await;
+        let ear = WsClient::subscribed(&room.person, room.conversation).await;
 
         room.post("Hello.").await;
         room.settle().await;
@@ -205,7 +205,7 @@ async fn wait_until_stale(room: &TestSpace) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_node_answers_for_a_stopped_one_which_then_commits_nothing() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
@@ -222,7 +222,7 @@ async fn a_second_node_answers_for_a_stopped_one_which_then_commits_nothing() {
     .await;
     room.server.sigstop();
     let second = room.second_server().await;
-    room.upstream.requested(2).await;
+    room.upstream.wait_for_requests(2).await;
     gate.open();
     room.settle().await;
     room.server.sigcont();

@@ -165,7 +165,7 @@ async fn on_sqlite_a_prompt_of_100_000_messages_costs_what_one_of_100_costs() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgres_a_prompt_of_100_000_messages_costs_what_one_of_100_costs() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     a_long_conversation_costs_what_a_short_one_costs(TestBackend::Postgres, |room| {

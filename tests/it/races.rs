@@ -304,7 +304,7 @@ on_both! {
 /// on, so no other can come between the read and the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_looks_first_is_seen_to_claim_twice() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     let bench = QueueFixture::new(TestBackend::Postgres).await;
@@ -315,7 +315,7 @@ async fn a_claim_that_looks_first_is_seen_to_claim_twice() {
 /// On PostgreSQL alone, for the same reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cutoff_that_is_read_first_is_seen_to_lose_messages() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
 
@@ -325,7 +325,7 @@ async fn a_cutoff_that_is_read_first_is_seen_to_lose_messages() {
 /// On PostgreSQL alone, for the same reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_use_that_is_looked_at_first_is_seen_to_be_taken_twice() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     let bench = QueueFixture::new(TestBackend::Postgres).await;

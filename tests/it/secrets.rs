@@ -27,14 +27,14 @@ on_sqlite! {
         let revoked = ann.invite(1, json!({"role": "guest"})).await;
         expect(204, ann.delete(&format!("/api/invites/{}", id(&revoked))).await);
         for token in [token_of(&invite), token_of(&revoked), "planted-guess"] {
-            HttpClient::at(&base).get(&format!("/api/join/{token}")).await;
+            HttpClient::new(&base).get(&format!("/api/join/{token}")).await;
         }
-        HttpClient::at(&base).get(&format!("/join?{}", token_of(&invite))).await;
-        let (zoe, _) = HttpClient::by_link(&base, token_of(&invite), "Zoe").await;
+        HttpClient::new(&base).get(&format!("/join?{}", token_of(&invite))).await;
+        let (zoe, _) = HttpClient::join_by_link(&base, token_of(&invite), "Zoe").await;
         let body = json!({"username": "ben", "password": "planted horse", "display_name": "Ben", "invite_token": token_of(&invite)});
-        expect(201, HttpClient::at(&base).post("/api/users", body).await);
+        expect(201, HttpClient::new(&base).post("/api/users", body).await);
         let wrong = json!({"username": "ben", "password": "planted and wrong"});
-        expect(401, HttpClient::at(&base).post("/api/session", wrong).await);
+        expect(401, HttpClient::new(&base).post("/api/session", wrong).await);
 
         let text = |it: &Value| it.as_str().unwrap().to_owned();
         let cookie = |it: &HttpClient| it.cookie().split_once('=').unwrap().1.to_owned();

@@ -108,7 +108,7 @@ on_sqlite! {
         let ann = app.admin().await;
         let space = ann.create_space("Room", json!({"reply_order": "manual"})).await;
         let ada = ann.create_character("Ada", Some("Welcome.")).await;
-        ann.seat(&space, &ada).await;
+        ann.add_character(&space, &ada).await;
         let root = root_of(&space);
         let greeting = id(&ann.messages(root).await[0]);
         expect(201, ann.post_message(root, "Good evening.", None).await);
@@ -128,7 +128,7 @@ on_sqlite! {
         let ann = app.admin().await;
         let (space, root, _) = begun(&ann).await;
         let ada = ann.create_character("Ada", Some("Welcome.")).await;
-        ann.seat(&json!({"id": space}), &ada).await;
+        ann.add_character(&json!({"id": space}), &ada).await;
         let path = format!("/api/spaces/{space}/conversations");
 
         let body = json!({"kind": "thread", "parent_conversation_id": root, "title": "Aside"});

@@ -29,13 +29,13 @@ on_sqlite! {
 
         let for_bob = room.request_as_bob(json!({"count": 4})).await;
         let for_ann = room.request_as_ann(json!({"count": 4})).await;
-        room.upstream.requested(2).await;
+        room.upstream.wait_for_requests(2).await;
         room.n_waiting(6).await;
         // Each iteration ends one call, which lets one more call begin.
         for n_ended in 0..6 {
             assert_eq!(room.upstream.n_requests(), 2 + n_ended);
             gate.step();
-            room.upstream.requested(3 + n_ended).await;
+            room.upstream.wait_for_requests(3 + n_ended).await;
             room.n_waiting(5 - n_ended).await;
         }
         gate.open();
@@ -53,14 +53,14 @@ on_sqlite! {
         let ear = ws_client_of(&room.stage.bob).await;
         let gate = room.upstream.gate();
         let generation = room.request_as_bob(json!({"count": 2})).await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
         room.n_waiting(1).await;
 
         room.stage.post(&room.stage.ann, "Hello, Ada.").await;
         gate.open();
 
         all_of(&ear, &generation, 2).await;
-        room.upstream.requested(3).await;
+        room.upstream.wait_for_requests(3).await;
         let is_candidate = |at| room.upstream.body(at)["messages"].to_string().contains("You write for bob");
         assert_eq!([0, 1, 2].map(is_candidate), [true, false, true]);
         room.close().await;
@@ -73,7 +73,7 @@ on_sqlite! {
         let alive = ResponseScript::stream().forever(": ping\n\n", Duration::from_millis(50));
         room.upstream.always(alive);
         room.request_as_bob(json!({"count": 1})).await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         let generation = room.request_as_ann(json!({"count": 1})).await;
 
@@ -87,7 +87,7 @@ on_sqlite! {
         let ear = ws_client_of(&room.stage.ann).await;
         let gate = room.upstream.gate();
         room.request_as_bob(json!({"count": 1})).await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
         let older = room.request_as_ann(json!({"count": 4})).await;
         room.n_waiting(4).await;
 

@@ -124,7 +124,7 @@ on_sqlite! {
         assert_eq!(again["character"], made["character"]);
         assert!(unpacked(&file).get("s.ogg") == Some(&noise), "an asset in many pieces is whole");
         let space = admin.create_space("Hall", json!({})).await;
-        admin.seat(&space, &made["character"]).await;
+        admin.add_character(&space, &made["character"]).await;
         let whole = bytes_of(&admin, &format!("/api/spaces/{}/export", space["id"])).await;
         assert!(unpacked(&whole).values().any(|it| *it == noise), "also in a whole space");
         app.close().await;
@@ -135,7 +135,7 @@ on_sqlite! {
         let admin = app.admin().await;
         let card = admin.create_character("Ada", None).await;
         let space = admin.create_space("Room", json!({})).await;
-        admin.seat(&space, &card).await;
+        admin.add_character(&space, &card).await;
         let path = format!("/api/characters/{}/avatar", card["id"]);
         let roster = format!("/api/spaces/{}/memberships", space["id"]);
         let file = multipart_body("file", "x.png", &fixture("no_card.png"));
@@ -181,7 +181,7 @@ on_sqlite! {
         let made = expect(201, upload(&admin, IMPORT, "maren.png", &fixture("text.png")).await);
         let card = &made["character"];
         let space = admin.create_space("Room", json!({})).await;
-        admin.seat(&space, card).await;
+        admin.add_character(&space, card).await;
 
         expect(204, admin.delete(&format!("/api/characters/{}", card["id"])).await);
 

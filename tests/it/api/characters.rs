@@ -41,7 +41,7 @@ on_sqlite! {
         for ((who, person), status) in cast.all_roles().into_iter().zip(before) {
             assert_eq!(person.get(&path).await.0, status, "{who} before");
         }
-        cast.moderator.seat(&cast.document, &card).await;
+        cast.moderator.add_character(&cast.document, &card).await;
         for ((who, person), status) in cast.all_roles().into_iter().zip(after) {
             assert_eq!(person.get(&path).await.0, status, "{who} after");
             let exports = if matches!(who, "guest" | "member" | "owner") { 403 } else { status };
@@ -63,7 +63,7 @@ on_sqlite! {
         let admin = app.admin().await;
         let card = admin.create_character("Ada", None).await;
         let space = admin.create_space("Room", json!({})).await;
-        let seat = admin.seat(&space, &card).await;
+        let seat = admin.add_character(&space, &card).await;
 
         assert_eq!(admin.delete(&format!("/api/characters/{}", id(&card))).await.0, 204);
 
@@ -83,7 +83,7 @@ on_sqlite! {
         let body = json!({"name": "Ada", "description": "old", "extensions": {"x": 1}});
         let card = expect(201, admin.post("/api/characters", body).await);
         let space = admin.create_space("Room", json!({})).await;
-        admin.seat(&space, &card).await;
+        admin.add_character(&space, &card).await;
 
         let path = format!("/api/characters/{}", id(&card));
         let changed = expect(200, admin.patch(&path, json!({"name": "Ida"})).await);

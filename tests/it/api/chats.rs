@@ -45,7 +45,7 @@ async fn room(ann: &HttpClient) -> (Value, String) {
         .create_space("Room", json!({"reply_order": "manual"}))
         .await;
     let ada = ann.create_character("Ada", Some("Welcome.")).await;
-    ann.seat(&space, &ada).await;
+    ann.add_character(&space, &ada).await;
     let door = format!("/api/spaces/{}/import", id(&space));
     (space, door)
 }

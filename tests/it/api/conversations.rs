@@ -16,7 +16,7 @@ on_sqlite! {
         let ann = app.admin().await;
         let space = ann.create_space("Room", json!({})).await;
         let path = format!("/api/spaces/{}/conversations", id(&space));
-        ann.seat(&space, &ann.create_character("Ada", None).await).await;
+        ann.add_character(&space, &ann.create_character("Ada", None).await).await;
         let other = id(&expect(201, ann.post(&path, json!({"title": "Other"})).await));
         ann.post(&path, json!({"title": "Empty"})).await;
         for conversation in [root_of(&space), other] {

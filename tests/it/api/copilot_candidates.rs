@@ -33,7 +33,10 @@ impl CandidateFixture {
         ];
         let stage = LiveFixture::open_on(backend, &[&model, env].concat(), |_| {}).await;
         let ada = stage.ann.create_character("Ada", None).await;
-        stage.ann.seat(&json!({"id": stage.space}), &ada).await;
+        stage
+            .ann
+            .add_character(&json!({"id": stage.space}), &ada)
+            .await;
         CandidateFixture { stage, upstream }
     }
 
@@ -111,7 +114,7 @@ on_sqlite! {
     async fn candidates_reach_all_sockets_of_the_person_and_no_others(backend) {
         let room = CandidateFixture::open(backend).await;
         let (first, second) = (ws_client_of(&room.stage.bob).await, room.stage.bobs_ws_client().await);
-        let anns = WsClient::on(&room.stage.ann, room.stage.conversation.0).await;
+        let anns = WsClient::subscribed(&room.stage.ann, room.stage.conversation.0).await;
 
         let generation = room.request_as_bob(json!({"count": 2})).await;
 
@@ -151,7 +154,7 @@ on_sqlite! {
         let seat = format!("/api/memberships/{}", room.stage.bobs_seat);
         expect(200, room.stage.bob.patch(&seat, json!({"persona": "A shy baker."})).await);
         room.stage.post(&room.stage.ann, "Who wants tea?").await;
-        room.upstream.say("bob: With pleasure.\nAda: I do.");
+        room.upstream.reply_with("bob: With pleasure.\nAda: I do.");
         let ear = ws_client_of(&room.stage.bob).await;
 
         let generation = room.request_as_bob(json!({"count": 1, "instruction": " Say yes. "})).await;
@@ -174,11 +177,11 @@ on_sqlite! {
         let ear = ws_client_of(&room.stage.bob).await;
         room.upstream.next(ResponseScript::hang_before_first_chunk());
         let older = room.request_as_bob(json!({"count": 1})).await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         let newer = room.request_as_bob(json!({"count": 1})).await;
 
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         let dropped = &all_of(&ear, &older, 1).await[0];
         assert_eq!((dropped["type"].as_str(), code(dropped)), (Some("copilot_candidate_error"), "canceled"));
         assert_eq!(all_of(&ear, &newer, 1).await[0]["text"], "Hello.");
@@ -191,14 +194,14 @@ on_sqlite! {
         let (first, second) = (ws_client_of(&room.stage.bob).await, ws_client_of(&room.stage.bob).await);
         room.upstream.always(ResponseScript::hang_before_first_chunk());
         room.request_as_bob(json!({"count": 1})).await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         drop(first);
         assert_eq!(second.call(json!({"op": "ping"})).await["ok"], true);
         assert_eq!(room.stage.house.app.engine.context().candidates.count(), 1);
         drop(second);
 
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         room.wait_until_over().await;
         room.close().await;
     }
@@ -208,12 +211,12 @@ on_sqlite! {
         let ear = ws_client_of(&room.stage.bob).await;
         room.upstream.always(ResponseScript::hang_before_first_chunk());
         let generation = room.request_as_bob(json!({"count": 1})).await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         let seat = format!("/api/memberships/{}", room.stage.bobs_seat);
         expect(204, room.stage.ann.delete(&seat).await);
 
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         assert_eq!(code(&all_of(&ear, &generation, 1).await[0]), "canceled");
         room.close().await;
     }
@@ -223,7 +226,7 @@ on_sqlite! {
         let ear = ws_client_of(&room.stage.bob).await;
         let gate = room.upstream.gate();
         let generation = room.request_as_bob(json!({"count": 1})).await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         let lost = format!(
             "UPDATE space_memberships SET status = 'removed' WHERE id = {}",
@@ -241,7 +244,7 @@ on_sqlite! {
         let ear = ws_client_of(&room.stage.bob).await;
         room.upstream.always(ResponseScript::hang_before_first_chunk());
         let generation = room.request_as_bob(json!({"count": 1})).await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         let space = format!("/api/spaces/{}", room.stage.space);
         expect(200, room.stage.ann.patch(&space, json!({"status": "archived"})).await);
@@ -253,7 +256,7 @@ on_sqlite! {
     async fn what_candidates_cost_counts_and_the_limit_of_the_space_holds(backend) {
         let room = CandidateFixture::open(backend).await;
         let ear = ws_client_of(&room.stage.bob).await;
-        room.upstream.say("One two three.");
+        room.upstream.reply_with("One two three.");
         let generation = room.request_as_bob(json!({"count": 3})).await;
         all_of(&ear, &generation, 3).await;
         assert_eq!(room.tokens_used().await, 30);

@@ -29,7 +29,7 @@ async fn scenes(admin: &HttpClient, round: usize) -> Vec<Deletion> {
     );
     let character = admin.create_character("Mina", None).await;
     let fiona = admin.create_character("Fiona", None).await;
-    let seat = admin.seat(&space, &fiona).await;
+    let seat = admin.add_character(&space, &fiona).await;
     let side = format!("{at}/conversations");
     let side = expect(201, admin.post(&side, json!({"title": "Aside"})).await);
     let said = expect(

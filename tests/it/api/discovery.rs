@@ -86,7 +86,7 @@ async fn a_silent_listener_does_not_delay_discovery() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_private_access_no_address_is_called() {
-    let decoy = TrapServer::set_up();
+    let decoy = TrapServer::start();
     let places = vec![ServerAddress::new(
         "Ollama",
         ProviderKind::Ollama,

@@ -16,7 +16,7 @@ async fn greeted(ann: &HttpClient) -> (Value, Value) {
         .await;
     let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho."]});
     let character = expect(201, ann.post("/api/characters", card).await);
-    ann.seat(&space, &character).await;
+    ann.add_character(&space, &character).await;
     let greeting = ann.messages(root_of(&space)).await.remove(0);
     (space, greeting)
 }

@@ -42,7 +42,7 @@ on_both! {
         let admin = app.admin().await;
         let card = imported(&admin).await;
         let space = admin.create_space("Room", json!({})).await;
-        let seat = admin.seat(&space, &card).await;
+        let seat = admin.add_character(&space, &card).await;
         expect(204, admin.delete(&format!("/api/memberships/{}", seat["id"])).await);
         expect(204, admin.delete(&path_of(&card)).await);
         app.app.clock.advance_ms(2 * HOUR_MS);

@@ -15,13 +15,13 @@ async fn zoe(cast: &RoleFixture) -> (HttpClient, Value, String) {
         .invite(cast.space, json!({"role": "guest"}))
         .await;
     let token = token_of(&invite).to_owned();
-    let (person, answer) = HttpClient::by_link(&cast.app.base, &token, "Zoe").await;
+    let (person, answer) = HttpClient::join_by_link(&cast.app.base, &token, "Zoe").await;
     (person, answer, token)
 }
 
 async fn sign_in(cast: &RoleFixture, username: &Value, password: &str) -> (u16, Value) {
     let body = json!({"username": username, "password": password});
-    HttpClient::at(&cast.app.base)
+    HttpClient::new(&cast.app.base)
         .post("/api/session", body)
         .await
 }
@@ -138,7 +138,7 @@ on_sqlite! {
         let old = seats.iter().find(|it| id(it) == id(&answer["membership"])).unwrap();
         assert_eq!((&old["status"], &old["display_name"]), (&json!("removed"), &json!("Zoe")));
         assert_eq!(cast.owner.messages(root).await[0]["author_name"], "Zoe");
-        let (_, again) = HttpClient::by_link(&cast.app.base, &token, "Zoe").await;
+        let (_, again) = HttpClient::join_by_link(&cast.app.base, &token, "Zoe").await;
         assert_ne!(again["user"]["id"], answer["user"]["id"], "it is another account");
         assert_ne!(id(&again["membership"]), id(&answer["membership"]));
         cast.app.close().await;

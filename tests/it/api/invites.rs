@@ -68,7 +68,7 @@ on_sqlite! {
         assert_eq!(stored.len(), 1);
         assert!(!format!("{stored:?}").contains(token));
         let hash = stored[0][0].as_deref().unwrap();
-        assert_eq!(HttpClient::at(&cast.app.base).get(&format!("/api/join/{hash}")).await.0, 404);
+        assert_eq!(HttpClient::new(&cast.app.base).get(&format!("/api/join/{hash}")).await.0, 404);
         cast.app.close().await;
     }
 
@@ -108,12 +108,12 @@ on_sqlite! {
         let made = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let other = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let path = format!("/api/join/{}", token_of(&made));
-        assert_eq!(HttpClient::at(&cast.app.base).get(&path).await.0, 200);
+        assert_eq!(HttpClient::new(&cast.app.base).get(&path).await.0, 200);
 
         assert_eq!(cast.moderator.delete(&own(&made)).await.0, 204);
 
-        assert_eq!(refusal(&HttpClient::at(&cast.app.base).get(&path).await), (404, "not_found".to_owned()));
-        let late = HttpClient::at(&cast.app.base).post(&path, json!({"display_name": "Late"})).await;
+        assert_eq!(refusal(&HttpClient::new(&cast.app.base).get(&path).await), (404, "not_found".to_owned()));
+        let late = HttpClient::new(&cast.app.base).post(&path, json!({"display_name": "Late"})).await;
         assert_eq!(refusal(&late), (404, "not_found".to_owned()));
         assert_eq!(cast.owner.delete(&own(&made)).await.0, 404, "once is enough");
         let listed = expect(200, cast.owner.get(&cast.path("/invites")).await);
@@ -143,7 +143,7 @@ on_sqlite! {
         assert_eq!(cast.owner.delete(&cast.path("")).await.0, 204);
 
         let path = format!("/api/join/{}", token_of(&invite));
-        assert_eq!(HttpClient::at(&cast.app.base).get(&path).await.0, 404);
+        assert_eq!(HttpClient::new(&cast.app.base).get(&path).await.0, 404);
         let mut facts = DatabaseFacts::open(&cast.app.database).await;
         assert_eq!(facts.number("SELECT CAST(count(*) AS TEXT) FROM invites").await, 0);
         cast.app.close().await;
@@ -157,7 +157,7 @@ on_sqlite! {
 
         expect(200, cast.owner.patch(&cast.path(""), json!({"status": "archived"})).await);
 
-        let visitor = HttpClient::at(&cast.app.base);
+        let visitor = HttpClient::new(&cast.app.base);
         assert_eq!(refusal(&visitor.get(&path).await), archived);
         assert_eq!(refusal(&visitor.post(&path, json!({"display_name": "Zoe"})).await), archived);
         assert_eq!(refusal(&cast.outsider.join(token_of(&invite)).await), archived);

@@ -43,7 +43,7 @@ async fn n_users(app: &TestApp) -> i64 {
 /// Joins as a guest, from a client without a session; returns the response.
 pub async fn join_as_guest(app: &TestApp, token: &str, name: &str) -> (u16, Value) {
     let body = json!({"display_name": name});
-    HttpClient::at(&app.base)
+    HttpClient::new(&app.base)
         .post(&join_path(token), body)
         .await
 }
@@ -52,11 +52,11 @@ on_sqlite! {
     async fn a_link_previews_the_space_and_no_more(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let card = cast.owner.create_character("Ada", None).await;
-        cast.owner.seat(&cast.document, &card).await;
+        cast.owner.add_character(&cast.document, &card).await;
         let invite = cast.moderator.invite(cast.space, json!({"role": "guest"})).await;
         let token = token_of(&invite);
 
-        let seen = expect(200, HttpClient::at(&cast.app.base).get(&join_path(token)).await);
+        let seen = expect(200, HttpClient::new(&cast.app.base).get(&join_path(token)).await);
 
         let mut expected = json!({
             "space": {"name": "Room"},
@@ -72,7 +72,7 @@ on_sqlite! {
         assert_eq!(expect(200, cast.member.get(&join_path(token)).await), expected);
         assert_eq!(uses(&cast.app, &invite).await, 0, "looking takes no use");
         for unknown in ["x", "", "%20", &"a".repeat(43)] {
-            assert_eq!(HttpClient::at(&cast.app.base).get(&join_path(unknown)).await.0, 404, "{unknown:?}");
+            assert_eq!(HttpClient::new(&cast.app.base).get(&join_path(unknown)).await.0, 404, "{unknown:?}");
         }
         cast.app.close().await;
     }
@@ -82,7 +82,7 @@ on_sqlite! {
         let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let root = cast.document["root_conversation_id"].as_i64().unwrap();
 
-        let (zoe, answer) = HttpClient::by_link(&cast.app.base, token_of(&invite), " Zoe ").await;
+        let (zoe, answer) = HttpClient::join_by_link(&cast.app.base, token_of(&invite), " Zoe ").await;
 
         let (user, seat) = (&answer["user"], &answer["membership"]);
         assert_eq!((&user["display_name"], &user["role"], &user["is_guest"]), (&json!("Zoe"), &json!("user"), &json!(true)));
@@ -110,7 +110,7 @@ on_sqlite! {
         ];
 
         for (body, status, code, param) in cases {
-            let refused = HttpClient::at(&cast.app.base).post(&join_path(token_of(&invite)), body.clone()).await;
+            let refused = HttpClient::new(&cast.app.base).post(&join_path(token_of(&invite)), body.clone()).await;
             assert_eq!(refusal(&refused), (status, code.to_owned()), "{body}");
             assert_eq!(refused.1["error"]["param"], param, "{body}");
         }
@@ -174,7 +174,7 @@ on_sqlite! {
             let token = token_of(invite);
             assert_eq!(refusal(&join_as_guest(&cast.app, token, "Late").await), expired());
             assert_eq!(refusal(&cast.outsider.join(token).await), expired());
-            assert_eq!(refusal(&HttpClient::at(&cast.app.base).get(&join_path(token)).await), expired());
+            assert_eq!(refusal(&HttpClient::new(&cast.app.base).get(&join_path(token)).await), expired());
             assert_eq!(uses(&cast.app, invite).await, 1);
         }
         let listed = expect(200, cast.owner.get(&cast.path("/invites")).await);
@@ -217,7 +217,7 @@ on_sqlite! {
         let invite = cast.moderator.invite(cast.space, json!({"role": "guest"})).await;
         let of_admin = cast.admin.invite(cast.space, json!({"role": "moderator"})).await;
         let token = token_of(&invite);
-        let look = async |token: &str| refusal_or_ok(HttpClient::at(&cast.app.base).get(&join_path(token)).await);
+        let look = async |token: &str| refusal_or_ok(HttpClient::new(&cast.app.base).get(&join_path(token)).await);
 
         expect(200, cast.owner.patch(&seat, json!({"role": "member"})).await);
         assert_eq!(look(token).await, not_found(), "demoted");
@@ -268,16 +268,16 @@ on_sqlite! {
         let before = n_users(&app).await;
         let register = async |username: &str, token: &str| {
             let body = json!({"username": username, "password": "correct horse", "display_name": username, "invite_token": token});
-            HttpClient::at(&app.base).post("/api/users", body).await
+            HttpClient::new(&app.base).post("/api/users", body).await
         };
 
         assert_eq!(refusal(&register("ben", "nobody-made-this").await), not_found());
         assert_eq!(refusal(&register("x", token_of(&invite)).await).0, 422);
         let like_host = json!({"username": "visitor", "password": "correct horse", "display_name": "ADMIN", "invite_token": token_of(&invite)});
-        let like_host = HttpClient::at(&app.base).post("/api/users", like_host).await;
+        let like_host = HttpClient::new(&app.base).post("/api/users", like_host).await;
         assert_eq!(refusal(&like_host), (409, "name_taken_here".to_owned()));
         let taken = json!({"username": "ADMIN", "password": "correct horse", "display_name": "Ben", "invite_token": token_of(&invite)});
-        let taken = HttpClient::at(&app.base).post("/api/users", taken).await;
+        let taken = HttpClient::new(&app.base).post("/api/users", taken).await;
         assert_eq!(refusal(&taken), (409, "username_taken".to_owned()));
         assert_eq!((uses(&app, &invite).await, n_users(&app).await), (0, before));
 
@@ -288,7 +288,7 @@ on_sqlite! {
         assert_eq!(refusal(&register("cat", token_of(&invite)).await), expired());
         assert_eq!((uses(&app, &invite).await, n_users(&app).await), (1, before + 1));
         let ben = json!({"username": "ben", "password": "correct horse"});
-        assert_eq!(HttpClient::at(&app.base).post("/api/session", ben).await.0, 200);
+        assert_eq!(HttpClient::new(&app.base).post("/api/session", ben).await.0, 200);
         app.close().await;
     }
 }

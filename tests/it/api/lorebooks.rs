@@ -206,11 +206,11 @@ on_sqlite! {
             {"keys": ["tower"], "content": "The tower leans.", "name": "Tower", "enabled": true, "insertion_order": 1, "extensions": {}},
         ]}});
         let card = expect(201, admin.post("/api/characters", card).await);
-        admin.seat(&space, &card).await;
+        admin.add_character(&space, &card).await;
         let here = root_of(&space);
 
         let posted = expect(201, admin.post_message(here, "A gull on the quay.", None).await);
-        upstream.requested(1).await;
+        upstream.wait_for_requests(1).await;
         let sent = format!("/api/runs/{}/prompt", posted["run"]["id"].as_str().unwrap());
         let sent = poll::until("what was sent is kept", async || {
             let (status, sent) = admin.get(&sent).await;

@@ -27,7 +27,7 @@ async fn asked_for(admin: &HttpClient, conversation: i64, upstream: &FakeProvide
     let nth = upstream.n_requests();
     let posted = admin.post_message(conversation, "Hello?", None).await;
     expect(201, posted);
-    upstream.requested(nth + 1).await;
+    upstream.wait_for_requests(nth + 1).await;
     poll::until("the room is idle", async || {
         (admin.conversation(conversation).await["state"] == "idle").then_some(())
     })
@@ -43,7 +43,7 @@ on_sqlite! {
         provider(&admin, &usual, "usual", true).await;
         let other = provider(&admin, &own, "other", false).await;
         let space = admin.create_space("Room", json!({"user_turn_debounce_ms": 0})).await;
-        let seat = admin.seat(&space, &admin.create_character("Ada", None).await).await;
+        let seat = admin.add_character(&space, &admin.create_character("Ada", None).await).await;
         let (seat, here) = (format!("/api/memberships/{}", id(&seat)), root_of(&space));
 
         assert_eq!(asked_for(&admin, here, &usual).await, "usual");

@@ -45,7 +45,7 @@ on_sqlite! {
     async fn managers_manage(backend) {
         let (cast, seats) = RoleFixture::create(backend).await;
         let card = cast.owner.create_character("Ada", None).await;
-        let ada = cast.owner.seat(&cast.document, &card).await;
+        let ada = cast.owner.add_character(&cast.document, &card).await;
         let changes = [
             json!({"participation": "muted"}),
             json!({"position": 0}),

@@ -13,7 +13,7 @@ on_sqlite! {
         let space = ann.create_space("Room", json!({})).await;
         let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho."]});
         let character = expect(201, ann.post("/api/characters", card).await);
-        ann.seat(&space, &character).await;
+        ann.add_character(&space, &character).await;
         let greeting = id(&ann.messages(root_of(&space)).await[0]);
         let path = format!("/api/messages/{greeting}");
 

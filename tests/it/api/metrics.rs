@@ -109,15 +109,15 @@ on_sqlite! {
     async fn every_metric_is_counted(backend) {
         let office = AdminFixture::open(backend).await;
         let place = office.create_space(&office.admin, "Harbor").await;
-        let ear = WsClient::on(&office.admin, place.conversation).await;
+        let ear = WsClient::subscribed(&office.admin, place.conversation).await;
         office.post(&office.admin, place.conversation, "One.").await;
         office.upstream.next(ResponseScript::status(401));
         office.post(&office.admin, place.conversation, "Two.").await;
         let gate = HoldPoint::closed();
-        office.upstream.next(ResponseScript::say("Slow one.").gated(&gate));
+        office.upstream.next(ResponseScript::say("Slow one.").held_at(&gate));
         let post = office.admin.post_message(place.conversation, "Three.", None).await;
         expect(201, post);
-        office.upstream.requested(3).await;
+        office.upstream.wait_for_requests(3).await;
         let post = office.admin.post_message(place.conversation, "Four.", None).await;
         expect(201, post);
         office.app.app.clock.advance_ms(5_000);
@@ -189,7 +189,7 @@ on_sqlite! {
         let settings = json!({"reply_order": "list", "description": PLANTED});
         let space = ann.create_space(PLANTED, settings).await;
         let character = ann.create_character(PLANTED, Some(PLANTED)).await;
-        ann.seat(&space, &character).await;
+        ann.add_character(&space, &character).await;
         let conversation = space["root_conversation_id"].as_i64().unwrap();
         let title = json!({"title": PLANTED});
         expect(200, ann.patch(&format!("/api/conversations/{conversation}"), title).await);

@@ -306,7 +306,7 @@ fn an_undocumented_status_is_detected() {
 async fn events_of_a_space_match_the_document() {
     let stage = LiveFixture::open().await;
     let (space, conversation) = (stage.space.0, stage.conversation.0);
-    let ear = WsClient::on(&stage.bob, conversation).await;
+    let ear = WsClient::subscribed(&stage.bob, conversation).await;
     for frame in [
         json!({"op": "subscribe_space", "space_id": space}),
         json!({"op": "typing", "conversation_id": conversation, "active": true}),

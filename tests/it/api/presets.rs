@@ -67,7 +67,7 @@ on_sqlite! {
     async fn a_preset_is_readable_by_its_owner_and_members_of_spaces_that_use_it(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let ada = cast.moderator.create_character("Ada", None).await;
-        let ada = cast.moderator.seat(&cast.document, &ada).await;
+        let ada = cast.moderator.add_character(&cast.document, &ada).await;
         let by_seat = make(&cast.moderator, "Of the seat", json!({})).await;
         let by_space = make(&cast.moderator, "Of the space", json!({})).await;
         let statuses = async |preset: &Value| {

@@ -76,7 +76,7 @@ impl Fixture {
             201,
             owner.post("/api/characters", json!({"card": card()})).await,
         );
-        let seat = owner.seat(&space, &ada).await;
+        let seat = owner.add_character(&space, &ada).await;
         let note =
             json!({"settings": {"author_note": {"text": "Note: {{personality}}", "depth": 0}}});
         expect(
@@ -148,7 +148,7 @@ impl Fixture {
             let (status, body) = person.get(&path).await;
             answers.push((path, status, body.to_string()));
         }
-        let ear = WsClient::on(person, root).await;
+        let ear = WsClient::subscribed(person, root).await;
         expect(
             201,
             self.owner.post_message(root, "Still here.", None).await,

@@ -145,7 +145,7 @@ impl<'a> GroupOfThree<'a> {
         let mut seats = Vec::new();
         for card in cards() {
             let card = expect(201, bob.post("/api/characters", card).await);
-            seats.push(id(&bob.seat(&space, &card).await));
+            seats.push(id(&bob.add_character(&space, &card).await));
         }
         let muted = json!({"participation": "muted"});
         expect(

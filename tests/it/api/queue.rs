@@ -27,7 +27,7 @@ impl Fixture {
         let mut seats = Vec::new();
         for name in ["Ada", "Bob", "Cid"] {
             let character = ann.create_character(name, None).await;
-            seats.push(id(&ann.seat(&space, &character).await));
+            seats.push(id(&ann.add_character(&space, &character).await));
         }
         let conversation = root_of(&space);
         expect(201, ann.post_message(conversation, "Hi.", None).await);

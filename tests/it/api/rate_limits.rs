@@ -15,7 +15,7 @@ on_sqlite! {
     async fn a_name_similar_to_a_members_name_cannot_join(backend) {
         let (cast, seats) = RoleFixture::create(backend).await;
         let card = cast.owner.create_character("Marlo", None).await;
-        cast.owner.seat(&cast.document, &card).await;
+        cast.owner.add_character(&cast.document, &card).await;
         let invite = cast.owner.invite(cast.space, json!({"role": "guest"})).await;
         let token = token_of(&invite);
 
@@ -27,7 +27,7 @@ on_sqlite! {
             assert_eq!(refused.1["error"]["param"], "display_name");
         }
         assert_eq!(uses(&cast.app, &invite).await, 0, "and takes no use");
-        let (zoe, _) = HttpClient::by_link(&cast.app.base, token, "Zoe").await;
+        let (zoe, _) = HttpClient::join_by_link(&cast.app.base, token, "Zoe").await;
         let renamed = zoe.patch("/api/users/me", json!({"display_name": "\u{430}dmin"})).await;
         assert_eq!(renamed.0, 200, "the admin does not sit here");
         let renamed = zoe.patch("/api/users/me", json!({"display_name": "0wner", "locale": "de"})).await;
@@ -91,9 +91,9 @@ async fn token_guesses_are_rate_limited_and_expired_links_are_not() {
     for n in 0..10 {
         let guess = match n % 3 {
             0 => join_as_guest(&app, "guess", "Zoe").await,
-            1 => HttpClient::at(&app.base).get(&join_path("guess")).await,
+            1 => HttpClient::new(&app.base).get(&join_path("guess")).await,
             _ => {
-                HttpClient::at(&app.base)
+                HttpClient::new(&app.base)
                     .post("/api/users", register.clone())
                     .await
             }
@@ -108,7 +108,7 @@ async fn token_guesses_are_rate_limited_and_expired_links_are_not() {
     assert_eq!(right.header("retry-after"), "180");
     assert_eq!(join_as_guest(&app, token_of(&invite), "Zoe").await.0, 429);
     assert_eq!(
-        HttpClient::at(&app.base)
+        HttpClient::new(&app.base)
             .post("/api/users", register)
             .await
             .0,

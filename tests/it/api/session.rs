@@ -13,7 +13,7 @@ const RIGHT: &str = "correct horse battery";
 
 async fn try_in(app: &TestApp, username: &str, password: &str) -> (u16, Value) {
     let body = json!({"username": username, "password": password});
-    HttpClient::at(&app.base).post("/api/session", body).await
+    HttpClient::new(&app.base).post("/api/session", body).await
 }
 
 fn without_id(mut answer: (u16, Value)) -> (u16, Value) {

@@ -14,7 +14,7 @@ on_both! {
         let app = TestApp::start_with(backend, &[("LIMIT_REGISTRATIONS_PER_HOUR", "1")]).await;
 
         let answers = join_all((0..50).map(|n| {
-            let visitor = HttpClient::at(&app.base);
+            let visitor = HttpClient::new(&app.base);
             let body = json!({"username": format!("admin{n}"), "password": "correct horse", "display_name": "A"});
             async move { visitor.post("/api/setup", body).await }
         }))
@@ -64,7 +64,7 @@ on_sqlite! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_is_set_up_once() {
     let app = TestApp::start(crate::support::backends::TestBackend::Sqlite).await;
-    let visitor = HttpClient::at(&app.base);
+    let visitor = HttpClient::new(&app.base);
     assert_eq!(
         visitor.get("/api/setup").await,
         (200, json!({"needed": true}))

@@ -26,7 +26,7 @@ async fn registers(
     if let Some(token) = token {
         body["invite_token"] = json!(token);
     }
-    HttpClient::at(&cast.app.base)
+    HttpClient::new(&cast.app.base)
         .post("/api/users", body)
         .await
 }
@@ -130,7 +130,7 @@ on_sqlite! {
     async fn a_person_renames_only_their_own_membership(backend) {
         let (cast, seats) = RoleFixture::create(backend).await;
         let card = cast.owner.create_character("Ada", None).await;
-        let ada = cast.owner.seat(&cast.document, &card).await;
+        let ada = cast.owner.add_character(&cast.document, &card).await;
         let rename = json!({"display_name": "Other"});
 
         let of_guest = format!("/api/memberships/{}", seats.guest);

@@ -156,7 +156,7 @@ on_sqlite! {
             assert_eq!(facts.number(count).await, before, "{name} left something");
         }
         assert_eq!(refusal(&ann.post(IMPORT, json!({})).await), (415, "unsupported_media_type".to_owned()));
-        let (guest, _) = HttpClient::by_link(&app.base, ann.invite(id(&space), json!({"role": "guest"})).await["token"].as_str().unwrap(), "Gil").await;
+        let (guest, _) = HttpClient::join_by_link(&app.base, ann.invite(id(&space), json!({"role": "guest"})).await["token"].as_str().unwrap(), "Gil").await;
         assert_eq!(bring(&guest, IMPORT, "x.zip", &good).await.0, 403);
         app.close().await;
     }

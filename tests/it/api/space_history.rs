@@ -51,8 +51,8 @@ async fn create_space_with_history(
         "character_book": {"name": "Ada's", "entries": lore("It tolls.")},
     });
     let ada = expect(201, ann.post("/api/characters", ada).await);
-    let ada = ann.seat(&space, &ada).await;
-    ann.seat(&space, &ann.create_character("Bob", None).await)
+    let ada = ann.add_character(&space, &ada).await;
+    ann.add_character(&space, &ann.create_character("Bob", None).await)
         .await;
     let book = json!({"name": "The coast", "entries": lore("Gulls rise.")});
     let book = id(&expect(201, ann.post("/api/lorebooks", book).await));
@@ -277,7 +277,7 @@ on_sqlite! {
         let card = json!({"name": "Noise", "first_mes": "", "description": "", "creator_notes": noise}).to_string();
         let door = "/api/characters/import";
         let card = expect(201, bring(&ann, door, "noise.json", card.as_bytes()).await);
-        ann.seat(&space, &card["character"]).await;
+        ann.add_character(&space, &card["character"]).await;
 
         let refused = ann.get(&at).await;
 

@@ -13,7 +13,7 @@ async fn greeted(ann: &HttpClient) -> (i64, i64) {
         .await;
     let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho there."]});
     let character = expect(201, ann.post("/api/characters", card).await);
-    ann.seat(&space, &character).await;
+    ann.add_character(&space, &character).await;
     let conversation = root_of(&space);
     (conversation, id(&ann.messages(conversation).await[0]))
 }

@@ -15,7 +15,7 @@ async fn registration_is_closed_unless_it_is_opened() {
     app.admin().await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben"});
 
-    let closed = HttpClient::at(&app.base).post("/api/users", body).await;
+    let closed = HttpClient::new(&app.base).post("/api/users", body).await;
 
     assert_eq!(refusal(&closed), (403, "registration_closed".to_owned()));
     app.close().await;
@@ -26,7 +26,7 @@ async fn registration_is_closed_before_setup() {
     let app = TestApp::start_with(TestBackend::Sqlite, OPEN_REGISTRATION).await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben"});
 
-    let early = HttpClient::at(&app.base).post("/api/users", body).await;
+    let early = HttpClient::new(&app.base).post("/api/users", body).await;
 
     assert_eq!(refusal(&early), (403, "registration_closed".to_owned()));
     app.close().await;
@@ -38,7 +38,7 @@ async fn a_bad_invitation_makes_no_account() {
     app.admin().await;
     let body = json!({"username": "ben", "password": "correct horse", "display_name": "Ben", "invite_token": "x"});
 
-    let refused = HttpClient::at(&app.base).post("/api/users", body).await;
+    let refused = HttpClient::new(&app.base).post("/api/users", body).await;
 
     assert_eq!(refusal(&refused), (404, "not_found".to_owned()));
     app.close().await;
@@ -52,7 +52,7 @@ async fn registrations_per_hour_are_limited_and_failed_ones_do_not_count() {
     let register = async |username: &str| {
         let body =
             json!({"username": username, "password": "correct horse", "display_name": "Ben"});
-        HttpClient::at(&app.base).post("/api/users", body).await.0
+        HttpClient::new(&app.base).post("/api/users", body).await.0
     };
 
     assert_eq!(register("ben").await, 201);
@@ -73,7 +73,7 @@ on_both! {
 
         for username in ["ben.b", "BEN.B", "ｂｅｎ.ｂ"] {
             let body = json!({"username": username, "password": "correct horse", "display_name": "Ben"});
-            let taken = HttpClient::at(&app.base).post("/api/users", body).await;
+            let taken = HttpClient::new(&app.base).post("/api/users", body).await;
             assert_eq!(refusal(&taken), (409, "username_taken".to_owned()), "{username}");
         }
         app.close().await;
@@ -135,7 +135,7 @@ on_sqlite! {
 
         assert_eq!(phone.get("/api/session").await.0, 401);
         let body = json!({"username": "admin", "password": "another horse"});
-        assert_eq!(HttpClient::at(&app.base).post("/api/session", body).await.0, 200);
+        assert_eq!(HttpClient::new(&app.base).post("/api/session", body).await.0, 200);
         app.close().await;
     }
 

@@ -138,7 +138,7 @@ async fn four_hundred_slow_bodies_of_one_address_leave_the_others_served() {
         let mut other = connect_from("127.0.0.3", &app.base).await.unwrap();
         assert!(is_served(&mut other).await);
         let wrong = json!({"username": "x", "password": "wrong horse"});
-        let answer = HttpClient::at(&app.base).post("/api/session", wrong).await;
+        let answer = HttpClient::new(&app.base).post("/api/session", wrong).await;
         assert!([401, 429].contains(&answer.0), "{}", answer.1);
     }
 

@@ -220,7 +220,7 @@ on_sqlite! {
     async fn the_log_holds_no_secret_and_nothing_that_was_said(backend) {
         let database = fresh_database(&backend).await;
         let upstream = FakeProvider::start().await;
-        upstream.say(ANSWERED);
+        upstream.reply_with(ANSWERED);
         let base_url = upstream.base_url();
         // PostgreSQL without authentication accepts any password; a test database that has one
         // keeps it.

@@ -33,7 +33,7 @@ impl EndpointFixture {
             .create_space("Room", json!({"user_turn_debounce_ms": 0}))
             .await;
         let mina = admin.create_character("Mina", None).await;
-        admin.seat(&space, &mina).await;
+        admin.add_character(&space, &mina).await;
         expect(201, admin.post("/api/api_keys", json!({"name": "k"})).await);
         let posted = admin.post_message(root_of(&space), "Hi.", None).await;
         let run = expect(201, posted)["run"]["id"]

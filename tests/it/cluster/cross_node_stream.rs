@@ -17,7 +17,7 @@ macro_rules! writing {
     ($nodes:ident, $gate:ident, $ear:ident) => {
         let $nodes = Nodes::open().await;
         let $ear = $nodes.ws_client().await;
-        $nodes.upstream.say("One two three.");
+        $nodes.upstream.reply_with("One two three.");
         let $gate = $nodes.upstream.gate();
         $nodes.post("Count.").await;
         $gate.step();
@@ -44,7 +44,7 @@ async fn a_reply_that_another_node_writes_is_seen_as_if_it_were_written_here() {
         return;
     }
     let nodes = Nodes::open().await;
-    nodes.upstream.say("One two three.");
+    nodes.upstream.reply_with("One two three.");
     let ear = nodes.ws_client().await;
 
     nodes.post("Count.").await;
@@ -107,9 +107,9 @@ async fn a_node_that_came_in_mid_sentence_asks_for_what_it_missed() {
     writing!(nodes, gate, ear);
     let url = nodes.front_proxy.url();
     let env = [("TROUPE_WORKERS", "0"), ("REDIS_URL", url.as_str())];
-    let third = nodes.front.start_beside(&env).await;
+    let third = nodes.front.start_second_node(&env).await;
 
-    let late = WsClient::open(&nodes.ann.at_node(&third.base)).await;
+    let late = WsClient::open(&nodes.ann.with_base(&third.base)).await;
     let answer = late.subscribe(nodes.conversation, None).await;
     gate.open();
     late.wait_for("its end", |it| it["type"] == "typing_stop")
@@ -137,7 +137,7 @@ async fn a_stop_on_one_node_ends_the_reply_of_another() {
 
     let (status, _) = nodes.ann.stop(nodes.conversation).await;
     let began = Instant::now();
-    nodes.upstream.hung_up(0).await;
+    nodes.upstream.wait_for_disconnect(0).await;
     let took = began.elapsed();
     gate.open();
 
@@ -158,7 +158,7 @@ async fn a_stop_that_keeps_the_text_keeps_what_another_node_wrote() {
 
     let path = format!("/api/conversations/{}/stop", nodes.conversation);
     let (status, _) = nodes.ann.post(&path, json!({"keep_partial": true})).await;
-    nodes.upstream.hung_up(0).await;
+    nodes.upstream.wait_for_disconnect(0).await;
     ear.wait_for("its end", |it| it["type"] == "typing_stop")
         .await;
     gate.open();
@@ -176,7 +176,7 @@ async fn is_closed_by(happens: impl AsyncFnOnce(&Nodes, &HttpClient)) {
     }
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
-    let ear = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let ear = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
 
     happens(&nodes, &bob).await;
     let began = Instant::now();
@@ -255,7 +255,7 @@ async fn a_demoted_admin_loses_events_of_other_spaces_on_every_node() {
     let bob = HttpClient::register(&nodes.front.base, "bob").await;
     let path = format!("/api/admin/users/{}", id_of(&bob).await);
     expect(200, nodes.ann.patch(&path, json!({"role": "admin"})).await);
-    let ear = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let ear = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
 
     expect(200, nodes.ann.patch(&path, json!({"role": "user"})).await);
     let began = Instant::now();
@@ -277,7 +277,7 @@ async fn a_member_removed_on_one_node_gets_no_events_on_another() {
     }
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
-    let ear = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let ear = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
     let seats = format!("/api/spaces/{}/memberships", nodes.space["id"]);
     let all = expect(200, nodes.ann.get(&seats).await);
     let mut all = all["data"].as_array().unwrap().iter();

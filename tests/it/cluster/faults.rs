@@ -50,7 +50,7 @@ async fn without_redis_from_the_start_readers_are_ten_seconds_behind_at_most() {
     let mut redis = RedisServer::start().await;
     redis.kill();
     let nodes = Nodes::open_over(redis, &[]).await;
-    nodes.upstream.say("One two three.");
+    nodes.upstream.reply_with("One two three.");
     let ear = nodes.ws_client().await;
 
     nodes.post("Count.").await;
@@ -74,7 +74,7 @@ async fn after_a_restart_of_redis_nodes_reconnect_within_five_seconds() {
     assert_eq!(n_connects(&nodes), [(1, 1), (1, 1)]);
 
     nodes.redis.kill();
-    nodes.redis.bring_up().await;
+    nodes.redis.start_again().await;
     let began = Instant::now();
     poll::until("they are connected again", async || {
         let all = n_connects(&nodes);
@@ -83,7 +83,7 @@ async fn after_a_restart_of_redis_nodes_reconnect_within_five_seconds() {
     .await;
 
     assert!(began.elapsed() < Duration::from_secs(5));
-    nodes.upstream.say("One two three.");
+    nodes.upstream.reply_with("One two three.");
     let ear = nodes.ws_client().await;
     nodes.post("Count.").await;
     converges(&nodes, &ear, "One two three.").await;
@@ -96,13 +96,13 @@ async fn readers_of_a_node_that_is_cut_off_from_redis_are_ten_seconds_behind_at_
         return;
     }
     let nodes = Nodes::open().await;
-    nodes.upstream.say("One two three.");
+    nodes.upstream.reply_with("One two three.");
     let ear = nodes.ws_client().await;
     nodes.front_proxy.cut();
 
     nodes.post("Count.").await;
     converges(&nodes, &ear, "One two three.").await;
-    nodes.front_proxy.mend();
+    nodes.front_proxy.reconnect();
 
     nodes.wait_until_connected().await;
     nodes.close().await;
@@ -177,10 +177,10 @@ async fn corrupted_redis_messages_are_survived() {
 async fn assert_survives(harm: ProxyFault) {
     let nodes = Nodes::open().await;
     let ear = nodes.ws_client().await;
-    nodes.front_proxy.harm(harm);
+    nodes.front_proxy.inject_fault(harm);
     for n in 1..=3 {
         let text = format!("Reply number {n}.");
-        nodes.upstream.say(&text);
+        nodes.upstream.reply_with(&text);
         nodes.post(&format!("Post {n}.")).await;
         converges(&nodes, &ear, &text).await;
     }
@@ -203,7 +203,7 @@ async fn a_redis_without_memory_counts_as_unavailable() {
     let nodes = Nodes::open().await;
     let full = ["CONFIG", "SET", "maxmemory", "1mb"];
     nodes.redis.ask(&full).await.expect("Redis obeys");
-    nodes.upstream.say("One two three.");
+    nodes.upstream.reply_with("One two three.");
     let ear = nodes.ws_client().await;
 
     nodes.post("Count.").await;
@@ -227,7 +227,11 @@ async fn garbage_on_the_channel_is_counted_and_not_delivered() {
     let garbage: [&[u8]; 4] = [b"", b"\xff\xfe\x00", &[7; 5000], forged.as_bytes()];
 
     for bytes in garbage {
-        assert_eq!(nodes.redis.shout(bytes).await, 2, "both nodes hear it");
+        assert_eq!(
+            nodes.redis.publish_raw(bytes).await,
+            2,
+            "both nodes hear it"
+        );
     }
 
     let line = nodes.front.app.hub.bus().state().unwrap().clone();
@@ -235,7 +239,7 @@ async fn garbage_on_the_channel_is_counted_and_not_delivered() {
         (line.metrics.foreign.get() == 4).then_some(())
     })
     .await;
-    nodes.upstream.say("One two three.");
+    nodes.upstream.reply_with("One two three.");
     nodes.post("Count.").await;
     converges(&nodes, &ear, "One two three.").await;
     assert!(
@@ -257,7 +261,7 @@ async fn connections_that_fail_and_return_in_another_order_are_survived() {
     let mut turn = async || {
         n += 1;
         let text = format!("Reply number {n}.");
-        nodes.upstream.say(&text);
+        nodes.upstream.reply_with(&text);
         nodes.post(&format!("Post {n}.")).await;
         converges(&nodes, &ear, &text).await;
     };
@@ -267,11 +271,11 @@ async fn connections_that_fail_and_return_in_another_order_are_survived() {
     nodes.redis.freeze();
     turn().await;
     nodes.back_proxy.cut();
-    nodes.front_proxy.mend();
+    nodes.front_proxy.reconnect();
     turn().await;
     nodes.redis.thaw();
     turn().await;
-    nodes.back_proxy.mend();
+    nodes.back_proxy.reconnect();
     nodes.wait_until_connected().await;
     turn().await;
 
@@ -295,8 +299,8 @@ async fn a_node_without_a_database_drops_its_runs_and_others_continue() {
         ("TROUPE_WORKERS", "1"),
     ];
     let env = [SHORT_LEASES, &model_env(&model), &cut_off].concat();
-    let third = nodes.front.start_beside(&env).await;
-    nodes.upstream.say("One two three.");
+    let third = nodes.front.start_second_node(&env).await;
+    nodes.upstream.reply_with("One two three.");
     let gate = nodes.upstream.gate();
     let ear = nodes.ws_client().await;
     nodes.post("Count.").await;
@@ -306,14 +310,14 @@ async fn a_node_without_a_database_drops_its_runs_and_others_continue() {
 
     drop(wire);
 
-    nodes.upstream.hung_up(0).await;
+    nodes.upstream.wait_for_disconnect(0).await;
     ear.wait_for("that it failed", |it| it["type"] == "run_failed")
         .await;
     gate.open();
-    nodes.upstream.say("Four five six.");
+    nodes.upstream.reply_with("Four five six.");
     let works = [("REDIS_URL", redis.as_str())];
     let env = [SHORT_LEASES, &model_env(&model), &works].concat();
-    let fourth = nodes.front.start_beside(&env).await;
+    let fourth = nodes.front.start_second_node(&env).await;
     converges(&nodes, &ear, "Four five six.").await;
     fourth.close().await;
     // Its database connections are closed, so it only has to stop.
@@ -329,14 +333,14 @@ async fn without_redis_a_stop_reaches_another_node_with_its_next_heartbeat() {
     let mut redis = RedisServer::start().await;
     redis.kill();
     let nodes = Nodes::open_over(redis, SHORT_LEASES).await;
-    nodes.upstream.say("One two three.");
+    nodes.upstream.reply_with("One two three.");
     let gate = nodes.upstream.gate();
     nodes.post("Count.").await;
     gate.step();
-    nodes.upstream.said(0, 1).await;
+    nodes.upstream.wait_for_texts(0, 1).await;
 
     let (status, _) = nodes.ann.stop(nodes.conversation).await;
-    nodes.upstream.hung_up(0).await;
+    nodes.upstream.wait_for_disconnect(0).await;
     gate.open();
 
     assert_eq!(status, 202);
@@ -350,14 +354,14 @@ async fn a_lost_end_does_not_leave_a_typing_indicator() {
         return;
     }
     let nodes = Nodes::open().await;
-    nodes.upstream.say("One two three.");
+    nodes.upstream.reply_with("One two three.");
     let gate = nodes.upstream.gate();
     let ear = nodes.ws_client().await;
     nodes.post("Count.").await;
     gate.step();
     ear.wait_for("the first word", |it| it["delta"] == "One")
         .await;
-    nodes.front_proxy.harm(ProxyFault::LoseAll);
+    nodes.front_proxy.inject_fault(ProxyFault::LoseAll);
 
     gate.open();
     let began = Instant::now();

@@ -25,7 +25,7 @@ async fn a_user_on_another_node_is_present_until_leaving() {
     let bob = nodes.member("bob").await;
     let anns = nodes.ws_client().await;
 
-    let bobs = WsClient::open(&bob.at_node(&nodes.back.base)).await;
+    let bobs = WsClient::open(&bob.with_base(&nodes.back.base)).await;
     let answer = bobs.subscribe(nodes.conversation, None).await;
     // Ann was present before Bob; the notification may not have reached his node yet.
     let there = answer["snapshot"]["presence"].as_array().map(Vec::len);
@@ -46,7 +46,7 @@ async fn users_of_a_closing_node_become_absent() {
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
     let anns = nodes.ws_client().await;
-    let bobs = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let bobs = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
     let place = sees(&anns, 0, 2).await;
 
     nodes.back.close().await;
@@ -64,7 +64,7 @@ async fn users_of_an_unreachable_node_become_absent() {
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
     let anns = nodes.ws_client().await;
-    let bobs = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let bobs = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
     let place = sees(&anns, 0, 2).await;
 
     nodes.back_proxy.cut();
@@ -82,7 +82,7 @@ async fn typing_on_another_node_is_shown_for_six_seconds() {
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
     let anns = nodes.ws_client().await;
-    let bobs = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let bobs = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
     let types = |it: &Value, active: bool| it["type"] == "human_typing" && it["active"] == active;
 
     let typing = json!({"op": "typing", "conversation_id": nodes.conversation, "active": true});

@@ -148,7 +148,7 @@ async fn create_space_of(ann: &HttpClient, name: &str) -> i64 {
     let rules = json!({"reply_order": "list", "user_turn_debounce_ms": 0});
     let space = ann.create_space(name, rules).await;
     let ada = ann.create_character(&format!("Ada of {name}"), None).await;
-    ann.seat(&space, &ada).await;
+    ann.add_character(&space, &ada).await;
     root_of(&space)
 }
 
@@ -161,11 +161,11 @@ async fn a_socket_behind_the_documented_nginx_streams_replies_of_both_nodes() {
     let (ann, conversation) = house.create_space().await;
     // One on each node: nginx distributes connections in turn.
     let ears = [
-        WsClient::on(&ann, conversation).await,
-        WsClient::on(&ann, conversation).await,
+        WsClient::subscribed(&ann, conversation).await,
+        WsClient::subscribed(&ann, conversation).await,
     ];
     let gate = house.upstream.gate();
-    house.upstream.say("One two three.");
+    house.upstream.reply_with("One two three.");
 
     ann.post_message(conversation, "Count.", None).await;
     gate.step();

@@ -11,7 +11,7 @@ async fn open_without_redis() -> (Nodes, HttpClient, WsClient) {
     let nodes = Nodes::open().await;
     let bob = nodes.member("bob").await;
     nodes.back_proxy.cut();
-    let ear = WsClient::on(&bob.at_node(&nodes.back.base), nodes.conversation).await;
+    let ear = WsClient::subscribed(&bob.with_base(&nodes.back.base), nodes.conversation).await;
     (nodes, bob, ear)
 }
 

@@ -98,7 +98,7 @@ async fn of_two_posts_at_once_on_two_nodes_reject_accepts_one() {
     let path = format!("/api/spaces/{}", nodes.space["id"]);
     let rule = json!({"during_generation_user_input_policy": "reject"});
     expect(200, nodes.ann.patch(&path, rule).await);
-    nodes.upstream.say("One two three.");
+    nodes.upstream.reply_with("One two three.");
     let gate = nodes.upstream.gate();
     let there = nodes.ann_on_back_node();
 
@@ -157,7 +157,7 @@ async fn two_installations_on_one_redis_are_isolated() {
     let n_heard = line.metrics.received.get();
 
     let ear = nodes.ws_client().await;
-    nodes.upstream.say("One two three.");
+    nodes.upstream.reply_with("One two three.");
     nodes.post("Count.").await;
     ear.wait_for("its end", |it| it["type"] == "typing_stop")
         .await;

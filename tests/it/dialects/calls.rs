@@ -99,7 +99,7 @@ async fn reasoning_effort_is_sent_in_the_format_of_every_kind() {
 
 #[tokio::test]
 async fn no_kind_leads_into_a_network_that_may_not_be_called() {
-    let decoy = TrapServer::set_up();
+    let decoy = TrapServer::start();
     let names = TestResolver::new(&[("inside.example", &["127.0.0.1", "::1"])]);
     let egress = OutboundClient::new(names, false).unwrap();
     let registry = ProviderRegistry::new(egress, Duration::ZERO);

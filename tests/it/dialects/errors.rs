@@ -108,7 +108,7 @@ async fn signs_of_life_and_thoughts_keep_a_call_alive_but_not_for_ever() {
             let outcome = call_model(kind, &upstream, watches).await;
 
             assert_eq!(code(&outcome), FailureCode::RunTimeout, "{kind}");
-            upstream.hung_up(0).await;
+            upstream.wait_for_disconnect(0).await;
         }
     }
 }
@@ -158,7 +158,7 @@ async fn a_stream_that_never_ends_is_cut_at_the_longest_text() {
             ),
             "{kind}"
         );
-        upstream.hung_up(0).await;
+        upstream.wait_for_disconnect(0).await;
     }
 }
 
@@ -173,7 +173,7 @@ async fn a_single_piece_of_more_than_a_megabyte_is_refused() {
 
         assert_eq!(code(&outcome), FailureCode::UpstreamError, "{kind}");
         assert!(failure(&outcome).message.contains("megabyte"), "{kind}");
-        upstream.hung_up(0).await;
+        upstream.wait_for_disconnect(0).await;
     }
 }
 

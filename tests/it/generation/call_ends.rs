@@ -18,7 +18,7 @@ use crate::support::model_call::{
 #[tokio::test]
 async fn an_answer_comes_with_its_usage() {
     let upstream = FakeProvider::start().await;
-    upstream.say("Good morning, Eve.");
+    upstream.reply_with("Good morning, Eve.");
 
     let outcome = call_model(&upstream, patient_watches()).await;
 
@@ -232,14 +232,14 @@ async fn in_a_group_text_for_another_speaker_is_cut() {
         ("Well.", FinishReason::Stop, false)
     );
     assert!(usage.is_some_and(|it| it.is_estimated), "{usage:?}");
-    upstream.hung_up(0).await;
+    upstream.wait_for_disconnect(0).await;
 }
 
 #[tokio::test]
 async fn whatever_a_provider_does_every_call_ends_and_only_whole_answers_succeed() {
     let upstream = FakeProvider::start().await;
-    upstream.say("A whole answer.");
-    upstream.misbehave(7, 60);
+    upstream.reply_with("A whole answer.");
+    upstream.inject_faults(7, 60);
     let watches = CallLimits {
         first_chunk: Duration::from_secs(1),
         idle: Duration::from_secs(1),

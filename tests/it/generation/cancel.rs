@@ -14,7 +14,7 @@ use crate::support::model_call::{
 #[tokio::test]
 async fn each_piece_is_forwarded_as_soon_as_it_is_there() {
     let upstream = FakeProvider::start().await;
-    upstream.say("One two three.");
+    upstream.reply_with("One two three.");
     let gate = upstream.gate();
     let mut speaking = RunningCall::start(&upstream, patient_watches());
 
@@ -44,8 +44,8 @@ async fn a_cancel_drops_the_request_wherever_it_is() {
         let upstream = FakeProvider::start().await;
         upstream.always(script);
         let speaking = RunningCall::start(&upstream, patient_watches());
-        upstream.requested(1).await;
-        upstream.said(0, n_texts).await;
+        upstream.wait_for_requests(1).await;
+        upstream.wait_for_texts(0, n_texts).await;
 
         speaking.cancel.cancel();
         let outcome = speaking.wait_for_outcome().await;
@@ -54,7 +54,7 @@ async fn a_cancel_drops_the_request_wherever_it_is() {
             matches!(outcome, GenerationOutcome::Canceled { .. }),
             "{outcome:?}"
         );
-        upstream.hung_up(0).await;
+        upstream.wait_for_disconnect(0).await;
     }
 }
 

@@ -35,8 +35,8 @@ async fn without_a_chunk_it_is_tried_once_more_and_then_given_up() {
         assert_eq!(code(&outcome), FailureCode::UpstreamTimeout);
         assert!(failure(&outcome).is_retryable);
         assert_eq!(upstream.n_requests(), 2);
-        upstream.hung_up(0).await;
-        upstream.hung_up(1).await;
+        upstream.wait_for_disconnect(0).await;
+        upstream.wait_for_disconnect(1).await;
     }
 }
 
@@ -78,7 +78,7 @@ async fn the_first_chunk_limit_applies_until_the_first_text_thought_or_tool_call
 
         assert_eq!(code(&outcome), FailureCode::UpstreamTimeout);
         assert_eq!(upstream.n_requests(), 2, "tried once more");
-        upstream.hung_up(1).await;
+        upstream.wait_for_disconnect(1).await;
     }
 }
 
@@ -123,7 +123,7 @@ async fn the_idle_limit_applies_after_the_first_text_thought_or_tool_call() {
 
         assert_eq!(code(&outcome), FailureCode::UpstreamTimeout);
         assert_eq!(upstream.n_requests(), 1, "not tried again");
-        upstream.hung_up(0).await;
+        upstream.wait_for_disconnect(0).await;
     }
 }
 
@@ -144,7 +144,7 @@ async fn silence_in_an_answer_ends_it() {
     assert_eq!(code(&outcome), FailureCode::UpstreamTimeout);
     assert_eq!(text(&outcome), "Once upon a time");
     assert_eq!(upstream.n_requests(), 1);
-    upstream.hung_up(0).await;
+    upstream.wait_for_disconnect(0).await;
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn the_total_limit_ends_a_stream_of_mere_comments() {
     .await;
 
     assert_eq!(code(&outcome), FailureCode::RunTimeout);
-    upstream.hung_up(0).await;
+    upstream.wait_for_disconnect(0).await;
 }
 
 #[tokio::test]
@@ -209,5 +209,5 @@ async fn an_endless_answer_is_cut_at_the_size_limit() {
     };
     assert!((9_990..=10_000).contains(&text.len()), "{}", text.len());
     assert_eq!((reason, truncated), (FinishReason::Length, true));
-    upstream.hung_up(0).await;
+    upstream.wait_for_disconnect(0).await;
 }

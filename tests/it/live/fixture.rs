@@ -74,7 +74,7 @@ impl LiveFixture {
 
     /// Opens Bob's socket, subscribed to the conversation.
     pub async fn bobs_ws_client(&self) -> WsClient {
-        WsClient::on(&self.bob, self.conversation.0).await
+        WsClient::subscribed(&self.bob, self.conversation.0).await
     }
 
     /// Posts a message through the API.
@@ -173,7 +173,7 @@ pub async fn register(base: &str, username: &str) -> (HttpClient, i64) {
         "password": "correct horse battery",
         "display_name": username,
     });
-    let answer = HttpClient::at(base)
+    let answer = HttpClient::new(base)
         .attempt(Method::POST, "/api/users", Some(&body))
         .await
         .expect("the server answers");

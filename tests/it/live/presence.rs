@@ -12,7 +12,7 @@ use crate::support::ws_client::WsClient;
 async fn typing_is_shown_to_others_until_it_expires() {
     let stage = LiveFixture::open().await;
     let (ann, bob) = (
-        WsClient::on(&stage.ann, stage.conversation.0).await,
+        WsClient::subscribed(&stage.ann, stage.conversation.0).await,
         stage.bobs_ws_client().await,
     );
     let typing = json!({"op": "typing", "conversation_id": stage.conversation, "active": true});
@@ -38,7 +38,7 @@ async fn typing_is_shown_to_others_until_it_expires() {
 async fn typing_ends_with_the_socket() {
     let stage = LiveFixture::open().await;
     let (ann, bob) = (
-        WsClient::on(&stage.ann, stage.conversation.0).await,
+        WsClient::subscribed(&stage.ann, stage.conversation.0).await,
         stage.bobs_ws_client().await,
     );
     bob.call(json!({"op": "typing", "conversation_id": stage.conversation, "active": true}))
@@ -75,7 +75,7 @@ async fn an_observer_reads_and_does_not_type() {
 #[tokio::test]
 async fn presence_and_away_state_are_shown_to_everyone() {
     let stage = LiveFixture::open().await;
-    let ann = WsClient::on(&stage.ann, stage.conversation.0).await;
+    let ann = WsClient::subscribed(&stage.ann, stage.conversation.0).await;
     let of_bob = |state: Option<&'static str>| {
         let seat = stage.bobs_seat;
         move |it: &Value| {

@@ -74,7 +74,7 @@ async fn a_temporary_rejection_keeps_the_subscription() {
 
 #[tokio::test]
 async fn events_before_the_rejection_arrive_after_it() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
@@ -106,7 +106,7 @@ async fn events_before_the_rejection_arrive_after_it() {
 
 #[tokio::test]
 async fn a_member_removed_during_the_snapshot_gets_none() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }

@@ -17,7 +17,7 @@ async fn a_removed_member_receives_no_more_events() {
     let ear = stage.bobs_ws_client().await;
     ear.call(json!({"op": "subscribe_space", "space_id": stage.space}))
         .await;
-    let stays = WsClient::on(&stage.ann, stage.conversation.0).await;
+    let stays = WsClient::subscribed(&stage.ann, stage.conversation.0).await;
 
     let seat = format!("/api/memberships/{}", stage.bobs_seat);
     expect(204, stage.ann.delete(&seat).await);
@@ -65,7 +65,7 @@ async fn a_deleted_conversation_sends_no_more_events() {
     let path = format!("/api/spaces/{}/conversations", stage.space);
     let other = expect(201, stage.ann.post(&path, json!({})).await);
     let other = id(&other);
-    let ear = WsClient::on(&stage.bob, other).await;
+    let ear = WsClient::subscribed(&stage.bob, other).await;
 
     let path = format!("/api/conversations/{other}");
     expect(204, stage.ann.delete(&path).await);
@@ -207,7 +207,7 @@ async fn a_new_password_closes_the_sockets_of_every_session() {
         assert_eq!(closing(socket).await, (4001, "session ended".to_owned()));
     }
     let bob = stage.bob.with_cookie(cookie.unwrap());
-    WsClient::on(&bob, stage.conversation.0).await;
+    WsClient::subscribed(&bob, stage.conversation.0).await;
     assert_eq!(anns.call(json!({"op": "ping"})).await["ok"], true);
     stage.close().await;
 }
@@ -250,7 +250,7 @@ async fn joins_and_leaves_are_announced_to_the_space() {
         .invite(stage.space.0, json!({"role": "guest"}))
         .await;
 
-    let (zoe, answer) = HttpClient::by_link(&stage.house.base, token_of(&invite), "Zoe").await;
+    let (zoe, answer) = HttpClient::join_by_link(&stage.house.base, token_of(&invite), "Zoe").await;
 
     let seat = &answer["membership"];
     let is_hers = |it: &Value| it["membership"]["id"] == seat["id"];

@@ -50,7 +50,7 @@ async fn flood(stage: &LiveFixture, ear: &WsClient) {
 async fn a_paused_reader_is_reset_and_others_receive_everything() {
     let stage = LiveFixture::open().await;
     let mut sleeper = subscribed(&stage).await;
-    let ear = WsClient::on(&stage.ann, stage.conversation.0).await;
+    let ear = WsClient::subscribed(&stage.ann, stage.conversation.0).await;
 
     flood(&stage, &ear).await;
 
@@ -95,7 +95,7 @@ async fn a_reader_that_never_resumes_is_disconnected() {
     })
     .await;
     let sleeper = subscribed(&stage).await;
-    let ear = WsClient::on(&stage.ann, stage.conversation.0).await;
+    let ear = WsClient::subscribed(&stage.ann, stage.conversation.0).await;
 
     flood(&stage, &ear).await;
 

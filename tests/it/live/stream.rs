@@ -25,7 +25,7 @@ async fn with_character(upstream: &FakeProvider) -> LiveFixture {
     let stage = LiveFixture::open_changed(&env, |_| {}).await;
     let character = stage.ann.create_character("Ada", None).await;
     let space = json!({"id": stage.space});
-    stage.ann.seat(&space, &character).await;
+    stage.ann.add_character(&space, &character).await;
     stage
 }
 
@@ -35,7 +35,7 @@ fn fold(log: &[Value]) -> Timeline {
     for frame in log {
         match frame.get("snapshot") {
             Some(_) => timeline.take_snapshot(frame),
-            None => assert_eq!(timeline.hear(frame), Then::Listen, "{frame}\n{log:?}"),
+            None => assert_eq!(timeline.apply(frame), Then::Listen, "{frame}\n{log:?}"),
         }
     }
     assert!(timeline.complaints().is_empty());
@@ -49,7 +49,7 @@ fn ends(it: &Value) -> bool {
 #[tokio::test]
 async fn events_of_a_run_arrive_in_the_documented_order() {
     let upstream = FakeProvider::start().await;
-    upstream.say(REPLY);
+    upstream.reply_with(REPLY);
     let stage = with_character(&upstream).await;
     let ear = stage.bobs_ws_client().await;
 
@@ -85,7 +85,7 @@ async fn events_of_a_run_arrive_in_the_documented_order() {
 #[tokio::test]
 async fn a_subscriber_during_a_reply_gets_its_whole_text() {
     let upstream = FakeProvider::start().await;
-    upstream.say(REPLY);
+    upstream.reply_with(REPLY);
     let gate = upstream.gate();
     let stage = with_character(&upstream).await;
     let early = stage.bobs_ws_client().await;
@@ -140,7 +140,7 @@ async fn every_subscriber_ends_with_the_same_text() {
         stage.post(&stage.ann, &format!("Question {round}.")).await;
         let mut late = Vec::new();
         for _ in 0..6 {
-            late.push(WsClient::on(&stage.bob, stage.conversation.0).await);
+            late.push(WsClient::subscribed(&stage.bob, stage.conversation.0).await);
         }
         first.wait_after(from, "the end of the run", ends).await;
         // A note arrives after everything that was published before it.
@@ -163,11 +163,11 @@ async fn every_subscriber_ends_with_the_same_text() {
 #[tokio::test]
 async fn a_member_removed_during_a_reply_gets_no_more_text() {
     let upstream = FakeProvider::start().await;
-    upstream.say(REPLY);
+    upstream.reply_with(REPLY);
     let gate = upstream.gate();
     let stage = with_character(&upstream).await;
     let ear = stage.bobs_ws_client().await;
-    let stays = WsClient::on(&stage.ann, stage.conversation.0).await;
+    let stays = WsClient::subscribed(&stage.ann, stage.conversation.0).await;
     stage.post(&stage.ann, "Tell me a story.").await;
     gate.step();
     ear.wait_for("the first word", |it| it["type"] == "stream_chunk")

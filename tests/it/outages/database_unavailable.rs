@@ -61,14 +61,14 @@ pub async fn said_by_people(room: &TestSpace) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_taken_survives_a_database_that_is_away_and_sockets_stay() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
     let postgres = tokio::task::block_in_place(Postgres::start);
     let database = TestDatabase::of_a_server(postgres.url());
     let mut room = TestSpace::open_on(database, json!({}), &["Ada"], STALE).await;
-    let ear = WsClient::on(&room.person, room.conversation).await;
+    let ear = WsClient::subscribed(&room.person, room.conversation).await;
     let other = WsClient::open(&room.person).await;
     let gate = room.hold_next_reply();
     room.post("First.").await;
@@ -81,7 +81,7 @@ async fn what_was_taken_survives_a_database_that_is_away_and_sockets_stay() {
     gate.step();
     ear.wait_after(place, "more words", delta).await;
     is_told_to_come_again(&posts(&room, "Third.", "c-3").await);
-    room.upstream.hung_up(0).await;
+    room.upstream.wait_for_disconnect(0).await;
     let place = ear.here();
     gate.open();
 

@@ -134,7 +134,7 @@ async fn a_sqlite_connection_after_a_failed_commit_is_never_reused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_postgres_connection_after_a_failed_commit_is_closed() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }

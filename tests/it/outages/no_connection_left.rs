@@ -68,7 +68,7 @@ async fn asks(room: &TestSpace, path: &str) -> Answer {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_a_connection_says_so_in_time_loses_nothing_and_comes_back() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
@@ -77,7 +77,7 @@ async fn a_server_without_a_connection_says_so_in_time_loses_nothing_and_comes_b
     let mut room = TestSpace::open_on(database, json!({}), &["Ada"], STALE).await;
     let gate = room.hold_next_reply();
     room.post("First.").await;
-    room.upstream.requested(1).await;
+    room.upstream.wait_for_requests(1).await;
     let mut admin = room.facts().await;
 
     let strangers = crowd(&postgres.url());
@@ -99,7 +99,7 @@ async fn a_server_without_a_connection_says_so_in_time_loses_nothing_and_comes_b
     let refused = connect(&room.person).await;
     let status = |it: &Error| matches!(it, Error::Http(it) if it.status() == 503);
     assert!(refused.as_ref().is_err_and(status), "{:?}", refused.err());
-    room.upstream.hung_up(0).await;
+    room.upstream.wait_for_disconnect(0).await;
     assert!(room.server.exited().is_none(), "the process lives");
 
     strangers.abort();

@@ -91,7 +91,7 @@ async fn heartbeat(facts: &mut DatabaseFacts) -> i64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_machine_does_not_make_runs_look_stale() {
     let is_long = std::env::var("TROUPE_SLOW_TESTS").is_ok_and(|value| value == "1");
-    if !TestBackend::Postgres.is_given() || !is_long {
+    if !TestBackend::Postgres.is_available() || !is_long {
         eprintln!("not run: TROUPE_SLOW_TESTS is not 1, or no PostgreSQL is given");
         return;
     }
@@ -99,7 +99,7 @@ async fn a_busy_machine_does_not_make_runs_look_stale() {
     let other = room
         .second_server_with(&[LEASES, &[("TROUPE_WORKERS", "0")]].concat())
         .await;
-    let ear = WsClient::on(&room.person, room.conversation).await;
+    let ear = WsClient::subscribed(&room.person, room.conversation).await;
     let gate = room.hold_next_reply();
     room.post("Tell me a story.").await;
     ear.wait_for("the first words", |it| it["type"] == "stream_chunk")

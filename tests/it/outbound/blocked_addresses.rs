@@ -48,7 +48,7 @@ impl ProviderFixture {
             .create_space("Room", json!({"user_turn_debounce_ms": 0}))
             .await;
         let mina = admin.create_character("Mina", None).await;
-        admin.seat(&space, &mina).await;
+        admin.add_character(&space, &mina).await;
         ProviderFixture {
             conversation: root_of(&space),
             app,
@@ -135,7 +135,7 @@ async fn try_every_way(shelf: &ProviderFixture, base_url: &str) {
 
 on_sqlite! {
     async fn no_endpoint_reaches_a_private_address(backend) {
-        let decoy = TrapServer::set_up();
+        let decoy = TrapServer::start();
         let shelf = ProviderFixture::set_up(backend, PRIVATE_BLOCKED).await;
         let all = base_urls(decoy.port);
         assert!(all.len() >= 80);
@@ -150,7 +150,7 @@ on_sqlite! {
     }
 
     async fn no_environment_address_reaches_a_private_address(backend) {
-        let decoy = TrapServer::set_up();
+        let decoy = TrapServer::start();
         let database = fresh_database(&backend).await;
         let folder = tempfile::tempdir().unwrap();
         let mut n_started = 0;
@@ -182,7 +182,7 @@ on_sqlite! {
     }
 
     async fn check_calls_no_stored_private_address(backend) {
-        let decoy = TrapServer::set_up();
+        let decoy = TrapServer::start();
         let shelf = ProviderFixture::set_up(backend, PRIVATE_BLOCKED).await;
 
         for base_url in base_urls(decoy.port) {
@@ -204,7 +204,7 @@ on_sqlite! {
 /// Ensures that the tests above could detect a connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_endpoints_reach_private_addresses_where_allowed() {
-    let decoy = TrapServer::set_up();
+    let decoy = TrapServer::start();
     let shelf = ProviderFixture::set_up(TestBackend::Sqlite, PRIVATE_ALLOWED).await;
     let mut hosts = vec!["127.0.0.1", "2130706433", "home.example"];
     if decoy.has_ipv6() {
@@ -256,7 +256,7 @@ async fn cloud_metadata_stays_blocked_where_private_addresses_are_allowed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redirect_is_not_followed_and_is_reported() {
-    let decoy = TrapServer::set_up();
+    let decoy = TrapServer::start();
     let upstream = FakeProvider::start().await;
     let shelf = ProviderFixture::set_up(TestBackend::Sqlite, PRIVATE_ALLOWED).await;
     shelf.store(&upstream.base_url()).await;

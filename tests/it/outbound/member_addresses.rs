@@ -141,7 +141,7 @@ async fn try_rows(scene: &MemberCalls, urls: &[String]) {
 }
 
 async fn no_connection_is_made(backend: TestBackend, set_up: &[(&str, &str)]) {
-    let decoy = TrapServer::set_up();
+    let decoy = TrapServer::start();
     let scene = MemberCalls::create(backend, set_up, &names()).await;
     let urls = base_urls(decoy.port);
     assert!(urls.len() >= 109, "{}", urls.len());
@@ -179,7 +179,7 @@ on_sqlite! {
 /// Ensures that the tests above could detect a connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_reach_a_host_that_an_admin_lists_by_every_row() {
-    let decoy = TrapServer::set_up();
+    let decoy = TrapServer::start();
     let scene = MemberCalls::create(TestBackend::Sqlite, HOST_LISTED, &names()).await;
     let url = [format!("http://{LISTED}:{}/a", decoy.port)];
     let came = async |what: &str, n: usize| {
@@ -225,7 +225,7 @@ async fn redirecting_server(target: String) -> (u16, Arc<AtomicUsize>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listed_host_leads_no_further_by_a_redirect() {
-    let decoy = TrapServer::set_up();
+    let decoy = TrapServer::start();
     let target = format!("http://127.0.0.1:{}/a.png", decoy.port);
     let (port, n_came) = redirecting_server(target).await;
     let scene = MemberCalls::create(TestBackend::Sqlite, HOST_LISTED, &names()).await;

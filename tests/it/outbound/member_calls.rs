@@ -260,7 +260,7 @@ async fn create_space_with_character(member: &HttpClient, settings: Value) -> (i
     let columns = json!({"user_turn_debounce_ms": 0, "settings": settings});
     let space = member.create_space("Room", columns).await;
     let mina = member.create_character("Mina", None).await;
-    let membership = member.seat(&space, &mina).await;
+    let membership = member.add_character(&space, &mina).await;
     (id(&space), root_of(&space), id(&membership))
 }
 

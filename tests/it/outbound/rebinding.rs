@@ -56,7 +56,7 @@ async fn a_call_goes_to_the_address_that_was_judged() {
 
 #[tokio::test]
 async fn of_several_addresses_none_that_is_refused_is_tried() {
-    let decoy = TrapServer::set_up();
+    let decoy = TrapServer::start();
     let upstream = FakeProvider::start().await;
     let names = TestResolver::new(&[(
         "turning.example",
@@ -75,7 +75,7 @@ async fn of_several_addresses_none_that_is_refused_is_tried() {
 
 #[tokio::test]
 async fn a_name_that_resolves_to_a_private_address_is_not_called() {
-    let decoy = TrapServer::set_up();
+    let decoy = TrapServer::start();
     let names = TestResolver::new(&[
         ("turning.example", &["127.0.0.1"]),
         ("turning.example", &["::1"]),

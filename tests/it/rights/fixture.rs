@@ -106,7 +106,7 @@ async fn create_memberships(cast: &RoleClients, owner: Role, ids: &mut Ids) {
 async fn characters(host: &HttpClient, space: &Value, ids: &mut Ids) {
     let seated = host.create_character("Ada", None).await;
     ids.insert("character_id", &seated["id"]);
-    let seat = host.seat(space, &seated).await;
+    let seat = host.add_character(space, &seated).await;
     ids.insert("membership_id:character", &seat["id"]);
     let preset = expect(
         201,
@@ -147,7 +147,7 @@ async fn create_messages(cast: &RoleClients, owner: Role, ids: &mut Ids) {
     // A character's greeting is the only AI message that needs no worker.
     let greeter = host.create_character("Greta", Some("Welcome.")).await;
     let space = json!({"id": ids.of("space_id", owner)});
-    host.seat(&space, &greeter).await;
+    host.add_character(&space, &greeter).await;
     let path = format!("/api/spaces/{}/conversations", space["id"]);
     let other = expect(201, host.post(&path, json!({"title": "Second"})).await);
     ids.insert("conversation_id:second", &other["id"]);

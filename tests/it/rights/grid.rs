@@ -36,7 +36,7 @@ const NO_IDS: [&str; 6] = [
 #[tokio::test]
 async fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
     let house = TestApp::start_with(TestBackend::Sqlite, SETTINGS).await;
-    let document = expect(200, HttpClient::at(&house.base).get("/openapi.json").await);
+    let document = expect(200, HttpClient::new(&house.base).get("/openapi.json").await);
     house.close().await;
 
     let paths = document["paths"].as_object().expect("the paths");

@@ -77,7 +77,7 @@ impl RoleClients {
         let admin = HttpClient::set_up(&base, Role::Admin.name()).await;
         for who in Role::ALL {
             let person = match who {
-                Role::Nobody => HttpClient::at(&base),
+                Role::Nobody => HttpClient::new(&base),
                 Role::Admin => admin.clone(),
                 other => HttpClient::register(&base, other.name()).await,
             };

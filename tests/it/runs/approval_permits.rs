@@ -47,7 +47,7 @@ impl TestSpace {
     async fn another_space(&self, name: &str, settings: Value) -> i64 {
         let space = self.person.create_space(name, settings).await;
         let character = self.person.create_character(name, None).await;
-        self.person.seat(&space, &character).await;
+        self.person.add_character(&space, &character).await;
         root_of(&space)
     }
 
@@ -138,7 +138,7 @@ on_sqlite! {
         let open = room.questions(room.conversation, 1).await;
         let gate = room.hold_next_reply();
         room.post_in(second).await;
-        room.upstream.requested(2).await;
+        room.upstream.wait_for_requests(2).await;
 
         room.approve(&open).await;
         room.wait_for(room.conversation, "place").await;
@@ -161,7 +161,7 @@ on_sqlite! {
         let open = room.questions(room.conversation, 1).await;
         let gate = room.hold_next_reply();
         room.post_in(second).await;
-        room.upstream.requested(2).await;
+        room.upstream.wait_for_requests(2).await;
         room.approve(&open).await;
         room.wait_for(room.conversation, "place").await;
 

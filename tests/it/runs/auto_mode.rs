@@ -39,7 +39,7 @@ async fn speaking(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = waiting(backend).await;
     let gate = HoldPoint::closed();
     room.upstream
-        .next(ResponseScript::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").held_at(&gate));
     room.clock.advance_ms(DELAY_MS);
     gate.step();
     room.events.wait_for_text("One").await;
@@ -229,7 +229,7 @@ on_sqlite! {
         let (room, gate) = speaking(backend).await;
 
         room.engine.stop(room.conversation, true).await.unwrap();
-        room.upstream.hung_up(1).await;
+        room.upstream.wait_for_disconnect(1).await;
         gate.open();
         room.time_passes().await;
         let stopped = (room.runtime().await.state(), room.answers().await);

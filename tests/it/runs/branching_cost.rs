@@ -89,7 +89,7 @@ async fn on_sqlite_a_long_branch_needs_no_more_statements_than_a_short_one() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgres_a_long_branch_needs_no_more_statements_than_a_short_one() {
-    if TestBackend::Postgres.is_given() {
+    if TestBackend::Postgres.is_available() {
         costs(TestBackend::Postgres, |room| {
             room.postgres_proxy
                 .as_ref()
@@ -134,7 +134,7 @@ async fn time(backend: TestBackend) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_branch_of_100_000_messages_costs_little_more_than_a_bare_copy() {
     for backend in [TestBackend::Sqlite, TestBackend::Postgres] {
-        if backend.is_given() {
+        if backend.is_available() {
             time(backend).await;
         }
     }

@@ -23,7 +23,7 @@ fn is_passing(error: &EngineError) -> bool {
 
 /// Returns whether no PostgreSQL is available. An SQLite file cannot disconnect.
 fn no_server() -> bool {
-    !TestBackend::Postgres.is_given()
+    !TestBackend::Postgres.is_available()
 }
 
 /// Posts like a client that gets no response: it retries with the same `client_id`.
@@ -172,7 +172,7 @@ async fn work_goes_on_after_the_server_was_away() {
     let wire = room.postgres_proxy.as_ref().expect("a wired room");
     let gate = room.upstream.gate();
     room.user.post("Count.").await;
-    room.upstream.requested(1).await;
+    room.upstream.wait_for_requests(1).await;
 
     wire.disconnect();
     gate.open();
@@ -204,7 +204,7 @@ async fn heartbeats_go_on_when_every_connection_is_taken() {
         .await;
     let gate = room.upstream.gate();
     room.user.post("Count.").await;
-    room.upstream.requested(1).await;
+    room.upstream.wait_for_requests(1).await;
     let (let_go, _) = tokio::sync::watch::channel(false);
     let holders: Vec<_> = (0..20)
         .map(|_| {
@@ -314,7 +314,7 @@ async fn after_a_database_pause_no_run_counts_as_stale() {
     other.start().await.unwrap();
     let gate = room.upstream.gate();
     room.user.post("Count.").await;
-    room.upstream.requested(1).await;
+    room.upstream.wait_for_requests(1).await;
     let mut facts = room.facts().await;
 
     wire.hold();

@@ -16,7 +16,7 @@ use crate::support::fake_provider::script::HoldPoint;
 /// Ada has produced "One" of "One two three."
 async fn writing(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
-    room.upstream.say("One two three.");
+    room.upstream.reply_with("One two three.");
     let gate = room.upstream.gate();
     room.user.post("Count.").await;
     gate.step();
@@ -30,7 +30,7 @@ on_sqlite! {
 
         room.engine.stop(room.conversation, false).await.unwrap();
         let n_heard = room.events.log().len();
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         gate.open();
         room.settle().await;
 
@@ -48,7 +48,7 @@ on_sqlite! {
         let (room, gate) = writing(backend).await;
 
         room.engine.stop(room.conversation, true).await.unwrap();
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         gate.open();
         room.settle().await;
 
@@ -66,10 +66,10 @@ on_sqlite! {
         let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
         room.user.post("Count.").await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         room.engine.stop(room.conversation, true).await.unwrap();
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         gate.open();
         room.settle().await;
 
@@ -140,13 +140,13 @@ on_sqlite! {
 
     async fn a_stop_that_came_before_the_first_word_keeps_what_was_asked(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.say("One two three.");
+        room.upstream.reply_with("One two three.");
         let gate = room.upstream.gate();
         room.user.post("Count.").await;
         room.until("the model is asked", async |it| it.upstream.n_requests() == 1).await;
 
         room.engine.stop(room.conversation, true).await.unwrap();
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         gate.open();
         room.settle().await;
 
@@ -179,7 +179,7 @@ on_sqlite! {
         let (room, gate) = writing(backend).await;
 
         room.engine.space_closed(room.space, RunCancelReason::Archived).await.unwrap();
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         gate.open();
         room.settle().await;
 

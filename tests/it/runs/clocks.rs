@@ -26,7 +26,7 @@ on_both! {
         let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
         room.user.post("Count.").await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         room.clock.advance_ms(HOURS);
         let report = room.engine.run_recovery().await.unwrap();
@@ -100,7 +100,7 @@ async fn wait_for_recovery_queries(room: &EngineTest, wire: &PostgresProxy, n: u
 /// Z6, ahead: by that clock every heartbeat is an hour old.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_clock_that_jumps_ahead_ends_no_run() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     let room = EngineTest::builder(TestBackend::Postgres)
@@ -113,7 +113,7 @@ async fn a_database_clock_that_jumps_ahead_ends_no_run() {
     transitions::record(&mut facts).await;
     let gate = room.upstream.gate();
     room.user.post("Count.").await;
-    room.upstream.requested(1).await;
+    room.upstream.wait_for_requests(1).await;
     wait_for_recovery_queries(&room, &wire, 3).await;
     let before = room.heartbeats().await;
 
@@ -138,7 +138,7 @@ async fn a_database_clock_that_jumps_ahead_ends_no_run() {
 /// Z6, back: by that clock the last heartbeat of the dead node is in the future.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_clock_that_is_set_back_does_not_hide_stale_runs() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     // It sends no heartbeat during the test.
@@ -149,7 +149,7 @@ async fn a_database_clock_that_is_set_back_does_not_hide_stale_runs() {
     let mut facts = room.facts().await;
     let gate = room.upstream.gate();
     room.user.post("Count.").await;
-    room.upstream.requested(1).await;
+    room.upstream.wait_for_requests(1).await;
     room.engine.context().shutdown.draining.cancel();
     let (other, wire) = start_recovering_node(&room, 10 * SLOWLY, &room.clock).await;
     wait_for_recovery_queries(&room, &wire, 1).await;
@@ -175,7 +175,7 @@ async fn a_database_clock_that_is_set_back_does_not_hide_stale_runs() {
 /// node's clock is right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     for off in [HOURS, -HOURS] {
@@ -188,7 +188,7 @@ async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
         let (other, wire) = start_recovering_node(&room, 5 * SLOWLY, &wrong).await;
         let gate = room.upstream.gate();
         room.user.post("Count.").await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         wait_for_recovery_queries(&room, &wire, 5).await;
         // A post through the other node is planned for a different time but still answered.
@@ -217,7 +217,7 @@ async fn nodes_whose_clocks_are_hours_apart_leave_each_others_runs_alone() {
 /// so stored times are in order and a post through either is answered immediately.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     let room = EngineTest::builder(TestBackend::Postgres)
@@ -264,7 +264,7 @@ async fn a_post_through_a_node_whose_clock_is_wrong_is_answered_without_waiting(
 /// While every response of the database needs longer than a second, the offset is unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_cannot_measure_its_clock_claims_nothing_until_it_can() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     let room = EngineTest::builder(TestBackend::Postgres)

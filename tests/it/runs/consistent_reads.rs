@@ -96,7 +96,7 @@ on_both! {
         let (conversation, space) = (room.conversation, id(&room.space));
         let readers: Vec<_> = (0..READERS)
             .map(|n| {
-                let person = room.person.at_node(room.person.base());
+                let person = room.person.with_base(room.person.base());
                 tokio::spawn(poll(done.clone(), async move || match n % 2 {
                     0 => vec![person.conversation(conversation).await],
                     _ => {
@@ -171,7 +171,7 @@ on_both! {
 /// round after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_between_the_reads_of_one_snapshot_is_seen_whole_or_not_at_all() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     let room = EngineTest::builder(TestBackend::Postgres)

@@ -93,7 +93,7 @@ async fn silent(backend: TestBackend, steps: i64) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
     let gate = HoldPoint::closed();
     room.upstream
-        .next(ResponseScript::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").held_at(&gate));
     room.turn_copilot_on(steps).await;
     gate.step();
     room.events.wait_for_text("One").await;
@@ -149,13 +149,13 @@ on_sqlite! {
         let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
         room.turn_copilot_on(3).await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         let refused = room.user.try_post("Me.").await;
         assert!(matches!(refused, Err(EngineError::Rejected(CommandError::CopilotActive))), "{refused:?}");
         room.take_over().await;
 
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         assert_eq!(room.runs().await[0].status, RunStatus::Canceled);
         gate.open();
         room.user.post("Me.").await;
@@ -230,7 +230,7 @@ on_sqlite! {
         let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
         room.turn_copilot_on(1).await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
         room.engine.stop(room.conversation, false).await.unwrap();
         gate.open();
         room.settle().await;
@@ -304,7 +304,7 @@ on_sqlite! {
         let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
         room.turn_copilot_on(1).await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
         // Disabled during the commit: the scheduler has not been notified yet.
         room.change_membership("Eve", |it| {
             it.copilot_mode = CopilotMode::None;

@@ -10,7 +10,7 @@ use crate::support::poll;
 
 /// SQLite has one writer.
 fn no_server() -> bool {
-    !TestBackend::Postgres.is_given()
+    !TestBackend::Postgres.is_available()
 }
 
 /// B7. The end of a run holds its conversation and waits for the space; another transaction holds
@@ -29,10 +29,10 @@ async fn a_step_that_is_undone_by_a_deadlock_is_taken_again() {
             .finish("stop")
             .usage(7, 1)
             .done()
-            .gated(&gate),
+            .held_at(&gate),
     );
     room.user.post("Hi.").await;
-    room.upstream.requested(1).await;
+    room.upstream.wait_for_requests(1).await;
     let mut other = room.facts().await;
     let mut facts = room.facts().await;
 

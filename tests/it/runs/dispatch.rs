@@ -74,7 +74,7 @@ on_both! {
         for node in [&room.engine, &node] {
             node.start().await.unwrap();
         }
-        room.upstream.requested(4).await;
+        room.upstream.wait_for_requests(4).await;
         let n_before = room.claimed_runs().await.len();
 
         let other = room.insert_due_runs(room.another_load_fixture().await, 1, room.clock.now()).await;
@@ -99,7 +99,7 @@ on_both! {
         }
 
         room.engine.start().await.unwrap();
-        room.upstream.requested(8).await;
+        room.upstream.wait_for_requests(8).await;
 
         let claimed = room.claimed_runs().await;
         assert_eq!(claimed.len(), 8, "what does not fit stays queued");
@@ -122,7 +122,7 @@ on_both! {
         room.speaks_through_another_provider(other.space).await;
 
         room.engine.start().await.unwrap();
-        room.upstream.requested(2).await;
+        room.upstream.wait_for_requests(2).await;
 
         assert_eq!(room.claimed_runs().await.len(), 2);
         assert_eq!(room.status(many[0]).await, RunStatus::Running);
@@ -235,7 +235,7 @@ impl EngineTest {
 /// Many nodes race for the same runs; SQLite never has more than one node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_nodes_claim_two_thousand_runs_and_none_of_them_twice() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }

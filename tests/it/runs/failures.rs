@@ -29,7 +29,7 @@ async fn room(
 
 /// The run fails with `code`; then a retry, and in a second conversation a skip, continues the
 /// round.
-async fn fails_with(room: EngineTest, code: &str, mend: impl AsyncFnOnce(&EngineTest)) {
+async fn fails_with(room: EngineTest, code: &str, repair: impl AsyncFnOnce(&EngineTest)) {
     room.user.post("Hello?").await;
     room.settle().await;
 
@@ -48,7 +48,7 @@ async fn fails_with(room: EngineTest, code: &str, mend: impl AsyncFnOnce(&Engine
     );
     assert!(room.answers().await.is_empty());
 
-    mend(&room).await;
+    repair(&room).await;
     let retried = room.engine.retry(room.conversation).await.unwrap();
     room.settle().await;
 
@@ -74,7 +74,7 @@ async fn fails_within(
 ) {
     let room = room(backend, |_| (), settings).await;
     room.upstream.always(script);
-    fails_with(room, code, async |room| room.upstream.say("Hello.")).await;
+    fails_with(room, code, async |room| room.upstream.reply_with("Hello.")).await;
 }
 
 on_sqlite! {
@@ -190,7 +190,7 @@ on_sqlite! {
 
     async fn what_a_reply_cost_is_spent(backend) {
         let room = EngineTest::builder(backend).open().await;
-        room.upstream.say("One two three.");
+        room.upstream.reply_with("One two three.");
 
         room.user.post("Count.").await;
         room.settle().await;
@@ -210,7 +210,7 @@ on_sqlite! {
         room.settle().await;
 
         assert_eq!(room.runtime().await.state(), ConversationState::Idle);
-        room.upstream.say("Hello.");
+        room.upstream.reply_with("Hello.");
         room.engine.retry(room.conversation).await.unwrap();
         room.settle().await;
 
@@ -257,7 +257,7 @@ on_both! {
         room.user.post("Hello?").await;
         room.settle().await;
         let gate = room.upstream.gate();
-        room.upstream.say("Hello.");
+        room.upstream.reply_with("Hello.");
 
         let retry = || room.engine.retry(room.conversation);
         let (one, two) = tokio::join!(retry(), retry());

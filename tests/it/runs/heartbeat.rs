@@ -17,7 +17,7 @@ async fn writing(backend: TestBackend) -> (EngineTest, HoldPoint) {
         .settings(|it| it.heartbeat = OFTEN)
         .open()
         .await;
-    room.upstream.say("One two three.");
+    room.upstream.reply_with("One two three.");
     let gate = room.upstream.gate();
     room.user.post("Count.").await;
     gate.step();
@@ -46,7 +46,7 @@ on_both! {
         let (room, gate) = writing(backend).await;
 
         room.another_node().stop(room.conversation, false).await.unwrap();
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         gate.open();
         room.wait_until_idle().await;
 
@@ -60,7 +60,7 @@ on_both! {
         let (room, gate) = writing(backend).await;
         let there = room.another_conversation().await;
         room.user_in_conversation(&room.engine, there).post("Hi.").await;
-        room.upstream.requested(2).await;
+        room.upstream.wait_for_requests(2).await;
         let orphan = room.engine.runtime(there).await.unwrap().running.unwrap();
         let next_beat = async || {
             let before = room.heartbeats().await;
@@ -85,7 +85,7 @@ on_both! {
         let (room, gate) = writing(backend).await;
 
         room.another_node().stop(room.conversation, true).await.unwrap();
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         gate.open();
         room.wait_until_idle().await;
 
@@ -98,7 +98,7 @@ on_both! {
 /// Counted by the PostgreSQL proxy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_statement_renews_all_runs_of_a_node() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     let room = EngineTest::builder(TestBackend::Postgres)
@@ -112,7 +112,7 @@ async fn one_statement_renews_all_runs_of_a_node() {
         room.user_in_conversation(&room.engine, conversation)
             .post("Hi.")
             .await;
-        room.upstream.requested(n + 1).await;
+        room.upstream.wait_for_requests(n + 1).await;
     }
     let wire = room.postgres_proxy.as_ref().expect("a wired room");
     wire.take_statements();

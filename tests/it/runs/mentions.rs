@@ -78,7 +78,7 @@ on_sqlite! {
         let several = |it: &mut Space| it.replies_per_turn = RepliesPerTurn::Activated;
         let room = with(backend, &["Ada", "Bob", "Cid", "Dot"]).rules(several).open().await;
         let gate = HoldPoint::closed();
-        room.upstream.next(ResponseScript::say("Well.").gated(&gate));
+        room.upstream.next(ResponseScript::say("Well.").held_at(&gate));
 
         room.user.post("Hello.").await;
 

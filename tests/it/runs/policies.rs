@@ -118,7 +118,7 @@ on_sqlite! {
         let (room, release) = writing(backend, InputPolicy::Restart).await;
 
         room.user.post("Rather say hello.").await;
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         release().await;
         room.settle().await;
 

@@ -18,17 +18,17 @@ on_both! {
     async fn a_stop_and_a_commit_at_once_leave_one_truth(backend) {
         let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
-        room.upstream.say("Done.");
+        room.upstream.reply_with("Done.");
         let (mut n_stored, mut n_canceled) = (0, 0);
 
         for n in 0..200 {
             room.user.post("Again.").await;
-            room.upstream.requested(n + 1).await;
+            room.upstream.wait_for_requests(n + 1).await;
             // Each delay is closer to the commit: the stop comes before, during, or after the last
             // delta.
             let stop = async {
                 if n % 3 > 0 {
-                    room.upstream.said(n, 1).await;
+                    room.upstream.wait_for_texts(n, 1).await;
                 }
                 if n % 3 > 1 {
                     room.upstream.finished(n).await;
@@ -86,7 +86,7 @@ on_both! {
         for n in 1..=20 {
             // A reply that ends before the second message would leave nothing to reject.
             let gate = HoldPoint::closed();
-            room.upstream.next(ResponseScript::say("Hello.").gated(&gate));
+            room.upstream.next(ResponseScript::say("Hello.").held_at(&gate));
             let (one, two) = tokio::join!(
                 room.user.try_post("Me first."),
                 other.try_post("No, me.")

@@ -29,7 +29,7 @@ async fn silent(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
     let gate = HoldPoint::closed();
     room.upstream
-        .next(ResponseScript::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").held_at(&gate));
     room.user.post("Count.").await;
     gate.step();
     room.events.wait_for_text("One").await;
@@ -86,10 +86,10 @@ on_both! {
         let (room, gate) = silent(backend).await;
         room.another_node().run_recovery().await.unwrap();
         let second = HoldPoint::closed();
-        room.upstream.next(ResponseScript::say("Again.").gated(&second));
+        room.upstream.next(ResponseScript::say("Again.").held_at(&second));
         let node = room.another_node();
         node.start().await.unwrap();
-        room.upstream.requested(2).await;
+        room.upstream.wait_for_requests(2).await;
         room.last_heard(60_000).await;
 
         let report = room.another_node().run_recovery().await.unwrap();

@@ -184,7 +184,7 @@ on_sqlite! {
         let release = writing(&room).await;
 
         regenerate(&room).await.unwrap();
-        room.upstream.hung_up(1).await;
+        room.upstream.wait_for_disconnect(1).await;
         release().await;
         room.settle().await;
 
@@ -283,7 +283,7 @@ on_sqlite! {
 
         let hidden = room.engine.set_visibility(room.conversation, target.id, Visibility::Hidden);
         hidden.await.unwrap();
-        room.upstream.hung_up(1).await;
+        room.upstream.wait_for_disconnect(1).await;
         release().await;
         room.settle().await;
 

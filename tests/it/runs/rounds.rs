@@ -30,7 +30,7 @@ async fn in_the_middle_of(blueprint: EngineTestBuilder) -> (EngineTest, HoldPoin
     let gate = HoldPoint::closed();
     room.upstream.next(ResponseScript::say("I am Ada."));
     room.upstream
-        .next(ResponseScript::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").held_at(&gate));
     room.user.post("Count.").await;
     gate.step();
     room.events.wait_for_text("One").await;
@@ -190,7 +190,7 @@ on_sqlite! {
         let (room, gate) = in_the_middle(backend).await;
 
         room.engine.stop(room.conversation, true).await.unwrap();
-        room.upstream.hung_up(1).await;
+        room.upstream.wait_for_disconnect(1).await;
         gate.open();
         room.settle().await;
         let stopped = room.place().await;

@@ -150,7 +150,7 @@ async fn speaking(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
     let gate = HoldPoint::closed();
     room.upstream
-        .next(ResponseScript::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").held_at(&gate));
     room.user.post("Count.").await;
     gate.step();
     room.events.wait_for_text("One").await;

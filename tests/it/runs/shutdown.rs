@@ -17,7 +17,7 @@ async fn writing(backend: TestBackend) -> (EngineTest, HoldPoint) {
     let room = EngineTest::builder(backend).open().await;
     let gate = HoldPoint::closed();
     room.upstream
-        .next(ResponseScript::say("One two three.").gated(&gate));
+        .next(ResponseScript::say("One two three.").held_at(&gate));
     room.user.post("Count.").await;
     gate.step();
     room.events.wait_for_text("One").await;
@@ -75,7 +75,7 @@ on_sqlite! {
 
         room.engine.drain(Duration::ZERO).await;
         room.stop(&room.engine).await;
-        room.upstream.hung_up(0).await;
+        room.upstream.wait_for_disconnect(0).await;
         let back = room.only_run().await;
         gate.open();
         let next = room.another_node();

@@ -99,8 +99,8 @@ on_sqlite! {
     async fn a_moderator_decides_and_no_lower_role(backend) {
         let room = room(backend, json!({"tools": {"dice": "with_approval"}})).await;
         let invite = room.person.invite(id(&room.space), json!({"role": "guest"})).await;
-        let (guest, _) = HttpClient::by_link(room.person.base(), token_of(&invite), "Bob").await;
-        let ear = WsClient::on(&guest, room.conversation).await;
+        let (guest, _) = HttpClient::join_by_link(room.person.base(), token_of(&invite), "Bob").await;
+        let ear = WsClient::subscribed(&guest, room.conversation).await;
         room.upstream.next(ResponseScript::calls(ROLL));
         room.upstream.next(ResponseScript::say("Seven!"));
 
@@ -128,7 +128,7 @@ on_sqlite! {
         let servers = json!([{"label": "wiki", "url": server.url, "allowed_tools": ["search", "delete"]}]);
         let settings = json!({"settings": {"tool_servers": servers}});
         let room = TestSpace::open_with(backend, settings, &["Mina"], ALLOW_LOOPBACK).await;
-        let ear = WsClient::on(&room.person, room.conversation).await;
+        let ear = WsClient::subscribed(&room.person, room.conversation).await;
         let both = [("c1", "mcp_wiki_search", "{\"q\":\"x\"}"), ("c2", "mcp_wiki_delete", "{\"q\":\"y\"}")];
         room.upstream.next(ResponseScript::calls(&both));
         room.upstream.next(ResponseScript::say("Found."));
@@ -152,7 +152,7 @@ on_sqlite! {
 
     async fn a_stop_ends_the_waiting_and_closes_the_question(backend) {
         let room = room(backend, json!({"tools": {"dice": "with_approval"}})).await;
-        let ear = WsClient::on(&room.person, room.conversation).await;
+        let ear = WsClient::subscribed(&room.person, room.conversation).await;
         room.upstream.next(ResponseScript::calls(ROLL));
 
         room.post("Roll, please.").await;
@@ -168,7 +168,7 @@ on_sqlite! {
 
     async fn a_dead_nodes_approval_is_requested_again_and_the_old_one_is_void(backend) {
         let mut room = room(backend, json!({"tools": {"dice": "with_approval"}})).await;
-        let ear = WsClient::on(&room.person, room.conversation).await;
+        let ear = WsClient::subscribed(&room.person, room.conversation).await;
         for _ in 0..2 {
             room.upstream.next(ResponseScript::calls(ROLL));
         }
@@ -178,7 +178,7 @@ on_sqlite! {
 
         room.server.kill9();
         room.server.restart().await;
-        let ear = WsClient::on(&room.person, room.conversation).await;
+        let ear = WsClient::subscribed(&room.person, room.conversation).await;
         let new = poll::until("it is asked anew", async || {
             let late = ear.subscribe(room.conversation, None).await;
             let open = late["snapshot"]["tool_approvals"].as_array().unwrap().clone();

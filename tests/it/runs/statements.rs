@@ -91,7 +91,7 @@ async fn on_sqlite_each_message_and_each_run_cost_what_they_cost() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_postgres_each_message_and_each_run_cost_what_they_cost() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return;
     }
     measure(TestBackend::Postgres, |room| {

@@ -10,7 +10,7 @@ const DISTANCE: i64 = 256;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conversation_whose_row_is_locked_delays_no_other() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         return; // an SQLite transaction locks the whole file, not a row
     }
     let room = EngineTest::builder(TestBackend::Postgres).open().await;

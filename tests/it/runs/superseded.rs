@@ -85,7 +85,7 @@ on_sqlite! {
             .await;
         let gate = room.upstream.gate();
         let running = room.user.post("Count.").await.run.expect("Ada will answer");
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         let posted = room.user.post("No, wait.").await;
         gate.open();
@@ -102,7 +102,7 @@ on_sqlite! {
         let room = EngineTest::builder(backend).open().await;
         let gate = room.upstream.gate();
         room.user.post("Count.").await;
-        room.upstream.requested(1).await;
+        room.upstream.wait_for_requests(1).await;
 
         room.engine.stop(room.conversation, true).await.unwrap();
         gate.open();

@@ -16,7 +16,7 @@ use troupe::server::serve;
 
 use crate::support::api_contract;
 use crate::support::backends::{TestBackend, TestDatabase, migrated_database};
-use crate::support::http_client::{HttpClient, look_at_every_answer};
+use crate::support::http_client::{HttpClient, inspect_every_response};
 
 /// A running server. It must be closed, so that a test sees whether it ends in order.
 pub struct TestApp {
@@ -71,7 +71,7 @@ impl TestApp {
     }
 
     /// Starts another node of the same installation: the same database and the same clock.
-    pub async fn start_beside(&self, env: &[(&str, &str)]) -> TestApp {
+    pub async fn start_second_node(&self, env: &[(&str, &str)]) -> TestApp {
         let (database, clock) = (self.database.clone(), self.app.clock.clone());
         let names = Arc::new(SystemResolver);
         TestApp::start_on(database, clock, env, names, |_| {}).await
@@ -84,7 +84,7 @@ impl TestApp {
         names: Arc<dyn Resolver>,
         change: impl FnOnce(&mut App),
     ) -> TestApp {
-        look_at_every_answer(api_contract::check_response);
+        inspect_every_response(api_contract::check_response);
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = settings(&database, folder.path(), env);
         let mut app = App::build_with_resolver(config, clock, names)

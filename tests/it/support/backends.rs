@@ -25,19 +25,19 @@ impl TestBackend {
     pub fn all() -> Vec<TestBackend> {
         [TestBackend::Sqlite, TestBackend::Postgres]
             .into_iter()
-            .filter(|backend| backend.is_given())
+            .filter(|backend| backend.is_available())
             .collect()
     }
 
     /// Whether tests can run on it here. A missing PostgreSQL that is required is a failure.
-    pub fn is_given(self) -> bool {
-        let is_given = self == TestBackend::Sqlite || postgres_url().is_some();
+    pub fn is_available(self) -> bool {
+        let is_available = self == TestBackend::Sqlite || postgres_url().is_some();
         let is_required = env::var("TROUPE_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
         assert!(
-            is_given || !is_required,
+            is_available || !is_required,
             "TROUPE_REQUIRE_POSTGRES=1, but TROUPE_TEST_POSTGRES_URL is not set"
         );
-        is_given
+        is_available
     }
 }
 
@@ -244,7 +244,7 @@ macro_rules! backend_tests {
             $(#[$postgres])?
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                if !$crate::support::backends::TestBackend::Postgres.is_given() {
+                if !$crate::support::backends::TestBackend::Postgres.is_available() {
                     eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
                     return;
                 }

@@ -220,7 +220,7 @@ impl Tab {
         } else if frame["type"] != "resync" && frame["conversation_id"] != self.conversation {
             Then::Listen
         } else {
-            shown.timeline.hear(&frame)
+            shown.timeline.apply(&frame)
         };
         shown.log.push(frame);
         then

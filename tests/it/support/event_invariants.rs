@@ -110,7 +110,7 @@ pub fn deltas(log: &[Value]) -> Vec<String> {
                 is_broken.insert(run.to_owned(), false);
             }
             let gap =
-                streams.entry(run.to_owned()).or_default().hear(frame) == Then::SubscribeAgain;
+                streams.entry(run.to_owned()).or_default().apply(frame) == Then::SubscribeAgain;
             // A gap within a connection is for `Fold` to mend; here the run was not heard whole.
             *is_broken.entry(run.to_owned()).or_insert(true) |= gap;
         }

@@ -16,7 +16,7 @@ type ResponseInspector = fn(&Method, &str, u16, &Value);
 static INSPECTOR: OnceLock<ResponseInspector> = OnceLock::new();
 
 /// Has every answer looked at from now on; the first one who asks for it does.
-pub fn look_at_every_answer(witness: ResponseInspector) {
+pub fn inspect_every_response(witness: ResponseInspector) {
     // A second one is refused; the first one stands.
     let _ = INSPECTOR.set(witness);
 }
@@ -46,7 +46,7 @@ pub fn http_client() -> Client {
 
 impl HttpClient {
     /// A client that is not signed in.
-    pub fn at(base: &str) -> HttpClient {
+    pub fn new(base: &str) -> HttpClient {
         HttpClient {
             base: base.to_owned(),
             client: http_client(),
@@ -56,7 +56,7 @@ impl HttpClient {
 
     /// The first account of a fresh server, signed in.
     pub async fn set_up(base: &str, username: &str) -> HttpClient {
-        let mut person = HttpClient::at(base);
+        let mut person = HttpClient::new(base);
         let body = json!({"username": username, "password": PASSWORD, "display_name": username});
         person.enter("/api/setup", &body, 201).await;
         person
@@ -64,7 +64,7 @@ impl HttpClient {
 
     /// One more account, on a server on which anybody may register.
     pub async fn register(base: &str, username: &str) -> HttpClient {
-        let mut person = HttpClient::at(base);
+        let mut person = HttpClient::new(base);
         let body = json!({"username": username, "password": PASSWORD, "display_name": username});
         person.enter("/api/users", &body, 201).await;
         person
@@ -72,7 +72,7 @@ impl HttpClient {
 
     /// The same account in a second browser.
     pub async fn sign_in(base: &str, username: &str) -> HttpClient {
-        let mut person = HttpClient::at(base);
+        let mut person = HttpClient::new(base);
         person
             .enter(
                 "/api/session",
@@ -84,8 +84,8 @@ impl HttpClient {
     }
 
     /// A guest who came by a link, and the answer `{user, membership}`.
-    pub async fn by_link(base: &str, token: &str, display_name: &str) -> (HttpClient, Value) {
-        let mut person = HttpClient::at(base);
+    pub async fn join_by_link(base: &str, token: &str, display_name: &str) -> (HttpClient, Value) {
+        let mut person = HttpClient::new(base);
         let body = json!({"display_name": display_name});
         let answer = person
             .enter(&format!("/api/join/{token}"), &body, 201)
@@ -110,7 +110,7 @@ impl HttpClient {
     }
 
     /// The same browser at another node.
-    pub fn at_node(&self, base: &str) -> HttpClient {
+    pub fn with_base(&self, base: &str) -> HttpClient {
         HttpClient {
             base: base.to_owned(),
             ..self.clone()
@@ -217,7 +217,7 @@ impl HttpClient {
     }
 
     /// Gives a character a seat in a space; answers the membership.
-    pub async fn seat(&self, space: &Value, character: &Value) -> Value {
+    pub async fn add_character(&self, space: &Value, character: &Value) -> Value {
         let path = format!("/api/spaces/{}/memberships", space["id"]);
         expect(
             201,

@@ -40,11 +40,11 @@ pub struct Nodes {
 
 /// Whether this machine has what several nodes need. `bin/test` sees to it.
 pub fn are_given() -> bool {
-    let is_given = TestBackend::Postgres.is_given();
-    if !is_given {
+    let is_available = TestBackend::Postgres.is_available();
+    if !is_available {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
     }
-    is_given
+    is_available
 }
 
 impl Nodes {
@@ -73,14 +73,14 @@ impl Nodes {
         let front =
             TestApp::start_with(TestBackend::Postgres, &[&common[..], &serves, env].concat()).await;
         let back = front
-            .start_beside(&[&common[..], &works, env].concat())
+            .start_second_node(&[&common[..], &works, env].concat())
             .await;
         let ann = front.admin().await;
         let space = ann
             .create_space("Stage", json!({"reply_order": "list"}))
             .await;
         let ada = ann.create_character("Ada", None).await;
-        ann.seat(&space, &ada).await;
+        ann.add_character(&space, &ada).await;
         let conversation = root_of(&space);
         Nodes {
             front,
@@ -110,12 +110,12 @@ impl Nodes {
 
     /// Ann at the other node.
     pub fn ann_on_back_node(&self) -> HttpClient {
-        self.ann.at_node(&self.back.base)
+        self.ann.with_base(&self.back.base)
     }
 
     /// A socket of Ann's at the front.
     pub async fn ws_client(&self) -> WsClient {
-        WsClient::on(&self.ann, self.conversation).await
+        WsClient::subscribed(&self.ann, self.conversation).await
     }
 
     /// Adds a user with an account at the front node as a member of the space.

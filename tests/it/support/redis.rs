@@ -23,7 +23,7 @@ impl RedisServer {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
             process: None,
         };
-        server.bring_up().await;
+        server.start_again().await;
         server
     }
 
@@ -44,7 +44,7 @@ impl RedisServer {
     }
 
     /// Starts it again, on the same port, empty.
-    pub async fn bring_up(&mut self) {
+    pub async fn start_again(&mut self) {
         let process = Command::new("redis-server")
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
             .args(["--save", "", "--appendonly", "no", "--dir"])
@@ -80,7 +80,7 @@ impl RedisServer {
     }
 
     /// Publishes these bytes on every channel with a subscriber. Returns how many received them.
-    pub async fn shout(&self, bytes: &[u8]) -> usize {
+    pub async fn publish_raw(&self, bytes: &[u8]) -> usize {
         let client = Client::open(self.url()).expect("an address");
         let connection = client.get_multiplexed_async_connection().await;
         let mut connection = connection.expect("Redis answers");

@@ -56,7 +56,7 @@ impl RedisProxy {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    pub fn harm(&self, harm: ProxyFault) {
+    pub fn inject_fault(&self, harm: ProxyFault) {
         *self.harm.lock() = harm;
     }
 
@@ -65,7 +65,7 @@ impl RedisProxy {
         self.is_cut.send_replace(true);
     }
 
-    pub fn mend(&self) {
+    pub fn reconnect(&self) {
         self.is_cut.send_replace(false);
     }
 }

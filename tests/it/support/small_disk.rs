@@ -32,21 +32,21 @@ impl SmallDisk {
         self.folder.path()
     }
 
-    fn ballast(&self) -> PathBuf {
-        self.path().join("ballast")
+    fn filler_file(&self) -> PathBuf {
+        self.path().join("filler_file")
     }
 
     /// Leaves no free byte.
     pub fn fill(&self) {
-        let mut ballast = fs::File::create(self.ballast()).expect("it can be made");
+        let mut filler_file = fs::File::create(self.filler_file()).expect("it can be made");
         for size in [1 << 20, 4096, 1] {
-            while ballast.write_all(&vec![1; size]).is_ok() {}
+            while filler_file.write_all(&vec![1; size]).is_ok() {}
         }
     }
 
     /// Gives the space back.
     pub fn empty(&self) {
-        fs::remove_file(self.ballast()).expect("it can be removed");
+        fs::remove_file(self.filler_file()).expect("it can be removed");
     }
 }
 

@@ -32,7 +32,7 @@ pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
     );
     let card = json!({"name": "Ada", "first_mes": "Hi.", "alternate_greetings": ["Ho.", "Well."], "extensions": {"made_up": {"deep": [1]}}});
     let ada = expect(201, ann.post("/api/characters", card).await);
-    let seat = ann.seat(&space, &ada).await;
+    let seat = ann.add_character(&space, &ada).await;
     expect(
         200,
         ann.patch(
@@ -94,7 +94,7 @@ pub async fn create_full_space(ann: &HttpClient, ben: &HttpClient) -> Value {
         201,
         upload(ann, "/api/characters/import", "maren.charx", &whole).await,
     );
-    ann.seat(&space, &maren["character"]).await;
+    ann.add_character(&space, &maren["character"]).await;
     add_lorebooks(ann, &at, root, id(&ada)).await;
     space
 }

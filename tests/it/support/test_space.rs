@@ -6,7 +6,7 @@ use crate::support::backends::{TestBackend, TestDatabase, migrated_database};
 use crate::support::database_facts::{DatabaseFacts, RunFact};
 use crate::support::fake_provider::script::{HoldPoint, ResponseScript};
 use crate::support::fake_provider::server::FakeProvider;
-use crate::support::http_client::{HttpClient, look_at_every_answer, root_of};
+use crate::support::http_client::{HttpClient, inspect_every_response, root_of};
 use crate::support::process::Server;
 use crate::support::{api_contract, invariants, poll, transitions};
 
@@ -51,7 +51,7 @@ impl TestSpace {
         characters: &[&str],
         env: &[(&str, &str)],
     ) -> TestSpace {
-        look_at_every_answer(api_contract::check_response);
+        inspect_every_response(api_contract::check_response);
         let upstream = FakeProvider::start().await;
         let mut n = 0;
         upstream.answer_with(move |_| {
@@ -66,7 +66,7 @@ impl TestSpace {
         let space = person.create_space("The stage", settings).await;
         for name in characters {
             let character = person.create_character(name, None).await;
-            person.seat(&space, &character).await;
+            person.add_character(&space, &character).await;
         }
         let conversation = root_of(&space);
         TestSpace {
@@ -96,7 +96,7 @@ impl TestSpace {
         let gate = HoldPoint::closed();
         gate.step();
         self.upstream
-            .next(ResponseScript::say(&reply(0)).gated(&gate));
+            .next(ResponseScript::say(&reply(0)).held_at(&gate));
         gate
     }
 

@@ -105,7 +105,7 @@ impl Timeline {
     }
 
     /// Applies one event.
-    pub fn hear(&mut self, event: &Value) -> Then {
+    pub fn apply(&mut self, event: &Value) -> Then {
         if let Some(rev) = event["rev"].as_i64() {
             let Some(known) = self.rev else {
                 return Then::Listen;
@@ -216,9 +216,9 @@ mod tests {
         let next = json!({"type": "message_created", "rev": 5, "message": message(2, 5, "b")});
         let gap = json!({"type": "message_created", "rev": 7, "message": message(3, 7, "c")});
 
-        assert_eq!(timeline.hear(&next), Then::Listen);
-        assert_eq!(timeline.hear(&next), Then::Listen);
-        assert_eq!(timeline.hear(&gap), Then::SubscribeAgain);
+        assert_eq!(timeline.apply(&next), Then::Listen);
+        assert_eq!(timeline.apply(&next), Then::Listen);
+        assert_eq!(timeline.apply(&gap), Then::SubscribeAgain);
         assert_eq!(timeline.lines().len(), 2);
         assert_eq!(timeline.rev(), Some(5));
     }
@@ -241,18 +241,18 @@ mod tests {
         let mut timeline = subscribed(1, vec![]);
         let chunk = |offset: u64, delta: &str| json!({"type": "stream_chunk", "run_id": "r", "offset": offset, "delta": delta});
 
-        assert_eq!(timeline.hear(&chunk(0, "x")), Then::SubscribeAgain);
-        timeline.hear(&json!({"type": "typing_start", "run_id": "r"}));
-        assert_eq!(timeline.hear(&chunk(0, "a😀")), Then::Listen);
-        assert_eq!(timeline.hear(&chunk(2, "b")), Then::SubscribeAgain);
-        assert_eq!(timeline.hear(&chunk(3, "b")), Then::Listen);
+        assert_eq!(timeline.apply(&chunk(0, "x")), Then::SubscribeAgain);
+        timeline.apply(&json!({"type": "typing_start", "run_id": "r"}));
+        assert_eq!(timeline.apply(&chunk(0, "a😀")), Then::Listen);
+        assert_eq!(timeline.apply(&chunk(2, "b")), Then::SubscribeAgain);
+        assert_eq!(timeline.apply(&chunk(3, "b")), Then::Listen);
         assert_eq!(
             timeline.stream().map(|stream| stream.text.as_str()),
             Some("a😀b")
         );
-        timeline.hear(&json!({"type": "stream_reset", "run_id": "r", "text": "a"}));
-        assert_eq!(timeline.hear(&chunk(1, "!")), Then::Listen);
-        timeline.hear(&json!({"type": "typing_stop", "run_id": "r"}));
+        timeline.apply(&json!({"type": "stream_reset", "run_id": "r", "text": "a"}));
+        assert_eq!(timeline.apply(&chunk(1, "!")), Then::Listen);
+        timeline.apply(&json!({"type": "typing_stop", "run_id": "r"}));
         assert_eq!(timeline.stream(), None);
     }
 

@@ -15,7 +15,7 @@ pub struct TrapServer {
 }
 
 impl TrapServer {
-    pub fn set_up() -> TrapServer {
+    pub fn start() -> TrapServer {
         let four = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let port = four.local_addr().expect("a bound socket").port();
         // Another process may have this port over IPv6, and some machines have no IPv6.

@@ -85,7 +85,7 @@ impl WsClient {
     }
 
     /// Opens a socket and subscribes a conversation.
-    pub async fn on(person: &HttpClient, conversation: i64) -> WsClient {
+    pub async fn subscribed(person: &HttpClient, conversation: i64) -> WsClient {
         let ear = WsClient::open(person).await;
         let answer = ear.subscribe(conversation, None).await;
         assert_eq!(answer["ok"], true, "{answer}");

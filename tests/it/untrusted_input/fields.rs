@@ -187,7 +187,7 @@ on_sqlite! {
 
     async fn setup_accepts_no_permission_fields(backend) {
         let app = TestApp::start(backend).await;
-        let visitor = HttpClient::at(&app.base);
+        let visitor = HttpClient::new(&app.base);
         let names = column_names(&mut DatabaseFacts::open(&app.database).await).await;
 
         for column in names.iter().filter(|it| !["username", "display_name"].contains(&it.as_str())) {

@@ -101,7 +101,7 @@ on_sqlite! {
 
         assert_eq!(tally.by_status.keys().collect::<Vec<_>>(), [&422]);
         tally.finish("strings at the first visit");
-        let needed = HttpClient::at(&app.base).get("/api/setup").await;
+        let needed = HttpClient::new(&app.base).get("/api/setup").await;
         assert_eq!(needed, (200, json!({"needed": true})));
         app.close().await;
     }

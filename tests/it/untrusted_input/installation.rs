@@ -72,7 +72,7 @@ impl Installation {
         app.register("mark").await;
         let space = admin.create_space("Arena", json!({})).await;
         let fighter = admin.create_character("Fighter", Some("Hello.")).await;
-        admin.seat(&space, &fighter).await;
+        admin.add_character(&space, &fighter).await;
         let preset = json!({"name": "Fierce"});
         expect(201, admin.post("/api/presets", preset).await);
         expect(201, admin.post("/api/lorebooks", book()).await);

@@ -38,7 +38,7 @@ on_sqlite! {
         let house = Installation::open(backend).await;
         let space = house.admin.create_space("Stage", json!({})).await;
         let card = house.admin.create_character("Stranger", None).await;
-        let seat = house.admin.seat(&space, &card).await;
+        let seat = house.admin.add_character(&space, &card).await;
         let prompt = format!("/api/conversations/{}/prompt?speaker_id={}", root_of(&space), id(&seat));
         let path = format!("/api/characters/{}", card["id"]);
         let secret = &house.app.app.config.secret_key.as_ref().expect("a secret").0;

@@ -25,7 +25,7 @@ async fn try_in(visitor: &HttpClient, username: &str, password: &str) -> u16 {
 
 /// A thousand guesses, each name as `name` says.
 async fn guess(app: &TestApp, name: impl Fn(usize) -> String) -> Counts {
-    let visitor = HttpClient::at(&app.base);
+    let visitor = HttpClient::new(&app.base);
     let mut counts = Counts::new();
     for n in 0..1_000 {
         let status = try_in(&visitor, &name(n), &format!("guess {n}")).await;
@@ -44,7 +44,7 @@ on_sqlite! {
 
         eprintln!("guesses at one name: {counts:?}");
         assert_eq!(counts, Counts::from([(401, 10), (429, 990)]));
-        let owner = HttpClient::at(&app.base);
+        let owner = HttpClient::new(&app.base);
         assert_eq!(try_in(&owner, "admin", RIGHT).await, 429, "the right one waits as well");
         app.app.clock.advance_ms(3 * 60_000 - 1);
         assert_eq!(try_in(&owner, "admin", RIGHT).await, 429);
@@ -61,7 +61,7 @@ on_sqlite! {
 
         eprintln!("guesses from one address: {counts:?}");
         assert_eq!(counts, Counts::from([(401, 10), (429, 990)]));
-        let owner = HttpClient::at(&app.base);
+        let owner = HttpClient::new(&app.base);
         assert_eq!(try_in(&owner, "admin", RIGHT).await, 429);
         app.app.clock.advance_ms(3 * 60_000);
         assert_eq!(try_in(&owner, "admin", RIGHT).await, 200);
@@ -71,7 +71,7 @@ on_sqlite! {
     async fn guesses_that_go_on_are_judged_ten_at_a_time(backend) {
         let app = TestApp::start(backend).await;
         app.admin().await;
-        let visitor = HttpClient::at(&app.base);
+        let visitor = HttpClient::new(&app.base);
         let mut counts = Counts::new();
 
         // A quarter of an hour, a guess every two seconds.

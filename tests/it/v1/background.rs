@@ -26,7 +26,7 @@ on_sqlite! {
     // R43, R44
     async fn its_stream_can_be_had_again_from_any_place(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.say("One two three four five six.");
+        stage.upstream.reply_with("One two three four five six.");
         let gate = stage.upstream.gate();
         let mut ears = stage.program.stream(json!({ "input": "Hi.", "background": true })).await;
         gate.step();
@@ -77,7 +77,7 @@ on_sqlite! {
         let (status, cancelled) = stage.program.post(&format!("{path}/cancel"), json!({})).await;
 
         assert_eq!((status, &cancelled["status"]), (200, &json!("cancelled")));
-        stage.upstream.hung_up(0).await;
+        stage.upstream.wait_for_disconnect(0).await;
         let rest = ears.rest().await;
         assert_eq!(kinds(&rest)[rest.len() - 4..], ["output_text.done", "content_part.done", "output_item.done", "incomplete"]);
         assert_eq!(rest.last().unwrap()["response"], cancelled);
@@ -139,7 +139,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_on_one_node_ends_what_another_works_on() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("no PostgreSQL is given: not tested");
         return;
     }
@@ -159,7 +159,7 @@ async fn a_cancel_on_one_node_ends_what_another_works_on() {
     let (_, cancelled) = there.post(&format!("{path}/cancel"), json!({})).await;
 
     assert_eq!(cancelled["status"], "cancelled");
-    stage.upstream.hung_up(0).await;
+    stage.upstream.wait_for_disconnect(0).await;
     assert_eq!(ears.rest().await.last().unwrap()["response"], cancelled);
     second.close().await;
     stage.close().await;
@@ -167,7 +167,7 @@ async fn a_cancel_on_one_node_ends_what_another_works_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_closing_node_has_not_answered_yet_another_one_answers() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("no PostgreSQL is given: not tested");
         return;
     }
@@ -175,7 +175,7 @@ async fn what_a_closing_node_has_not_answered_yet_another_one_answers() {
     stage.upstream.next(ResponseScript::hang_before_headers());
     let body = json!({ "input": "Hi.", "background": true });
     let response = stage.program.respond(body).await;
-    stage.upstream.requested(1).await;
+    stage.upstream.wait_for_requests(1).await;
     let second = stage.second_node().await;
 
     let stage = stage.moved_to(second).await;

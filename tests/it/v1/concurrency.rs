@@ -101,7 +101,7 @@ on_sqlite! {
         let program = &stage.program;
         let all = (0..N_STREAMS).map(|n| async move { program.stream(body(n)).await.rest().await });
         let opened = async {
-            stage.upstream.requested(N_CALLS).await;
+            stage.upstream.wait_for_requests(N_CALLS).await;
             gate.open();
         };
         let (all, ()) = join(join_all(all), opened).await;

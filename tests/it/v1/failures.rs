@@ -105,7 +105,7 @@ on_sqlite! {
         let response = stage.program.respond(json!({ "input": "Hi." })).await;
 
         assert_eq!(response["incomplete_details"]["reason"], "run_timeout");
-        stage.upstream.hung_up(0).await;
+        stage.upstream.wait_for_disconnect(0).await;
         stage.close().await;
     }
 
@@ -119,14 +119,14 @@ on_sqlite! {
 
         drop(ears);
 
-        stage.upstream.hung_up(0).await;
+        stage.upstream.wait_for_disconnect(0).await;
         let ended = stage.wait_for_status(&id, "cancelled").await;
         assert_eq!(ended["incomplete_details"]["reason"], "cancelled");
         let (program, body) = (stage.program.clone(), json!({ "input": "Hi." }));
         let waiting = tokio::spawn(async move { program.respond(body).await });
-        stage.upstream.said(1, 3).await;
+        stage.upstream.wait_for_texts(1, 3).await;
         waiting.abort();
-        stage.upstream.hung_up(1).await;
+        stage.upstream.wait_for_disconnect(1).await;
         stage.close().await;
     }
 }

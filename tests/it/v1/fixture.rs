@@ -61,7 +61,7 @@ impl V1Fixture {
     pub async fn second_node(&self) -> TestApp {
         let base_url = self.upstream.base_url();
         let env = [SHORT_LEASES, &model_env(&base_url)].concat();
-        self.app.start_beside(&env).await
+        self.app.start_second_node(&env).await
     }
 
     /// One more model of this name, whose API is of another kind.

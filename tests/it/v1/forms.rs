@@ -12,7 +12,7 @@ on_sqlite! {
     async fn a_schema_reaches_the_model_and_is_echoed(backend) {
         let stage = V1Fixture::open(backend).await;
         let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] });
-        stage.upstream.say("{\"a\":1}");
+        stage.upstream.reply_with("{\"a\":1}");
         let format = json!({ "type": "json_schema", "name": "reply", "schema": schema, "strict": true });
 
         let response = stage.program.respond(json!({ "input": "x", "text": { "format": format } })).await;

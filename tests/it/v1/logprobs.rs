@@ -11,8 +11,8 @@ use crate::support::fake_provider::script::ResponseScript;
 fn weighed() -> ResponseScript {
     ResponseScript::stream()
         .role()
-        .weighed("Hé", -0.25, &[("Hé", -0.25), ("Ho", -1.5)])
-        .weighed("llo", -0.5, &[])
+        .text_with_logprob("Hé", -0.25, &[("Hé", -0.25), ("Ho", -1.5)])
+        .text_with_logprob("llo", -0.5, &[])
         .finish("stop")
         .usage(1, 2)
         .done()
@@ -65,7 +65,7 @@ on_sqlite! {
 
     async fn logprobs_of_an_unseen_attempt_are_dropped(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.next(ResponseScript::stream().role().weighed("", -9.0, &[]).close());
+        stage.upstream.next(ResponseScript::stream().role().text_with_logprob("", -9.0, &[]).close());
         stage.upstream.next(weighed());
 
         let response = stage.program.respond(json!({ "input": "Hi.", "top_logprobs": 1 })).await;

@@ -76,7 +76,7 @@ on_sqlite! {
     async fn a_character_prompt_has_its_card_the_activated_lore_and_the_chain(backend) {
         let stage = V1Fixture::open(backend).await;
         let ada = ada(&stage.admin).await;
-        stage.upstream.say("The engine computes.");
+        stage.upstream.reply_with("The engine computes.");
         let first = stage.program.respond(json!({
             "model": character(&ada),
             "input": [{ "role": "developer", "content": "It rains." }, { "role": "user", "content": "What do you see?" }],
@@ -133,7 +133,7 @@ on_sqlite! {
         let foreign = stage.admin.create_character(foreign, None).await;
         let shared = stage.admin.create_space("Shared", json!({})).await;
         let theirs = stage.admin.create_space("Theirs", json!({})).await;
-        let seat = stage.admin.seat(&shared, &met).await;
+        let seat = stage.admin.add_character(&shared, &met).await;
         let invite = stage.admin.invite(shared["id"].as_i64().unwrap(), json!({ "role": "member" })).await;
         expect(201, ben.join(token_of(&invite)).await);
 
@@ -187,7 +187,7 @@ on_sqlite! {
     async fn a_background_answer_is_a_characters_too(backend) {
         let stage = V1Fixture::open(backend).await;
         let ada = ada(&stage.admin).await;
-        stage.upstream.say("Ada: It computes.");
+        stage.upstream.reply_with("Ada: It computes.");
 
         let queued = stage.program.respond(json!({
             "model": character(&ada), "input": "Hi.", "background": true,

@@ -123,7 +123,7 @@ on_both! {
         let mut house = RestartableServer::open(backend, &[]).await;
         house.upstream.next(ResponseScript::hang_before_headers());
         let queued = house.program.respond(json!({ "input": "Hi.", "background": true })).await;
-        house.upstream.requested(1).await;
+        house.upstream.wait_for_requests(1).await;
 
         house.kill_and_start_again().await;
 
@@ -144,7 +144,7 @@ on_both! {
         let queued = house.program.respond(json!({ "input": "Hi.", "background": true })).await;
 
         for n in 1..=2 {
-            house.upstream.requested(n).await;
+            house.upstream.wait_for_requests(n).await;
             house.kill_and_start_again().await;
         }
 
@@ -181,7 +181,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_node_answers_and_ends_what_a_killed_one_left() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
@@ -189,7 +189,7 @@ async fn another_node_answers_and_ends_what_a_killed_one_left() {
     house.upstream.next(ResponseScript::hang_before_headers());
     let body = json!({ "input": "Hi.", "background": true });
     let untold = house.program.respond(body).await;
-    house.upstream.requested(1).await;
+    house.upstream.wait_for_requests(1).await;
     house
         .upstream
         .next(ResponseScript::stream().role().words("One two ").hang());
@@ -208,14 +208,14 @@ async fn another_node_answers_and_ends_what_a_killed_one_left() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_stood_still_writes_nothing_into_what_another_ended() {
-    if !TestBackend::Postgres.is_given() {
+    if !TestBackend::Postgres.is_available() {
         eprintln!("not run: TROUPE_TEST_POSTGRES_URL is not set");
         return;
     }
     let house = RestartableServer::open(TestBackend::Postgres, &[]).await;
     let gate = HoldPoint::closed();
     gate.step();
-    let words = ResponseScript::say("One two three.").gated(&gate);
+    let words = ResponseScript::say("One two three.").held_at(&gate);
     house.upstream.next(words);
     let body = json!({ "input": "Hi.", "background": true });
     let mut ears = house.program.stream(body).await;

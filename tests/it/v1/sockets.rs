@@ -190,10 +190,10 @@ on_sqlite! {
     async fn eight_frames_wait_and_a_ninth_is_refused_at_once(backend) {
         let stage = V1Fixture::open(backend).await;
         let gate = HoldPoint::closed();
-        stage.upstream.next(ResponseScript::say("late").gated(&gate));
+        stage.upstream.next(ResponseScript::say("late").held_at(&gate));
         let mut line = V1Socket::open(&stage).await;
         line.send(json!({ "input": "0" })).await;
-        stage.upstream.requested(1).await;
+        stage.upstream.wait_for_requests(1).await;
 
         for n in 1..=9 {
             line.send(json!({ "input": n.to_string() })).await;
@@ -226,7 +226,7 @@ on_sqlite! {
         line.ear.wait_for("a word", |it| it["type"] == "response.output_text.delta").await;
         drop(line);
 
-        stage.upstream.hung_up(0).await;
+        stage.upstream.wait_for_disconnect(0).await;
         let cancelled = stage.wait_for_status(id(&created["response"]), "cancelled").await;
         assert_eq!(text(&cancelled), "Well, ");
         stage.close().await;
@@ -264,10 +264,10 @@ on_sqlite! {
     async fn a_closing_server_ends_the_turn_and_then_the_socket(backend) {
         let stage = V1Fixture::open_with(backend, &[("SHUTDOWN_GRACE_MS", "20000")]).await;
         let gate = HoldPoint::closed();
-        stage.upstream.next(ResponseScript::say("whole").gated(&gate));
+        stage.upstream.next(ResponseScript::say("whole").held_at(&gate));
         let mut line = V1Socket::open(&stage).await;
         line.send(json!({ "input": "one" })).await;
-        stage.upstream.requested(1).await;
+        stage.upstream.wait_for_requests(1).await;
         let draining = stage.app.app.shutdown.draining.clone();
 
         let watching = async {

@@ -24,7 +24,7 @@ async fn create_space_with_voices(
         stage.admin.create_character("Bob", None).await,
         stage.admin.create_character("Cid", None).await,
     ] {
-        seats.push(stage.admin.seat(&house, &character).await);
+        seats.push(stage.admin.add_character(&house, &character).await);
     }
     stage.upstream.answer_with(|body| {
         ResponseScript::say(&format!(
@@ -184,7 +184,7 @@ on_sqlite! {
     // R82
     async fn answers_of_a_space_model_are_not_stored_or_announced_in_the_space(backend) {
         let (stage, house, _) = create_space_with_voices(backend, json!({ "reply_order": "list", "replies_per_turn": "activated" })).await;
-        let ear = WsClient::on(&stage.admin, root_of(&house)).await;
+        let ear = WsClient::subscribed(&stage.admin, root_of(&house)).await;
         ear.call(json!({ "op": "subscribe_space", "space_id": house["id"] })).await;
         let tables = ["messages", "message_swipes", "conversation_runs", "conversations", "conversation_rounds", "run_prompts"];
         let mut before = Vec::new();

@@ -11,7 +11,7 @@ on_sqlite! {
     // R27, R28
     async fn what_is_not_stored_leaves_nothing_behind(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.say("The canary sings.");
+        stage.upstream.reply_with("The canary sings.");
         let body = json!({ "input": "Where is my canary?", "store": false });
 
         let response = stage.program.respond(body.clone()).await;

@@ -109,7 +109,7 @@ on_sqlite! {
     // R1
     async fn a_text_is_answered_with_one_message_and_every_field(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.say("Hello to you.");
+        stage.upstream.reply_with("Hello to you.");
 
         let response = stage.program.respond(json!({ "input": "Hi." })).await;
 
@@ -159,7 +159,7 @@ on_sqlite! {
     // R4
     async fn blocking_and_streamed_are_the_same_response(backend) {
         let stage = V1Fixture::open(backend).await;
-        stage.upstream.say("The same for all.");
+        stage.upstream.reply_with("The same for all.");
         let body = json!({ "input": "Hi.", "instructions": "Be brief.", "temperature": 0.5, "metadata": { "a": "b" } });
 
         let blocking = stage.program.respond(body.clone()).await;
@@ -173,7 +173,7 @@ on_sqlite! {
     async fn every_script_comes_back_as_it_was(backend) {
         let stage = V1Fixture::open(backend).await;
         let words = "  👩‍👩‍👧 漢字 שלום\n\tend \n";
-        stage.upstream.say(words);
+        stage.upstream.reply_with(words);
 
         let response = stage.program.respond(json!({ "input": words })).await;
 
@@ -240,7 +240,7 @@ on_sqlite! {
         assert_eq!(json!(fold_items(&events)), response["output"]);
         assert_eq!(plain(&blocking), plain(response));
         assert_eq!(stage.program.get(&format!("/responses/{}", id(response))).await, (200, response.clone()));
-        stage.upstream.say("Hello.");
+        stage.upstream.reply_with("Hello.");
         stage.program.respond(json!({ "input": "Why?", "previous_response_id": id(response) })).await;
         assert_eq!(prompt_texts(&stage.upstream.body(2)), ["Help!", "I cannot help.", "Why?"]);
         stage.close().await;
@@ -289,7 +289,7 @@ on_sqlite! {
     async fn the_first_words_come_while_the_model_still_speaks(backend) {
         let stage = V1Fixture::open(backend).await;
         let gate = stage.upstream.gate();
-        stage.upstream.say("One two three.");
+        stage.upstream.reply_with("One two three.");
         let mut ears = stage.program.stream(json!({ "input": "Hi." })).await;
         gate.step();
 

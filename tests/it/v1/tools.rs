@@ -12,7 +12,7 @@ on_sqlite! {
     async fn a_function_is_called_and_its_output_leads_to_the_final_text(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::calls(&[("call_1", "weather", "{\"x\":1}")]));
-        stage.upstream.say("It rains.");
+        stage.upstream.reply_with("It rains.");
         let tools = json!([function("weather")]);
 
         let first = stage.program.respond(json!({ "input": "Weather?", "tools": tools })).await;
@@ -132,7 +132,7 @@ on_sqlite! {
     async fn without_a_store_the_output_is_handed_in_again_and_nothing_is_kept(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::calls(&[("a", "canary", "{\"x\":1}")]));
-        stage.upstream.say("It sings.");
+        stage.upstream.reply_with("It sings.");
         let tools = json!([function("canary")]);
         let asked = json!({ "role": "user", "content": "Where is it?" });
 

@@ -65,7 +65,7 @@ on_sqlite! {
         let mut tools = ours();
         tools.as_array_mut().unwrap().push(function("f"));
         stage.upstream.next(ResponseScript::calls(&[("a", "troupe_dice", "{\"roll\":\"much\"}"), ("b", "dream", "{}"), ("c", "f", "{\"x"), ("d", "troupe_time", "{")]));
-        stage.upstream.say("Well.");
+        stage.upstream.reply_with("Well.");
 
         let response = stage.program.respond(json!({ "input": "Go.", "tools": tools })).await;
 
@@ -102,7 +102,7 @@ on_sqlite! {
         assert_eq!(once["max_tool_calls"], 1);
 
         stage.upstream.next(ResponseScript::calls(&[("a", "troupe_time", "{}"), ("b", "troupe_time", "{}")]));
-        stage.upstream.say("Late.");
+        stage.upstream.reply_with("Late.");
         let serial = stage.program.respond(asked(json!({ "parallel_tool_calls": false }))).await;
         assert_eq!(types(&serial), ["troupe:time", "message"]);
         stage.close().await;
@@ -111,7 +111,7 @@ on_sqlite! {
     async fn a_background_response_works_through_its_rounds(backend) {
         let stage = V1Fixture::open(backend).await;
         stage.upstream.next(ResponseScript::calls(&[("a", "troupe_time", "{}")]));
-        stage.upstream.say("Noon.");
+        stage.upstream.reply_with("Noon.");
 
         let queued = stage.program.respond(json!({ "input": "Go.", "tools": ours(), "background": true })).await;
         let done = stage.wait_for_status(id(&queued), "completed").await;

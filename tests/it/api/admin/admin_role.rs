@@ -50,7 +50,7 @@ impl AdminFixture {
             .create_space(name, json!({"reply_order": "list"}))
             .await;
         let ada = owner.create_character("Ada", None).await;
-        owner.seat(&space, &ada).await;
+        owner.add_character(&space, &ada).await;
         OwnedSpace {
             space: id(&space),
             conversation: root_of(&space),

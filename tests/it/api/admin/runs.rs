@@ -70,7 +70,7 @@ on_sqlite! {
         let office = AdminFixture::open(backend).await;
         let place = office.create_space(&office.admin, "Harbor").await;
         let (gate, text) = (HoldPoint::closed(), format!("{PLANTED} ünd more"));
-        office.upstream.next(ResponseScript::say(&text).gated(&gate));
+        office.upstream.next(ResponseScript::say(&text).held_at(&gate));
         let post = office.admin.post_message(place.conversation, PLANTED, None).await;
         expect(201, post);
         gate.step();

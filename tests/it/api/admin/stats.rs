@@ -72,11 +72,11 @@ on_sqlite! {
         let clock = &office.app.app.clock;
         let ann = office.app.register("ann").await;
         let place = office.create_space(&ann, "Harbor").await;
-        let _ear = WsClient::on(&ann, place.conversation).await;
+        let _ear = WsClient::subscribed(&ann, place.conversation).await;
         let gate = HoldPoint::closed();
-        office.upstream.next(ResponseScript::say("One two.").gated(&gate));
+        office.upstream.next(ResponseScript::say("One two.").held_at(&gate));
         expect(201, ann.post_message(place.conversation, "Count.", None).await);
-        office.upstream.requested(1).await;
+        office.upstream.wait_for_requests(1).await;
         expect(201, ann.post_message(place.conversation, "Faster.", None).await);
         clock.advance_ms(5_000);
 

@@ -29,7 +29,7 @@ fn names(list: &Value) -> Vec<&str> {
 
 async fn sign_in(base: &str, username: &str, password: &str) -> (u16, Value) {
     let body = json!({"username": username, "password": password});
-    HttpClient::at(base).post("/api/session", body).await
+    HttpClient::new(base).post("/api/session", body).await
 }
 
 /// Registers a user and makes them an admin; returns their client and id.
@@ -56,7 +56,7 @@ on_sqlite! {
     async fn only_an_admin_opens_the_register(backend) {
         let (cast, _) = RoleFixture::create(backend).await;
         let everybody = &cast.all_roles()[..5];
-        let nobody = HttpClient::at(&cast.app.base);
+        let nobody = HttpClient::new(&cast.app.base);
 
         for path in ["/api/admin/users", "/api/admin/users/1", "/api/admin/users/424242", "/api/admin/runs", "/api/admin/stats"] {
             assert_eq!(refusal(&nobody.get(path).await), (401, "not_authenticated".to_owned()), "{path}");
@@ -153,9 +153,9 @@ on_sqlite! {
         for ear in [&browser, &program] {
             assert_eq!(ear.call(json!({"op": "ping"})).await["ok"], true);
         }
-        office.upstream.next(ResponseScript::say("One two.").gated(&gate));
+        office.upstream.next(ResponseScript::say("One two.").held_at(&gate));
         expect(201, ann.post_message(place.conversation, "Count.", None).await);
-        office.upstream.requested(1).await;
+        office.upstream.wait_for_requests(1).await;
 
         let disabled = expect(200, admin.patch(&path_of(anns_id), json!({"status": "disabled"})).await);
 

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! let upstream = FakeProvider::start().await;
-//! upstream.say("Hello.");                          // the response to every request
+//! upstream.reply_with("Hello.");                          // the response to every request
 //! upstream.next(ResponseScript::status(503));      // only the next one
 //! let gate = upstream.gate();                      // from now on, text waits for gate.step()
-//! upstream.requested(1).await;                     // waits with a deadline
+//! upstream.wait_for_requests(1).await;                     // waits with a deadline
 //! ```
 //!
 //! Self-contained: other test binaries may include the folder by its path, under

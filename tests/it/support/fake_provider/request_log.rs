@@ -121,20 +121,20 @@ impl RequestLogs {
             .clone()
     }
 
-    pub async fn requested(&self, n: usize) {
+    pub async fn wait_for_requests(&self, n: usize) {
         self.wait(&format!("{n} requests"), |log| {
             (log.len() >= n).then_some(())
         })
         .await;
     }
 
-    pub async fn said(&self, i: usize, n_texts: usize) {
+    pub async fn wait_for_texts(&self, i: usize, n_texts: usize) {
         let is_said = |log: &Log| log.get(i).filter(|it| it.n_texts >= n_texts).map(|_| ());
         self.wait(&format!("{n_texts} pieces of answer {i}"), is_said)
             .await;
     }
 
-    pub async fn hung_up(&self, i: usize) -> Instant {
+    pub async fn wait_for_disconnect(&self, i: usize) -> Instant {
         self.wait(&format!("the client to leave request {i}"), |log| {
             log.get(i)?.hung_up_at
         })

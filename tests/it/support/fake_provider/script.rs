@@ -139,7 +139,7 @@ impl ResponseScript {
     }
 
     /// A piece of text with the log probability of its one token and of the alternatives.
-    pub fn weighed(self, text: &str, logprob: f64, others: &[(&str, f64)]) -> Self {
+    pub fn text_with_logprob(self, text: &str, logprob: f64, others: &[(&str, f64)]) -> Self {
         let told = |token: &str, logprob| json!({ "token": token, "logprob": logprob, "bytes": token.as_bytes() });
         let mut token = told(text, logprob);
         token["top_logprobs"] = others.iter().map(|it| told(it.0, it.1)).collect();
@@ -232,7 +232,7 @@ impl ResponseScript {
     }
 
     /// Each piece of text waits for the gate.
-    pub fn gated(self, gate: &HoldPoint) -> Self {
+    pub fn held_at(self, gate: &HoldPoint) -> Self {
         Self {
             gate: Some(gate.clone()),
             ..self

@@ -82,7 +82,7 @@ impl FakeProvider {
     }
 
     /// Answers every request with this text.
-    pub fn say(&self, text: &str) {
+    pub fn reply_with(&self, text: &str) {
         self.always(ResponseScript::say(text));
     }
 
@@ -103,7 +103,7 @@ impl FakeProvider {
 
     /// Injects faults into this percentage of the answers, the same ones for the same seed and
     /// order.
-    pub fn misbehave(&self, seed: u64, percent: u32) {
+    pub fn inject_faults(&self, seed: u64, percent: u32) {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         self.plan(|plan| {
             let otherwise: Answerer = Box::new(|_| ResponseScript::say("Hello."));
@@ -147,18 +147,18 @@ impl FakeProvider {
     }
 
     /// Waits until `n` requests have arrived in total.
-    pub async fn requested(&self, n: usize) {
-        self.shared.facts.requested(n).await;
+    pub async fn wait_for_requests(&self, n: usize) {
+        self.shared.facts.wait_for_requests(n).await;
     }
 
     /// Waits until `n` pieces of text of this answer were sent.
-    pub async fn said(&self, i: usize, n_texts: usize) {
-        self.shared.facts.said(i, n_texts).await;
+    pub async fn wait_for_texts(&self, i: usize, n_texts: usize) {
+        self.shared.facts.wait_for_texts(i, n_texts).await;
     }
 
     /// Waits until the client left this request before its answer was complete.
-    pub async fn hung_up(&self, i: usize) -> Instant {
-        self.shared.facts.hung_up(i).await
+    pub async fn wait_for_disconnect(&self, i: usize) -> Instant {
+        self.shared.facts.wait_for_disconnect(i).await
     }
 
     /// Waits until this answer was played to its end.
