@@ -172,7 +172,7 @@ async fn a_changed_password_revokes_the_api_keys_when_asked() {
 }
 
 #[tokio::test]
-async fn a_changed_password_ends_the_other_sessions_and_the_page_goes_on() {
+async fn a_changed_password_ends_the_other_sessions_and_the_page_continues() {
     let company = SeveralUsers::with("member").await;
     let elsewhere = company.bobs_page().await;
     elsewhere.write(FIELD, "half a thought").await;

@@ -51,7 +51,7 @@ async fn an_admin_opens_the_statistics_and_disables_a_user() {
 }
 
 #[tokio::test]
-async fn a_running_reply_is_followed_and_stopped_from_afar() {
+async fn a_running_reply_is_followed_and_stopped_by_an_admin() {
     let company = SeveralUsers::with("member").await;
     company
         .house

@@ -37,7 +37,7 @@ async fn stored_name(room: &SpaceFixture) -> String {
 }
 
 #[tokio::test]
-async fn back_closes_the_topmost_dialog_and_then_goes_on_from_the_page() {
+async fn back_closes_the_topmost_dialog_and_then_leaves_the_page() {
     let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
@@ -66,7 +66,7 @@ async fn back_closes_the_topmost_dialog_and_then_goes_on_from_the_page() {
 }
 
 #[tokio::test]
-async fn a_dialog_that_was_closed_by_its_own_button_costs_back_nothing() {
+async fn a_dialog_closed_by_its_button_leaves_no_history_entry() {
     let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;
@@ -90,7 +90,7 @@ async fn a_dialog_that_was_closed_by_its_own_button_costs_back_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_typed_and_not_saved_is_asked_about_before_it_is_thrown_away() {
+async fn unsaved_text_is_discarded_only_after_a_question() {
     let house = TestServer::open().await;
     let (room, page) = with_a_book(&house).await;
     page.click_text("dialog .lore-fold__title", "About this lorebook")
@@ -126,7 +126,7 @@ async fn what_was_typed_and_not_saved_is_asked_about_before_it_is_thrown_away() 
 }
 
 #[tokio::test]
-async fn what_is_stored_as_one_leaves_its_field_is_stored_by_back_too() {
+async fn a_field_that_saves_on_blur_is_saved_by_back_too() {
     let house = TestServer::open().await;
     let (room, page) = with_a_book(&house).await;
     page.click_text("dialog .member__button", "Gulls").await;
@@ -146,7 +146,7 @@ async fn what_is_stored_as_one_leaves_its_field_is_stored_by_back_too() {
 }
 
 #[tokio::test]
-async fn a_page_that_a_dialog_led_to_has_the_page_before_it_behind_it() {
+async fn back_from_a_page_opened_in_a_dialog_returns_to_the_page_before() {
     let house = TestServer::open().await;
     let room = house.room(manual(), &["Mina"]).await;
     let page = room.page().await;

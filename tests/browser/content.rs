@@ -57,7 +57,7 @@ async fn no_image_is_fetched_before_its_link_is_opened() {
 }
 
 #[tokio::test]
-async fn a_link_that_turns_the_direction_turns_nothing_beside_it() {
+async fn a_link_that_changes_the_text_direction_affects_only_itself() {
     let house = TestServer::open().await;
     let room = house.room(list(), &[]).await;
     room.post("[\u{202e}evil](https://a.example) behind and `\u{202e}code` then")

@@ -181,7 +181,7 @@ async fn a_stopped_copilot_can_be_resumed() {
 }
 
 #[tokio::test]
-async fn a_phone_shows_the_help_and_the_lock_whole() {
+async fn a_phone_shows_the_writing_help_and_the_lock_completely() {
     let house = TestServer::open().await;
     let room = house.room(list(), &["Mina"]).await;
     let page = room.page_on(Viewport::Phone).await;

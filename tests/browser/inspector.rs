@@ -17,7 +17,7 @@ async fn inspect(page: &Page, message: &str) {
 }
 
 /// Whether the open inspector holds this text, folded or not.
-async fn is_told(page: &Page, text: &str) -> bool {
+async fn prompt_contains(page: &Page, text: &str) -> bool {
     let blocks =
         "[...document.querySelectorAll('dialog .block__text')].map((it) => it.textContent)";
     page.see("dialog .block").await;
@@ -54,7 +54,7 @@ async fn the_inspector_shows_the_prompt_of_a_reply() {
     inspect(&page, TAIL).await;
 
     page.see_text("dialog", "tokens").await;
-    assert!(is_told(&page, "What do you know about lighthouses?").await);
+    assert!(prompt_contains(&page, "What do you know about lighthouses?").await);
     close(&page).await;
 }
 
@@ -75,15 +75,15 @@ async fn the_inspector_shows_the_prompt_of_each_swipe() {
     page.see_text(".swipes__position", "2/2").await;
 
     inspect(&page, TAIL).await;
-    assert!(is_told(&page, "Keeps the ferry.").await);
-    assert!(!is_told(&page, "Keeps the lighthouse.").await);
+    assert!(prompt_contains(&page, "Keeps the ferry.").await);
+    assert!(!prompt_contains(&page, "Keeps the lighthouse.").await);
     close(&page).await;
     page.click("[data-id='swipe--1']").await;
     page.see_text(".swipes__position", "1/2").await;
     inspect(&page, TAIL).await;
 
-    assert!(is_told(&page, "Keeps the lighthouse.").await);
-    assert!(!is_told(&page, "Keeps the ferry.").await);
+    assert!(prompt_contains(&page, "Keeps the lighthouse.").await);
+    assert!(!prompt_contains(&page, "Keeps the ferry.").await);
 }
 
 #[tokio::test]

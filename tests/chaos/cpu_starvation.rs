@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hungriest_thread_counts_and_a_new_one_does_not() {
+    fn the_most_starved_thread_counts_and_a_new_one_does_not() {
         let at = |times: &[(&str, i64)]| {
             let times = times.iter().map(|(name, ns)| ((*name).to_owned(), *ns));
             times.collect()
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn hunger_of_others_does_not_count_and_that_of_all_does_once() {
+    fn starvation_of_others_does_not_count_and_that_of_all_does_once() {
         let mut faults = vec![fault(STARVED, 1, 3), fault(STARVED, 2, 6)];
         (faults[1].node, faults[1].worker) = (None, String::new());
         faults.push(fault("kill -9", 1, 9));

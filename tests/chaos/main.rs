@@ -30,7 +30,7 @@ mod tabs;
 mod triggers;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_or_doubled_whatever_breaks() {
+async fn nothing_is_lost_or_duplicated_under_faults() {
     if is_wanted() {
         judge(&settings::Settings::read()).await;
     }
@@ -38,7 +38,7 @@ async fn nothing_is_lost_or_doubled_whatever_breaks() {
 
 /// One node on an SQLite file, whose disk is full, fails and damages the file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_sqlite_nothing_is_lost_or_doubled_whatever_breaks() {
+async fn on_sqlite_nothing_is_lost_or_duplicated_under_faults() {
     if is_wanted() {
         let settings = settings::Settings::read();
         eprintln!("CHAOS_SEED={}", settings.seed);
@@ -50,7 +50,7 @@ async fn on_sqlite_nothing_is_lost_or_doubled_whatever_breaks() {
 
 /// Each of three nodes is replaced again and again while the users continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upgrade_of_one_node_after_another_loses_and_doubles_nothing_and_fails_no_run() {
+async fn an_upgrade_of_one_node_after_another_loses_nothing_and_fails_no_run() {
     if is_wanted() {
         let evidence = judge(&settings::Settings::of_an_upgrade()).await;
         let taken_for_dead = |it: &&record::Move| it.error == "stale_running_run";

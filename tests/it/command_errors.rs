@@ -138,7 +138,7 @@ async fn an_invalid_setting_is_named_with_its_value_and_the_allowed_values() {
 }
 
 #[tokio::test]
-async fn redis_beside_sqlite_is_refused_before_anything_is_begun() {
+async fn redis_with_sqlite_is_rejected_before_anything_starts() {
     let folder = empty_folder();
     let env = [
         ("TROUPE_BIND", "127.0.0.1:0"),

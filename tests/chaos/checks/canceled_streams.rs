@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_canceled_run_that_goes_on_is_seen() {
+    fn a_canceled_run_that_continues_is_detected() {
         assert_eq!(broken(4_000_000, vec![]), 2);
         assert_eq!(broken(5_500_000, vec![]), 0);
         assert_eq!(broken(4_000_000, vec![fault("stop, long", 4, 6)]), 0);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_costs_nothing_is_seen() {
+    fn a_text_that_costs_no_step_is_detected() {
         let seats = vec![seat(10, 10, 2)];
 
         assert_eq!(broken(seats, vec![text(11, 11)]), 1);

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_form_and_one_that_never_was_are_seen() {
+    fn an_older_version_and_an_unknown_one_are_detected() {
         let falls = |it: &mut Evidence| {
             let mut again = it.writings[0].clone();
             (again.is_new, again.rev) = (false, 1);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_waits_long_is_seen() {
+    fn a_run_that_waits_long_is_detected() {
         let check = due_runs_begin(&with(1, 3));
 
         assert!(check.broken[0].contains("3000 ms"), "{check:?}");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_ring_costs_a_moment_and_no_more() {
+    fn a_lost_wake_up_signal_costs_a_moment_and_no_more() {
         let fallen = |seconds| {
             let mut evidence = with(1, seconds);
             evidence.faults = vec![fault("kill -9", 101, 102)];
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_space_that_starves_is_seen_among_many() {
+    fn a_starving_space_is_detected_among_many() {
         let mut evidence = with(400, 0);
         let late = evidence.moves.last_mut().unwrap();
         late.at += 3_000_000;

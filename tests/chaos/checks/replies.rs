@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_is_spoken_twice_is_seen() {
+    fn a_turn_that_is_spoken_twice_is_detected() {
         let again = |it: &mut Evidence| it.moves.push(step(9, 9, "running", "succeeded"));
         let asked = |it: &mut Evidence| {
             let mut step = step(9, 9, "running", "succeeded");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_mode_beyond_its_budget_is_seen() {
+    fn auto_mode_beyond_its_budget_is_detected() {
         let auto = |n: i64| {
             let steps = [("queued", "running"), ("running", "succeeded")];
             let steps = steps.map(|(was, became)| {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_follows_a_stop_by_itself_is_seen() {
+    fn a_turn_that_follows_a_stop_by_itself_is_detected() {
         let stopped = |reason: &'static str| {
             move |it: &mut Evidence| {
                 it.stops.push(Stop {

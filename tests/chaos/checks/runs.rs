@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn two_at_a_time_are_seen() {
+    fn two_runs_at_a_time_are_detected() {
         let second = |was: &str, became: &str, n| {
             let mut step = step(n, 9, was, became);
             step.run = "r2".to_owned();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_from_an_end_and_a_jump_are_seen() {
+    fn a_transition_from_an_end_and_a_skipped_one_are_detected() {
         let revives = |it: &mut Evidence| it.moves.push(step(8, 4, "succeeded", "running"));
         let jumps = |it: &mut Evidence| it.moves.push(step(8, 4, "queued", "succeeded"));
 
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_stays_or_jumps_is_seen() {
+    fn a_lease_that_stays_or_jumps_is_detected() {
         assert_eq!(
             broken(a_claim_raises_the_lease, |it| it.moves[1].lease = 0),
             1
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_that_writes_is_seen() {
+    fn a_write_under_a_lost_lease_is_detected() {
         assert_eq!(
             broken(a_lost_lease_writes_nothing, |it| it.writings[1].tx = 77),
             1
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_begins_too_soon_is_seen() {
+    fn a_run_that_begins_too_soon_is_detected() {
         assert_eq!(
             broken(debounce_is_respected, |it| it.moves[1].run_after = 90_000),
             1

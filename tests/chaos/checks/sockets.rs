@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_that_lacks_what_was_promised_is_seen() {
+    fn a_snapshot_without_an_acknowledged_message_is_detected() {
         let check = no_event_is_lost_after_a_snapshot;
 
         assert_eq!(broken(check, vec![snapshot(4_000_000, None, 1, false)]), 0);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_behind_a_snapshot_needs_a_fault() {
+    fn a_gap_after_a_snapshot_needs_a_fault() {
         let check = no_event_is_lost_after_a_snapshot;
         let begins = || snapshot(0, None, 4, false);
 
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_socket_that_stays_and_one_that_is_shown_are_seen() {
+    fn a_dead_socket_that_stays_or_is_shown_is_detected() {
         let ghost = |closed_at, is_shown| {
             let mut evidence = good();
             evidence.ghosts = vec![SilentClient {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_from_the_future_that_is_believed_is_seen() {
+    fn an_accepted_claim_from_the_future_is_detected() {
         let check = future_positions_are_rejected;
 
         assert_eq!(broken(check, vec![snapshot(0, Some(9), 4, true)]), 0);

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_differs_is_seen_and_a_mended_hole_is_none() {
+    fn a_text_that_differs_is_detected_and_a_filled_gap_is_none() {
         let mut other = whole();
         other[3] = chunk(7, "no");
         let mut hole = whole();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn more_after_the_end_is_seen() {
+    fn deltas_after_the_end_are_detected() {
         let mut late = whole();
         late.push(chunk(10, "!"));
 
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_without_an_end_and_with_two_is_seen() {
+    fn typing_without_an_end_or_with_two_is_detected() {
         let mut open = whole();
         open.pop();
         let mut twice = whole();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_pieces_is_seen() {
+    fn too_many_deltas_are_detected() {
         let flood = (0..200).map(|n| chunk(n, "x")).collect();
 
         assert_eq!(deltas_are_batched(&with(flood)).broken.len(), 1);

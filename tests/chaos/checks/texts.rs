@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_text_and_a_missing_one_are_seen() {
+    fn a_second_text_and_a_missing_one_are_detected() {
         let twice = |it: &mut Evidence| it.writings.push(it.writings[1].clone());
 
         assert_eq!(broken(one_text_per_run, twice), 1);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_runs_leave_behind_is_seen() {
+    fn state_left_by_ended_runs_is_detected() {
         let end = |end: &'static str, kept: bool, text: &'static str| {
             move |it: &mut Evidence| {
                 it.moves[3].became = end.to_owned();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_message_and_a_changed_one_are_seen() {
+    fn a_lost_message_and_a_changed_one_are_detected() {
         assert_eq!(
             broken(acknowledged_messages_are_stored, |it| it.writings.clear()),
             1
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phantom_and_a_stored_refusal_are_seen() {
+    fn an_unknown_message_and_a_stored_refusal_are_detected() {
         let phantom = |it: &mut Evidence| it.writings.push(writing(8, 8, 3, "user", "boo"));
         let refusal = |it: &mut Evidence| it.posts[0].tries[0].status = 423;
         let unclear = |it: &mut Evidence| it.posts[0].tries[0].status = 0;
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubled_message_is_seen() {
+    fn a_duplicated_message_is_detected() {
         let twice = |it: &mut Evidence| it.writings.push(it.writings[0].clone());
         let other_id = |it: &mut Evidence| {
             let mut again = it.posts[0].tries[0].clone();

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_a_double_and_a_wrong_head_are_seen() {
+    fn a_gap_a_duplicate_and_a_wrong_last_number_are_detected() {
         assert_eq!(broken(numbers_without_gaps, |it| it.writings[1].seq = 3), 2);
         assert_eq!(broken(numbers_without_gaps, |it| it.writings[1].seq = 1), 2);
         assert_eq!(
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tab_that_shows_something_else_is_seen() {
+    fn a_tab_that_shows_something_else_is_detected() {
         assert_eq!(
             broken(tabs_show_what_is_stored, |it| it.ears[1].lines.truncate(1)),
             1
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_hole_and_two_stories_are_seen() {
+    fn an_unnoticed_gap_and_two_versions_are_detected() {
         let hole = |it: &mut Evidence| {
             if let ReceivedEvent::Snapshot { messages, .. } = &mut it.ears[0].notes[1].heard {
                 messages.pop();

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_a_double_and_a_strange_text_are_seen() {
+    fn a_gap_a_duplicate_and_an_unknown_text_are_detected() {
         let check = swipes_are_numbered;
 
         assert_eq!(broken(check, |it| it.versions = texts(&[1, 0, 2])), 0);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_promise_is_seen() {
+    fn an_accepted_request_without_a_result_is_detected() {
         let wish = |run: &'static str, conversation| {
             move |it: &mut Evidence| {
                 it.wishes.push(PromisedText {

@@ -130,7 +130,7 @@ on_sqlite! {
         app.close().await;
     }
 
-    async fn a_picture_is_changed_and_taken_away_and_everybody_sees_it(backend) {
+    async fn a_changed_or_removed_picture_is_visible_to_all_members(backend) {
         let app = TestApp::start(backend).await;
         let admin = app.admin().await;
         let card = admin.create_character("Ada", None).await;

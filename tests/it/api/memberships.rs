@@ -88,7 +88,7 @@ on_sqlite! {
         cast.app.close().await;
     }
 
-    async fn everybody_may_leave_but_the_owner(backend) {
+    async fn every_member_except_the_owner_may_leave(backend) {
         let (cast, seats) = RoleFixture::create(backend).await;
         let seat = |id: i64| format!("/api/memberships/{id}");
 

@@ -78,7 +78,7 @@ async fn a_proxy_header_does_not_authenticate() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_a_trusted_proxy_everybody_is_counted_for_themselves() {
+async fn behind_a_trusted_proxy_each_client_has_its_own_limit() {
     let env = [("TROUPE_TRUSTED_PROXIES", "127.0.0.0/8, 10.0.0.0/8")];
     let app = TestApp::start_with(TestBackend::Sqlite, &env).await;
     let from = |nth: usize, chain: String| guess(&app, nth).header("x-forwarded-for", chain);

@@ -17,7 +17,7 @@ use crate::support::{invariants, poll};
 const AT_MOST_BEHIND: Duration = Duration::from_secs(10);
 
 /// Follows a conversation as a client does: subscribes again after a reset.
-async fn is_told(ear: &WsClient, conversation: i64, text: &str) -> Duration {
+async fn wait_for_message(ear: &WsClient, conversation: i64, text: &str) -> Duration {
     let began = Instant::now();
     let mut place = 0;
     let is_it = |it: &serde_json::Value| it["message"]["content"] == text;
@@ -38,7 +38,7 @@ async fn is_told(ear: &WsClient, conversation: i64, text: &str) -> Duration {
 
 /// Asserts that the client ends with the stored state.
 async fn converges(nodes: &Nodes, ear: &WsClient, text: &str) {
-    let took = is_told(ear, nodes.conversation, text).await;
+    let took = wait_for_message(ear, nodes.conversation, text).await;
     assert!(took < AT_MOST_BEHIND, "told after {took:?}");
 }
 

@@ -13,7 +13,7 @@ use crate::support::fake_provider::server::FakeProvider;
 use crate::support::model_call::{SHORT_TIMEOUT, code, failure, patient_watches, text};
 
 #[tokio::test]
-async fn a_rate_limited_call_waits_as_told_up_to_the_limit() {
+async fn a_rate_limited_call_waits_for_retry_after_up_to_the_limit() {
     for kind in ALL {
         let upstream = FakeProvider::start().await;
         upstream.next(error_response(kind, 429, "Slow down.").header("Retry-After", "0"));

@@ -66,7 +66,7 @@ async fn it_does_not_matter_where_the_bytes_are_cut() {
 }
 
 #[tokio::test]
-async fn what_is_thought_is_kept_beside_the_text() {
+async fn reasoning_is_kept_apart_from_the_text() {
     let outcomes = each("thinking").await;
 
     assert_eq!(outcomes.len(), ALL.len());

@@ -88,7 +88,7 @@ async fn sent(kind: ProviderKind, request: &Request) -> Value {
 }
 
 #[tokio::test]
-async fn tool_calls_are_read_beside_the_text_of_every_kind() {
+async fn tool_calls_are_read_next_to_text_in_every_dialect() {
     for kind in ALL {
         let bytes = recorded(kind, "calls").unwrap();
         let whole = sends(kind, &bytes);

@@ -139,7 +139,7 @@ fn break_long_messages(file: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_empty_database_file_beside_a_secret_is_no_new_installation() {
+async fn an_empty_database_file_with_a_secret_is_no_new_installation() {
     let mut server = Server::fresh();
     server.launch().await;
     server.wait_ready().await;

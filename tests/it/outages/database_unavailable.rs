@@ -19,7 +19,7 @@ pub const STALE: &[(&str, &str)] = &[("RUN_STALE_AFTER_MS", "4000")];
 const REFUSED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Asserts that the answer is 503 with a request to retry later.
-pub fn is_told_to_come_again(answer: &Answer) {
+pub fn is_retry_later(answer: &Answer) {
     assert_eq!(answer.refusal(), (503, "internal".to_owned()), "{answer:?}");
     assert_eq!(answer.header("retry-after"), "1", "{answer:?}");
 }
@@ -44,7 +44,7 @@ pub async fn post_until_accepted(room: &TestSpace, content: &str, client_id: &st
         match answer.status {
             200 | 201 => Some(()),
             _ => {
-                is_told_to_come_again(&answer);
+                is_retry_later(&answer);
                 None
             }
         }
@@ -80,7 +80,7 @@ async fn what_was_taken_survives_a_database_that_is_away_and_sockets_stay() {
     // The model continues, and so do the readers, until the heartbeat is too old.
     gate.step();
     ear.wait_after(place, "more words", delta).await;
-    is_told_to_come_again(&posts(&room, "Third.", "c-3").await);
+    is_retry_later(&posts(&room, "Third.", "c-3").await);
     room.upstream.wait_for_disconnect(0).await;
     let place = ear.here();
     gate.open();

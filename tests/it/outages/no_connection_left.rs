@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Error;
 
 use crate::outages::database_unavailable::{
-    STALE, is_told_to_come_again, post_until_accepted, posts, said_by_people,
+    STALE, is_retry_later, post_until_accepted, posts, said_by_people,
 };
 use crate::support::backends::{TestBackend, TestDatabase};
 use crate::support::database_facts::DatabaseFacts;
@@ -90,11 +90,11 @@ async fn a_server_without_a_connection_says_so_in_time_loses_nothing_and_comes_b
         posts(&room, "Fourth.", "c-4"),
     );
     for refused in [first, second, third] {
-        is_told_to_come_again(&refused);
+        is_retry_later(&refused);
     }
     let at = format!("/api/conversations/{}", room.conversation);
-    is_told_to_come_again(&asks(&room, &at).await);
-    is_told_to_come_again(&asks(&room, "/readyz").await);
+    is_retry_later(&asks(&room, &at).await);
+    is_retry_later(&asks(&room, "/readyz").await);
     assert_eq!(asks(&room, "/healthz").await.status, 200);
     let refused = connect(&room.person).await;
     let status = |it: &Error| matches!(it, Error::Http(it) if it.status() == 503);

@@ -171,7 +171,7 @@ on_sqlite! {
         no_connection_is_made(backend, BEHIND_A_PROXY).await;
     }
 
-    async fn members_reach_no_private_address_beside_a_listed_host(backend) {
+    async fn members_reach_no_private_address_next_to_a_listed_host(backend) {
         no_connection_is_made(backend, HOST_LISTED).await;
     }
 }

@@ -56,7 +56,7 @@ on_sqlite! {
                 }
             }
         }
-        assert!(connect_of_nobody(&cast).await, "nobody gets no socket");
+        assert!(connect_signed_out(&cast).await, "nobody gets no socket");
 
         eprintln!("{cells} frames");
         cast.house.close().await;
@@ -64,7 +64,7 @@ on_sqlite! {
     }
 }
 
-async fn connect_of_nobody(cast: &RoleClients) -> bool {
+async fn connect_signed_out(cast: &RoleClients) -> bool {
     let nobody = cast.person(Role::Nobody);
     let visitor = nobody.with_cookie("troupe_session=none".to_owned());
     connect(&visitor).await.is_err()

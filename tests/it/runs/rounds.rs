@@ -261,7 +261,7 @@ on_sqlite! {
         room.close().await;
     }
 
-    async fn when_everybody_left_is_muted_the_round_is_over(backend) {
+    async fn when_all_remaining_speakers_are_muted_the_round_ends(backend) {
         let (room, gate) = in_the_middle(backend).await;
 
         room.mute("Cid").await;
