@@ -28,7 +28,7 @@ impl LoggingServer {
     async fn open(backend: TestBackend, env: &[(&str, &str)]) -> LoggingServer {
         let database = fresh_database(&backend).await;
         let upstream = FakeProvider::start().await;
-        upstream.say(OUTPUT);
+        upstream.reply_with(OUTPUT);
         let base_url = upstream.base_url();
         let own = [("LOG_FORMAT", "json")];
         let env = [SHORT_LEASES, &model_env(&base_url), &own, env].concat();
@@ -117,7 +117,7 @@ on_both! {
         let failed = stage.respond(ResponseScript::status(401), json!({})).await;
         expect(&failed, &json!(["failed", null, "upstream_error", null, null]));
         let canceled = stage.respond(ResponseScript::hang_before_headers(), json!({ "background": true })).await;
-        stage.upstream.requested(9).await;
+        stage.upstream.wait_for_requests(9).await;
         stage.program.post(&format!("/responses/{}/cancel", id(&canceled)), json!({})).await;
         expect(&canceled, &json!(["cancelled", "cancelled", null, null, null]));
         stage.upstream.next(ResponseScript::hang_before_headers());
