@@ -5,6 +5,7 @@ pub mod body_timeouts;
 pub mod confusable_names;
 pub mod connections;
 pub mod credential;
+pub mod display_name;
 pub mod limit;
 pub mod limits;
 pub mod name_schemas;

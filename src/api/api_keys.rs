@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::{api_key, names};
+use crate::accounts::{api_key, display_name};
 use crate::app::App;
 use crate::db::page::{PageOf, PageQuery};
 use crate::http::authentication::CurrentUser;
@@ -66,7 +66,7 @@ pub async fn create(
 ) -> ApiResult<HttpResponse> {
     caller.require_registered()?;
     let body = body.read().await?;
-    let name = names::parse_display_name(&body.name, 100)
+    let name = display_name::parse(&body.name, 100)
         .map_err(|error| ApiError::invalid_value("name", error.to_string()))?;
     let (made, key) = api_key::create(&app.db, caller.id(), name, app.clock.now()).await?;
     let view = made.view();

@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
 
-use crate::accounts::names;
+use crate::accounts::display_name;
 use crate::api::conversation_bodies::{
     ConversationSummary, CreateConversation, MarkRead, NewConversationKind, UpdateConversation,
 };
@@ -248,6 +248,6 @@ pub fn announce(app: &App, view: &ConversationView) {
 /// # Errors
 /// Returns 422 for a title that cannot be displayed.
 pub fn parse_title(text: &str) -> ApiResult<String> {
-    names::parse_display_name(text, 200)
+    display_name::parse(text, 200)
         .map_err(|error| ApiError::invalid_value("title", error.to_string()))
 }

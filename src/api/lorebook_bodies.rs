@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use crate::accounts::display_name;
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::names;
 use crate::api::lore_entry_bodies;
 use crate::api::lore_entry_bodies::{EntryView, LorebookEntryBody};
 use crate::http::error::{ApiError, ApiResult};
@@ -248,7 +248,7 @@ fn with_prefix(error: ApiError, path: &str) -> ApiError {
 }
 
 fn parse_name(text: &str) -> ApiResult<String> {
-    let name = names::parse_display_name(text, file::MAX_NAME_CHARS);
+    let name = display_name::parse(text, file::MAX_NAME_CHARS);
     name.map_err(|it| ApiError::invalid_value("name", it.to_string()))
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::{names, user};
+use crate::accounts::{display_name, user};
 use crate::api::engine_error::api_error;
 use crate::api::{copilot_update, memberships, presets, settings, spaces, users};
 use crate::app::App;
@@ -297,7 +297,7 @@ fn parse_aliases(list: Vec<String>) -> ApiResult<Vec<String>> {
         return Err(ApiError::invalid_value("aliases", message));
     }
     let names = list.iter().zip(0..).map(|(name, at)| {
-        names::parse_display_name(name, 100)
+        display_name::parse(name, 100)
             .map_err(|error| ApiError::invalid_value(&format!("aliases.{at}"), error.to_string()))
     });
     names.collect()

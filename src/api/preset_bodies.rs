@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::accounts::display_name;
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::names;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{deserialize, json_body as body};
 use crate::presets::import::MAX_DOCUMENT_BYTES;
@@ -41,8 +41,7 @@ pub struct UpdatePreset {
 /// # Errors
 /// Returns 422 for a name that cannot be displayed.
 pub fn parse_name(text: &str) -> ApiResult<String> {
-    names::parse_display_name(text, 100)
-        .map_err(|it| ApiError::invalid_value("name", it.to_string()))
+    display_name::parse(text, 100).map_err(|it| ApiError::invalid_value("name", it.to_string()))
 }
 
 /// Validates a preset document.

@@ -8,7 +8,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::accounts::names;
+use crate::accounts::display_name;
 use crate::api::presets;
 use crate::app::App;
 use crate::http::authentication::CurrentUser;
@@ -81,7 +81,7 @@ fn first_valid_name(candidates: [Option<&str>; 2]) -> String {
         .flatten()
         .map(|it| it.chars().take(100).collect::<String>());
     let fit = cut
-        .filter_map(|it| names::parse_display_name(&it, 100).ok())
+        .filter_map(|it| display_name::parse(&it, 100).ok())
         .next();
     fit.unwrap_or_else(|| DEFAULT_NAME.to_owned())
 }

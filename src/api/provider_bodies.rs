@@ -8,8 +8,8 @@ use utoipa::openapi::schema::{AnyOfBuilder, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::accounts::display_name;
 use crate::accounts::name_schemas::{DisplayNameSchema, TitleSchema};
-use crate::accounts::names;
 use crate::api::provider_settings;
 use crate::app::App;
 use crate::http::endpoint::NamedSchema;
@@ -209,12 +209,12 @@ impl UpdateProvider {
 }
 
 fn parse_name(text: &str) -> ApiResult<String> {
-    names::parse_display_name(text, 100)
+    display_name::parse(text, 100)
         .map_err(|error| ApiError::invalid_value("name", error.to_string()))
 }
 
 fn parse_model(text: &str) -> ApiResult<String> {
-    names::parse_display_name(text, MAX_MODEL_CHARS)
+    display_name::parse(text, MAX_MODEL_CHARS)
         .map_err(|error| ApiError::invalid_value("model", error.to_string()))
 }
 

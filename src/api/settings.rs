@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::accounts::display_name;
 use crate::accounts::name_schemas::TitleSchema;
-use crate::accounts::names;
 use crate::http::deserialize;
 use crate::http::error::{ApiError, ApiResult};
 use crate::presets::partial::{PartialPreset, ValidationError};
@@ -138,7 +138,7 @@ pub fn parse(settings: Map<String, Value>) -> ApiResult<Value> {
         .map_err(ApiError::from)
         .map_err(with_settings_prefix)?;
     if let Some(model) = known.model {
-        names::parse_display_name(&model, 200)
+        display_name::parse(&model, 200)
             .map_err(|error| invalid_setting("model", error.to_string()))?;
     }
     if let Some(note) = known.author_note {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::accounts::display_name;
 use crate::accounts::name_schemas::DisplayNameSchema;
-use crate::accounts::names;
 use crate::api::settings;
 use crate::http::endpoint::NamedSchema;
 use crate::http::error::{ApiError, ApiResult};
@@ -145,7 +145,7 @@ impl ToSchema for CreateSpace {
 }
 
 fn parse_name(text: &str) -> ApiResult<String> {
-    names::parse_display_name(text, 100)
+    display_name::parse(text, 100)
         .map_err(|error| ApiError::invalid_value("name", error.to_string()))
 }
 

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use crate::accounts::limits::RetryAfter;
 use crate::accounts::names::{Password, Username};
 use crate::accounts::user::{NewUser, ProfileChange, UserError};
-use crate::accounts::{names, user};
+use crate::accounts::{display_name, user};
 use crate::api::account_bodies::{CreateUser, RegisteredUser, UpdateMe, UpdatedMe};
 use crate::api::{join, session};
 use crate::app::App;
@@ -73,7 +73,7 @@ fn parse_username(text: &str) -> ApiResult<Username> {
 /// # Errors
 /// Returns 422 for a name that cannot be displayed.
 pub fn parse_display_name(text: &str) -> ApiResult<String> {
-    names::parse_display_name(text, 100)
+    display_name::parse(text, 100)
         .map_err(|error| ApiError::invalid_value("display_name", error.to_string()))
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::accounts::names;
+use crate::accounts::display_name;
 use crate::characters::card::{CardError, CardSpec};
 use crate::characters::card_versions::{describe_kind, kind_name};
 use crate::import_warning::ImportWarning;
@@ -74,7 +74,7 @@ fn repair_name(
     warnings: &mut Vec<ImportWarning>,
 ) -> bool {
     let stated = data.get(field).and_then(Value::as_str).unwrap_or_default();
-    let Some(name) = names::truncate_to_display_name(stated, MAX_NAME_CHARS) else {
+    let Some(name) = display_name::truncate(stated, MAX_NAME_CHARS) else {
         return false;
     };
     if name != stated.trim() {

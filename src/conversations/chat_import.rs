@@ -7,7 +7,7 @@ use std::io::BufReader;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::accounts::names;
+use crate::accounts::display_name;
 use crate::clock::{Clock, Timestamp};
 use crate::conversations::chat_authors::{AuthorMap, AuthorName, AuthorTarget};
 use crate::conversations::chat_batches::{BatchEvent, LineReport, MessageBatch};
@@ -200,7 +200,7 @@ impl<'a> ChatImporter<'a> {
         let title = named
             .into_iter()
             .flatten()
-            .find_map(|it| names::truncate_to_display_name(&it, 200));
+            .find_map(|it| display_name::truncate(&it, 200));
         let result = ChatImportResult {
             target: self.chat.target,
             conversation: self.conversation,

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::accounts::names;
+use crate::accounts::display_name;
 use crate::clock::Timestamp;
 use crate::conversations::message::{MessageRole, Visibility};
 use crate::conversations::message_text::{MessageText, MessageTextError};
@@ -152,7 +152,7 @@ fn read_header(line: &Map<String, Value>) -> ChatHeader {
 }
 
 fn read_name(value: Option<&Value>) -> Option<String> {
-    names::truncate_to_display_name(value?.as_str()?, MAX_NAME)
+    display_name::truncate(value?.as_str()?, MAX_NAME)
 }
 
 fn read_message(line: &Map<String, Value>) -> Result<ChatMessage, ChatLineError> {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::accounts::names;
+use crate::accounts::display_name;
 use crate::characters::card;
 use crate::import_warning::ImportWarning;
 use crate::lore::{convert, importers};
@@ -98,8 +98,8 @@ pub fn from_value(mut value: Value, file_name: &str) -> Result<ParsedLorebook, L
     let stem = file_name
         .rsplit_once('.')
         .map_or(file_name, |(stem, _)| stem);
-    let name = names::truncate_to_display_name(stated, MAX_NAME_CHARS)
-        .or_else(|| names::truncate_to_display_name(stem, MAX_NAME_CHARS))
+    let name = display_name::truncate(stated, MAX_NAME_CHARS)
+        .or_else(|| display_name::truncate(stem, MAX_NAME_CHARS))
         .unwrap_or_else(|| "Lorebook".to_owned());
     Ok(ParsedLorebook {
         name,

@@ -10,7 +10,7 @@ use sea_orm::{
 };
 use serde_json::{Value, json};
 
-use crate::accounts::{names, user};
+use crate::accounts::{display_name, user};
 use crate::characters::card::Card;
 use crate::characters::quota::StorageQuota;
 use crate::characters::{character, quota};
@@ -133,9 +133,7 @@ async fn create_presets(
         let row = preset::ActiveModel {
             id: NotSet,
             owner_id: Set(Some(owner)),
-            name: Set(
-                names::truncate_to_display_name(&it.name, 100).unwrap_or_else(|| "?".to_owned())
-            ),
+            name: Set(display_name::truncate(&it.name, 100).unwrap_or_else(|| "?".to_owned())),
             document: Set(it.document.clone()),
             origin: Set(it.origin.clone()),
             status: Set(preset::PresetStatus::Active),

@@ -9,7 +9,7 @@ use sea_orm::{
 };
 use serde_json::{Value, json};
 
-use crate::accounts::names;
+use crate::accounts::display_name;
 use crate::clock::Timestamp;
 use crate::conversations::conversation;
 use crate::conversations::import_writer::ChatImportError;
@@ -140,10 +140,7 @@ pub struct ArchivedLorebook {
 /// Parses a lorebook like a separate import. Returns `None` if it is invalid or exceeds a limit.
 pub fn parse(book: document::ExportedLorebook) -> Option<ArchivedLorebook> {
     let mut document = object_or_empty(&book.document);
-    document["name"] = json!(names::truncate_to_display_name(
-        &book.name,
-        file::MAX_NAME_CHARS
-    )?);
+    document["name"] = json!(display_name::truncate(&book.name, file::MAX_NAME_CHARS)?);
     document["entries"] = Value::Array(book.entries);
     let draft = file::from_value(document, "").ok()?;
     Some(ArchivedLorebook {

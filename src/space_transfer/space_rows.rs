@@ -11,7 +11,7 @@ use sea_orm::{
 };
 use serde_json::{Value, json};
 
-use crate::accounts::names;
+use crate::accounts::display_name;
 use crate::clock::Timestamp;
 use crate::conversations::import_writer::ChatImportError;
 use crate::conversations::{
@@ -62,7 +62,7 @@ pub async fn create_contents(
                 };
                 let row = conversation::Model {
                     kind: it.kind,
-                    title: names::truncate_to_display_name(&it.title, 200).unwrap_or_default(),
+                    title: display_name::truncate(&it.title, 200).unwrap_or_default(),
                     parent_conversation_id: parent,
                     last_seq: it.last_seq.max(0),
                     auto_mode_turns: it.auto_mode_turns.max(0),
@@ -86,8 +86,8 @@ fn space_row(
     id: SpaceId,
     space: &document::ExportedSpace,
 ) -> Result<space::ActiveModel, ChatImportError> {
-    let name = names::truncate_to_display_name(&space.name, 100)
-        .ok_or_else(|| invalid_file(document::SPACE))?;
+    let name =
+        display_name::truncate(&space.name, 100).ok_or_else(|| invalid_file(document::SPACE))?;
     Ok(space::ActiveModel {
         id: Set(id),
         name: Set(name),
@@ -114,8 +114,7 @@ fn empty_membership(
     space: SpaceId,
     membership: &document::ExportedMembership,
 ) -> membership::ActiveModel {
-    let name =
-        names::truncate_to_display_name(&membership.name, 100).unwrap_or_else(|| "?".to_owned());
+    let name = display_name::truncate(&membership.name, 100).unwrap_or_else(|| "?".to_owned());
     let mut row = membership_changes::removed_member(
         space,
         membership.kind,
