@@ -12,7 +12,7 @@ use crate::ids::{ConversationId, MembershipId, RunId, SpaceId};
 use crate::import_warning::ImportWarning;
 use crate::llm::request::Message;
 use crate::prompt::blocks::PromptBlock;
-use crate::prompt::card_use::HiddenCards;
+use crate::prompt::hidden_cards::HiddenCards;
 use crate::prompt::lore::LoreReport;
 use crate::prompt::{blocks, lore, sent_prompt};
 use crate::runs::{preparation, run};

@@ -8,6 +8,9 @@ use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, R
 
 use crate::characters::card::CardError;
 
+/// The path of the avatar among the assets of a character, in the size for exports.
+pub const AVATAR_PATH: &str = "";
+
 /// The maximum size of an image file, in bytes.
 pub const MAX_BYTES: u64 = 20 * 1024 * 1024;
 /// The media type of all stored avatars.

@@ -4,12 +4,12 @@ use sea_orm::ActiveValue::{Set, Unchanged};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, DatabaseTransaction, DbErr};
 
 use crate::accounts::user;
+use crate::characters::avatar_image::AVATAR_PATH;
 use crate::characters::avatar_image::AvatarImage;
 use crate::characters::card::{Card, CardError};
 use crate::characters::card_assets::AssetLocation;
 use crate::characters::card_file::CardFile;
 use crate::characters::character::Model;
-use crate::characters::character_asset::AVATAR_PATH;
 use crate::characters::quota::{QuotaError, QuotaExceeded, StorageQuota};
 use crate::characters::temp_assets::TempAssets;
 use crate::characters::{asset, card, card_assets, character, character_asset, quota};

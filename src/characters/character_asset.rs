@@ -8,9 +8,6 @@ use sea_orm::sea_query::OnConflict;
 
 use crate::ids::{AssetId, CharacterId};
 
-/// The path of the avatar, in the size for exports.
-pub const AVATAR_PATH: &str = "";
-
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "character_assets")]
 pub struct Model {

@@ -13,9 +13,9 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
+use crate::characters::avatar_image::AVATAR_PATH;
 use crate::characters::card::{Card, CardError};
 use crate::characters::card_assets::AssetLocation;
-use crate::characters::character_asset::AVATAR_PATH;
 use crate::characters::png_chunks::ChunkWriter;
 use crate::characters::temp_assets::TempAssets;
 use crate::characters::{avatar_image, card, card_assets, export, png, png_chunks, zip_archive};

@@ -183,7 +183,8 @@ pub fn call_tokens(calls: &[ToolCall]) -> i64 {
 mod tests {
     use super::{CallUsage, MAX_SAMPLE_BYTES, UsageTotal, count_usage};
     use crate::llm::delta::{Delta, FinishReason, TokenUsage};
-    use crate::llm::request::{Message, PromptRole, Request};
+    use crate::llm::prompt_role::PromptRole;
+    use crate::llm::request::{Message, Request};
     use crate::llm::tokens;
     use crate::llm::tool::ToolCallDelta;
 

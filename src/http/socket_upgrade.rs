@@ -4,11 +4,10 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse, rt};
 
 use crate::app::App;
-use crate::http::client_ip;
-use crate::http::connection;
 use crate::http::connection::WsReceiver;
 use crate::http::socket_caller::SocketCaller;
 use crate::http::socket_link::SocketLink;
+use crate::http::{client_ip, connection};
 
 /// Seconds after which a caller with too many sockets may try again.
 pub const RETRY_AFTER_LIMIT: u64 = 10;

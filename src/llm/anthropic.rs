@@ -142,8 +142,10 @@ mod tests {
 
     use super::{Anthropic, body};
     use crate::llm::dialect::Dialect;
+    use crate::llm::prompt_role::PromptRole;
     use crate::llm::provider_options::{ProviderOptions, ReasoningEffort};
-    use crate::llm::request::{Message, PromptRole, Request, Samplers};
+    use crate::llm::request::{Message, Request};
+    use crate::llm::samplers::Samplers;
     use crate::llm::tool::{Tool, ToolChoice};
 
     fn request() -> Request {

@@ -133,7 +133,8 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use super::{block, format, insert_tools, message};
-    use crate::llm::request::{Message, PromptRole, Request};
+    use crate::llm::prompt_role::PromptRole;
+    use crate::llm::request::{Message, Request};
     use crate::llm::role_alternation::{AlternatingMessages, ContentBlock};
     use crate::llm::tool::{
         AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolChoice,

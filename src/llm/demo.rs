@@ -19,8 +19,9 @@ use sha2::{Digest, Sha256};
 use crate::llm::delta::{Delta, FinishReason, TokenUsage};
 use crate::llm::demo_personas::{PERSONAS, Persona};
 use crate::llm::error::LlmError;
+use crate::llm::prompt_role::PromptRole;
 use crate::llm::provider::{Capability, DeltaStream, Provider};
-use crate::llm::request::{PromptRole, Request};
+use crate::llm::request::Request;
 use crate::llm::tool::{OutputFormat, ToolCall, ToolCallDelta};
 use crate::llm::{demo_keywords, demo_tools, scripted_json};
 

@@ -4,7 +4,8 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::llm::request::{Message, PromptRole, Request};
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::request::{Message, Request};
 
 const MAX_WORD_CHARS: usize = 20;
 

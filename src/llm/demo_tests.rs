@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::{DemoModel, NOTICE};
 use crate::llm::delta::{Delta, FinishReason};
+use crate::llm::prompt_role::PromptRole;
 use crate::llm::provider::Provider;
-use crate::llm::request::{Message, PromptRole, Request};
+use crate::llm::request::{Message, Request};
 use crate::llm::tool::{AnsweredCall, OutputFormat, OutputSchema, Tool, ToolChoice};
 
 fn request(speaker: &str, seed: u64, said: &str) -> Request {

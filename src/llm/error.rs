@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use crate::llm::outbound_client::OutboundError;
+
 /// Maximum length of a message for users, in characters.
 pub const MAX_MESSAGE_CHARS: usize = 300;
 
@@ -63,6 +65,12 @@ impl LlmError {
             Self::Status { status, .. } => Some(*status),
             _ => None,
         }
+    }
+}
+
+impl From<OutboundError> for LlmError {
+    fn from(error: OutboundError) -> Self {
+        Self::Unusable { message: error.0 }
     }
 }
 

@@ -152,8 +152,10 @@ mod tests {
 
     use super::{Gemini, body, model_path};
     use crate::llm::dialect::Dialect;
+    use crate::llm::prompt_role::PromptRole;
     use crate::llm::provider_options::{ProviderOptions, ReasoningEffort};
-    use crate::llm::request::{Message, PromptRole, Request, Samplers};
+    use crate::llm::request::{Message, Request};
+    use crate::llm::samplers::Samplers;
 
     #[test]
     fn a_prompt_is_contents_and_an_instruction() {

@@ -104,7 +104,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{content, format, insert_tools};
-    use crate::llm::request::{Message, PromptRole, Request};
+    use crate::llm::prompt_role::PromptRole;
+    use crate::llm::request::{Message, Request};
     use crate::llm::role_alternation::AlternatingMessages;
     use crate::llm::tool::{
         AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolChoice,

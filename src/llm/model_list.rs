@@ -11,8 +11,9 @@ use crate::llm::dialect::Dialect;
 use crate::llm::endpoint::Endpoint;
 use crate::llm::error::LlmError;
 use crate::llm::openai_chat_error;
+use crate::llm::prompt_role::PromptRole;
 use crate::llm::provider::Provider;
-use crate::llm::request::{Message, PromptRole, Request};
+use crate::llm::request::{Message, Request};
 
 /// Time limit of a call, because a user waits for the result.
 const TIMEOUT: Duration = Duration::from_secs(10);

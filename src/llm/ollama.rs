@@ -125,8 +125,10 @@ mod tests {
 
     use super::{Ollama, body};
     use crate::llm::dialect::Dialect;
+    use crate::llm::prompt_role::PromptRole;
     use crate::llm::provider_options::{ProviderOptions, ReasoningEffort};
-    use crate::llm::request::{Message, PromptRole, Request, Samplers};
+    use crate::llm::request::{Message, Request};
+    use crate::llm::samplers::Samplers;
 
     #[test]
     fn only_requested_settings_are_sent() {

@@ -65,7 +65,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{insert_tools_and_format, message};
-    use crate::llm::request::{Message, PromptRole, Request};
+    use crate::llm::prompt_role::PromptRole;
+    use crate::llm::request::{Message, Request};
     use crate::llm::tool::{
         AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolChoice,
     };

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::llm::request::{Message, PromptRole, Request};
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::request::{Message, Request};
 use crate::llm::{openai_chat_logprobs, openai_chat_samplers, openai_chat_tools};
 
 /// The API rejects more.
@@ -130,7 +131,8 @@ mod tests {
     use serde_json::json;
 
     use super::{ChatVariant, body};
-    use crate::llm::request::{Message, PromptRole, Request};
+    use crate::llm::prompt_role::PromptRole;
+    use crate::llm::request::{Message, Request};
 
     fn sent(message: Message) -> serde_json::Value {
         let request = Request {

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::llm::openai_chat_request::ChatVariant;
-use crate::llm::request::Samplers;
+use crate::llm::samplers::Samplers;
 
 /// Adds the samplers that this variant of the API supports.
 pub fn insert_samplers(body: &mut Map<String, Value>, samplers: &Samplers, variant: ChatVariant) {
@@ -40,7 +40,7 @@ mod tests {
 
     use super::insert_samplers;
     use crate::llm::openai_chat_request::ChatVariant;
-    use crate::llm::request::Samplers;
+    use crate::llm::samplers::Samplers;
 
     fn all() -> Samplers {
         Samplers {

@@ -116,7 +116,8 @@ mod tests {
 
     use super::call_deltas;
     use crate::llm::openai_chat_request::{ChatVariant, body};
-    use crate::llm::request::{Message, PromptRole, Request};
+    use crate::llm::prompt_role::PromptRole;
+    use crate::llm::request::{Message, Request};
     use crate::llm::tool::{
         AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolCallDelta,
         ToolChoice,

@@ -17,10 +17,15 @@ use reqwest::{Client, RequestBuilder, Url};
 
 use crate::llm::address_policy;
 use crate::llm::address_policy::AddressRejected;
-use crate::llm::error::LlmError;
 use crate::llm::private_access::PrivateAccess;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a call is not made, as a sentence for users: the URL is invalid, or its host must not be
+/// called.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OutboundError(pub String);
 
 /// Resolves host names.
 #[async_trait]
@@ -56,8 +61,8 @@ impl OutboundClient {
     /// go to private networks, for example to local models.
     ///
     /// # Errors
-    /// Returns `Unusable` when TLS cannot be set up.
-    pub fn new(resolver: Arc<dyn Resolver>, allow_private: bool) -> Result<Self, LlmError> {
+    /// Returns an error when TLS cannot be set up.
+    pub fn new(resolver: Arc<dyn Resolver>, allow_private: bool) -> Result<Self, OutboundError> {
         let private = match allow_private {
             true => PrivateAccess::Allowed,
             false => PrivateAccess::Denied,
@@ -69,15 +74,18 @@ impl OutboundClient {
     /// hosts that an admin lists.
     ///
     /// # Errors
-    /// Returns `Unusable` when TLS cannot be set up.
-    pub fn for_members(resolver: Arc<dyn Resolver>, hosts: &[String]) -> Result<Self, LlmError> {
+    /// Returns an error when TLS cannot be set up.
+    pub fn for_members(
+        resolver: Arc<dyn Resolver>,
+        hosts: &[String],
+    ) -> Result<Self, OutboundError> {
         Self::build(resolver, PrivateAccess::from_list(hosts))
     }
 
     /// Builds the client: no redirects, because they would send a key to another server; no proxy
     /// from the environment; no decompression; and no time limit for a whole call, because
     /// `generation/` has one.
-    fn build(resolver: Arc<dyn Resolver>, private: PrivateAccess) -> Result<Self, LlmError> {
+    fn build(resolver: Arc<dyn Resolver>, private: PrivateAccess) -> Result<Self, OutboundError> {
         let guard = GuardedResolver {
             resolver,
             private_access: private.clone(),
@@ -97,7 +105,7 @@ impl OutboundClient {
             .user_agent(concat!("troupe/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| {
-                unusable_error(format!("The HTTP client cannot be set up: {error}."))
+                OutboundError(format!("The HTTP client cannot be set up: {error}."))
             })?;
         Ok(Self {
             client,
@@ -108,10 +116,10 @@ impl OutboundClient {
     /// Parses a provider's base URL.
     ///
     /// # Errors
-    /// Returns `Unusable` when it is not a valid base URL, or its host is an address that must not
+    /// Returns an error when it is not a valid base URL, or its host is an address that must not
     /// be called. A host name is checked when it is called.
-    pub fn parse_base_url(&self, text: &str) -> Result<Url, LlmError> {
-        let refuse = |message: &str| Err(unusable_error(message.to_owned()));
+    pub fn parse_base_url(&self, text: &str) -> Result<Url, OutboundError> {
+        let refuse = |message: &str| Err(OutboundError(message.to_owned()));
         let text = text.trim();
         // The parser would drop line breaks and tabs, and the stored URL would differ from the
         // called one.
@@ -143,8 +151,8 @@ impl OutboundClient {
     /// Prepares a GET request.
     ///
     /// # Errors
-    /// Returns `Unusable` when the URL's host must not be called.
-    pub fn get(&self, url: Url) -> Result<RequestBuilder, LlmError> {
+    /// Returns an error when the URL's host must not be called.
+    pub fn get(&self, url: Url) -> Result<RequestBuilder, OutboundError> {
         self.check_url(&url)?;
         Ok(self.client.get(url))
     }
@@ -152,8 +160,8 @@ impl OutboundClient {
     /// Prepares a POST request.
     ///
     /// # Errors
-    /// Returns `Unusable` when the URL's host must not be called.
-    pub fn post(&self, url: Url) -> Result<RequestBuilder, LlmError> {
+    /// Returns an error when the URL's host must not be called.
+    pub fn post(&self, url: Url) -> Result<RequestBuilder, OutboundError> {
         self.check_url(&url)?;
         Ok(self.client.post(url))
     }
@@ -161,8 +169,8 @@ impl OutboundClient {
     /// Prepares a DELETE request.
     ///
     /// # Errors
-    /// Returns `Unusable` when the URL's host must not be called.
-    pub fn delete(&self, url: Url) -> Result<RequestBuilder, LlmError> {
+    /// Returns an error when the URL's host must not be called.
+    pub fn delete(&self, url: Url) -> Result<RequestBuilder, OutboundError> {
         self.check_url(&url)?;
         Ok(self.client.delete(url))
     }
@@ -182,7 +190,7 @@ impl OutboundClient {
     }
 
     /// Checks the host of a URL, because an IP address in a URL is never resolved.
-    fn check_url(&self, url: &Url) -> Result<(), LlmError> {
+    fn check_url(&self, url: &Url) -> Result<(), OutboundError> {
         // The parser has normalized every spelling of an IPv4 address, such as 127.1.
         let host = url.host_str().unwrap_or_default();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -192,7 +200,7 @@ impl OutboundClient {
             Err(_) if is_localhost(host) && !allow_private => Err(AddressRejected::Private),
             Err(_) => Ok(()),
         };
-        checked.map_err(|refused| unusable_error(refused.to_string()))
+        checked.map_err(|refused| OutboundError(refused.to_string()))
     }
 }
 
@@ -233,19 +241,15 @@ fn allowed_addresses(found: Vec<IpAddr>, allow_private: bool) -> Result<Addrs, A
     }
 }
 
-fn tls_config() -> Result<rustls::ClientConfig, LlmError> {
+fn tls_config() -> Result<rustls::ClientConfig, OutboundError> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
     // Sets the crypto provider explicitly, so that nothing depends on the process-wide default.
     let ring = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(ring)
         .with_safe_default_protocol_versions()
-        .map_err(|error| unusable_error(format!("TLS cannot be set up: {error}.")))?;
+        .map_err(|error| OutboundError(format!("TLS cannot be set up: {error}.")))?;
     Ok(tls.with_root_certificates(roots).with_no_client_auth())
-}
-
-fn unusable_error(message: String) -> LlmError {
-    LlmError::Unusable { message }
 }
 
 /// Returns the URL of a path below a checked base URL.

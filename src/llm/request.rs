@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::samplers::Samplers;
 use crate::llm::tool::{AnsweredCall, Attachment, OutputFormat, Tool, ToolCall, ToolChoice};
 
 /// A request to a model. Built by `prompt/` or a `/v1` endpoint, executed by `generation/`.
@@ -49,21 +51,6 @@ impl Request {
     }
 }
 
-/// Samplers that only some models support; `None` uses the model's default.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Samplers {
-    pub top_k: Option<u32>,
-    pub min_p: Option<f64>,
-    pub top_a: Option<f64>,
-    pub typical_p: Option<f64>,
-    pub frequency_penalty: Option<f64>,
-    pub presence_penalty: Option<f64>,
-    pub repetition_penalty: Option<f64>,
-    /// Requests reproducible output; unlike [`Request::seed`], a user sets it.
-    pub seed: Option<u32>,
-}
-
 /// One message of the prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PromptMessage)]
@@ -103,27 +90,6 @@ impl Message {
         Self {
             name: Some(name.into()),
             ..self
-        }
-    }
-}
-
-/// The role of a prompt message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[schema(as = PromptRole)]
-#[serde(rename_all = "snake_case")]
-pub enum PromptRole {
-    System,
-    User,
-    Assistant,
-}
-
-impl PromptRole {
-    /// Returns the role as chat APIs spell it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
         }
     }
 }

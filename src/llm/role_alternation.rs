@@ -4,7 +4,8 @@
 //! blank. Results of tool calls come first in their group, where APIs expect them.
 
 use crate::llm::openai_chat_request;
-use crate::llm::request::{Message, PromptRole, Request};
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::request::{Message, Request};
 use crate::llm::tool::{AnsweredCall, Attachment, ToolCall};
 
 /// Precedes a prompt that would begin with the model's side.
@@ -148,7 +149,8 @@ mod tests {
     use proptest::proptest;
 
     use super::{AlternatingMessages, ContentBlock, OPENING_TEXT};
-    use crate::llm::request::{Message, PromptRole, Request};
+    use crate::llm::prompt_role::PromptRole;
+    use crate::llm::request::{Message, Request};
     use crate::llm::tool::{AnsweredCall, Attachment, ToolCall};
 
     fn request(messages: Vec<Message>) -> Request {

@@ -181,7 +181,7 @@ impl<'a> CompiledEntry<'a> {
 
     /// Returns where its text is inserted.
     pub fn position(&self, n_messages: i64) -> InsertionPosition {
-        use crate::llm::request::PromptRole;
+        use crate::llm::prompt_role::PromptRole;
         let decorators = &self.decorators;
         let from_above = |n: usize| {
             let all = usize::try_from(n_messages).unwrap_or(0);

@@ -3,7 +3,7 @@
 //! A line `@@@name value` is a fallback: it counts only if the line above it is unknown. If a name
 //! occurs twice, the first counts. Unknown decorators are removed and have no effect.
 
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 use crate::lore::engine_lorebook::InsertionPosition;
 
 /// The decorators of an entry.

@@ -1,7 +1,7 @@
 //! Lorebooks and entries in the form that the engine scans.
 
 use crate::ids::{LorebookEntryId, LorebookId};
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 
 /// A lorebook that takes part in a scan.
 #[derive(Clone, Debug, PartialEq)]

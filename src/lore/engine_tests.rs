@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::engine_fixture::{fixture, lorebook};
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 use crate::lore::engine_lorebook::{InsertionPosition, LorebookSource};
 use crate::lore::scan_request::{LoreInsertionStrategy, ScanTrigger};
 

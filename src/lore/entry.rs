@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::ids::LorebookEntryId;
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 use crate::lore::engine_lorebook::{
     CharacterFilter, InsertionPosition, LorebookEntry, MatchSources, SelectiveLogic,
 };

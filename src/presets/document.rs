@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::llm::request::{PromptRole, Samplers};
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::samplers::Samplers;
 use crate::presets::default_texts::{
     ENHANCE_DEFINITIONS, IMPERSONATION_MAIN_PROMPT, MAIN_PROMPT, PresetTexts,
 };

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{ExampleMessagesMode, GenerationTrigger, Preset, PromptPosition, PromptSlot};
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 use crate::presets::default_texts::IMPERSONATION_MAIN_PROMPT;
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::{ImportedPreset, MAX_FILE_BYTES, PresetFormat, read, write};
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 use crate::presets::document::{
     GenerationTrigger, Preset, PresetEntry, PromptPosition, PromptSlot,
 };

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 
 /// The insertion depth of a note without one, in messages.
 const DEFAULT_DEPTH: usize = 4;
@@ -127,7 +127,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{AuthorNote, NotePosition, resolve};
-    use crate::llm::request::PromptRole;
+    use crate::llm::prompt_role::PromptRole;
 
     fn settings(text: &str) -> Value {
         json!({"author_note": {"text": text}})

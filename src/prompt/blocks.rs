@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::llm::request::{Message, PromptRole};
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::request::Message;
 use crate::llm::tool::{AnsweredCall, Attachment, ToolCall};
-use crate::prompt::card_use::CardUse;
+use crate::prompt::macros::card_use::CardUse;
 use crate::prompt::prompt_record::RecordedText;
 
 /// What a block contains.

@@ -91,7 +91,7 @@ fn block_cost(block: &PromptBlock) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::{BlockKind, ContextOverflow, ExampleMessagesMode, PromptBlock, fit_blocks};
-    use crate::llm::request::PromptRole;
+    use crate::llm::prompt_role::PromptRole;
 
     /// Each costs ten tokens.
     fn blocks(kinds: &[BlockKind]) -> Vec<PromptBlock> {

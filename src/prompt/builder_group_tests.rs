@@ -8,7 +8,7 @@ use super::build;
 use super::tests::{count, line, member, solo, written};
 use crate::conversations::message::MessageRole;
 use crate::ids::MembershipId;
-use crate::llm::request;
+use crate::llm::prompt_role::PromptRole;
 use crate::lore::engine_lorebook::{Lorebook, LorebookSource};
 use crate::lore::entry;
 use crate::presets::document::{GenerationTrigger, PresetEntry, PromptPosition};
@@ -114,7 +114,7 @@ fn three(mode: CardHandlingMode) -> PromptContext {
         ..AuthorNote::default()
     };
     let in_chat = PresetEntry {
-        role: request::PromptRole::User,
+        role: PromptRole::User,
         place: PromptPosition::InChat { depth: 0, order: 5 },
         ..PresetEntry::from_text("ooc", "Out of character", "(One paragraph, please.)")
     };

@@ -1,6 +1,6 @@
 //! Inserts blocks among the messages by their depth, the number of messages after them.
 
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 use crate::prompt::blocks::PromptBlock;
 
 /// A block with a depth.
@@ -46,7 +46,7 @@ fn rank(role: PromptRole) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::{Injection, insert};
-    use crate::llm::request::PromptRole;
+    use crate::llm::prompt_role::PromptRole;
     use crate::prompt::blocks::{BlockKind, PromptBlock, to_messages};
 
     fn lines() -> Vec<PromptBlock> {

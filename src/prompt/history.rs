@@ -4,7 +4,7 @@
 //! the provider's dialect decides how to send it, unless the preset wants names in the text.
 
 use crate::conversations::message;
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 use crate::presets::document::NamesBehavior;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::context::{HistoryLine, PromptContext};

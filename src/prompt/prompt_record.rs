@@ -4,11 +4,11 @@ use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{CharacterId, MessageId};
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 use crate::prompt::blocks::{BlockKind, BlockOrigin, PromptBlock};
 use crate::prompt::builder::BuiltPrompt;
-use crate::prompt::card_use::CardUse;
 use crate::prompt::lore::LoreReport;
+use crate::prompt::macros::card_use::CardUse;
 
 /// The maximum text of a stored block, in bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024;

@@ -1,15 +1,15 @@
 //! Builds the blocks of a prompt, each without regard to the others; the preset orders them.
 
 use crate::characters::card::Card;
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 use crate::lore::engine_lorebook::InsertionPosition;
 use crate::presets::document::{ExampleMessagesMode, PresetEntry, PromptSlot};
 use crate::prompt::blocks::{BlockKind, PromptBlock};
 use crate::prompt::card_texts::{CardTexts, EXAMPLE_MARK};
-use crate::prompt::card_use::CardUse;
 use crate::prompt::context::PromptContext;
 use crate::prompt::lore::PromptLore;
 use crate::prompt::macros::bindings::{Bindings, BoundText};
+use crate::prompt::macros::card_use::CardUse;
 use crate::prompt::macros::environment::MacroEnvironment;
 use crate::prompt::macros::expansion::expand;
 

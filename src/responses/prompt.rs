@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::llm::request::{Message, PromptRole};
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::request::Message;
 use crate::llm::tool::Attachment;
 use crate::responses::{prompt_assembler, speaker_selection};
 

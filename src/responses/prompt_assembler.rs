@@ -8,7 +8,8 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
-use crate::llm::request::{Message, PromptRole};
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::request::Message;
 use crate::llm::tool::ToolCall;
 use crate::responses::mcp_approvals;
 use crate::responses::pending_tool_calls::{

@@ -6,7 +6,8 @@ use sea_orm::FromJsonQueryResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::llm::request::{Request, Samplers};
+use crate::llm::request::Request;
+use crate::llm::samplers::Samplers;
 use crate::llm::tool::OutputFormat;
 use crate::responses::tool_config::ToolConfig;
 

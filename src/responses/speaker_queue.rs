@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::characters::character;
 use crate::ids::MembershipId;
-use crate::llm::request::{Message, PromptRole};
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::request::Message;
 use crate::prompt::external_history;
 use crate::providers::provider;
 use crate::responses::error::ResponseEngineError;

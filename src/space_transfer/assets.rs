@@ -11,8 +11,8 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
+use crate::characters::avatar_image::AVATAR_PATH;
 use crate::characters::avatar_image::AvatarImage;
-use crate::characters::character_asset::AVATAR_PATH;
 use crate::characters::temp_assets::TempAssets;
 use crate::characters::{asset, avatar_image, card_store, character_asset, zip_archive};
 use crate::clock::Timestamp;

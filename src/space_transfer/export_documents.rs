@@ -13,7 +13,7 @@ use crate::conversations::message::Visibility;
 use crate::conversations::{conversation, message, swipe};
 use crate::ids::CharacterId;
 use crate::presets::preset;
-use crate::prompt::card_use::HiddenCards;
+use crate::prompt::hidden_cards::HiddenCards;
 use crate::space_transfer::document;
 use crate::spaces::{membership, space};
 

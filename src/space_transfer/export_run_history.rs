@@ -14,7 +14,7 @@ use crate::conversations::chat_reader::MAX_LINE;
 use crate::conversations::{message, swipe};
 use crate::db::slices;
 use crate::ids::{ConversationId, MessageId, RoundId, RunId};
-use crate::prompt::card_use::HiddenCards;
+use crate::prompt::hidden_cards::HiddenCards;
 use crate::prompt::run_prompt;
 use crate::rounds::{round, slot};
 use crate::runs::run;

@@ -15,13 +15,13 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use crate::characters::asset;
-use crate::characters::character_asset::AVATAR_PATH;
+use crate::characters::avatar_image::AVATAR_PATH;
 use crate::clock::Timestamp;
 use crate::conversations::chat_export::load_swipes;
 use crate::conversations::pages::Stub;
 use crate::conversations::{chat_export, conversation, message, pages};
 use crate::ids::{AssetId, CharacterId};
-use crate::prompt::card_use::HiddenCards;
+use crate::prompt::hidden_cards::HiddenCards;
 use crate::prompt::macros::variables::VariableMap;
 use crate::prompt::space_variable;
 use crate::shutdown::Shutdown;

@@ -1,6 +1,7 @@
 //! Builds the prompt messages for tool calls and their results.
 
-use crate::llm::request::{Message, PromptRole};
+use crate::llm::prompt_role::PromptRole;
+use crate::llm::request::Message;
 use crate::llm::tool::{AnsweredCall, ToolCall};
 use crate::tools::tool::ToolResult;
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::import_warning::ImportWarning;
-use crate::llm::request::PromptRole;
+use crate::llm::prompt_role::PromptRole;
 use crate::presets::document::{
     DEFAULT_DEPTH, DEFAULT_ORDER, GenerationTrigger, Preset, PresetEntry, PromptPosition,
     PromptSlot,

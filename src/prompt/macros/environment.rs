@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use crate::clock::Timestamp;
-use crate::prompt::card_use::CardUse;
+use crate::prompt::macros::card_use::CardUse;
 use crate::prompt::macros::variables::Variables;
 
 /// What macros know in addition to names and cards.

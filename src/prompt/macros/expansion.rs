@@ -1,8 +1,8 @@
 //! Puts in what macros stand for. One may stand for text with macros in it (`{{description}}`), so
 //! depth, number and size are bounded: what is past a limit stays as it is written, or is cut.
 
-use crate::prompt::card_use::CardUse;
 use crate::prompt::macros::bindings::{Binding, Bindings};
+use crate::prompt::macros::card_use::CardUse;
 use crate::prompt::macros::effect::MacroEffect;
 use crate::prompt::macros::environment::MacroEnvironment;
 use crate::prompt::macros::syntax::{IfBlock, MAX_NESTING, MacroCall, MacroNode, parse};

@@ -6,6 +6,7 @@
 //! **Invariant:** macros in chat messages are never expanded; history is sent unchanged.
 
 pub mod bindings;
+pub mod card_use;
 pub mod date_time;
 pub mod effect;
 pub mod environment;

@@ -6,9 +6,10 @@ use troupe::generation::model_call::complete;
 use troupe::generation::outcome::{CallEnd, ModelOutput};
 use troupe::generation::trim::ReplyTrimmer;
 use troupe::llm::delta::FinishReason;
+use troupe::llm::prompt_role::PromptRole;
 use troupe::llm::provider::Capability;
 use troupe::llm::registry::ProviderKind;
-use troupe::llm::request::{Message, PromptRole, Request};
+use troupe::llm::request::{Message, Request};
 use troupe::llm::tool::{
     AnsweredCall, Attachment, OutputFormat, OutputSchema, Tool, ToolCall, ToolChoice,
 };

@@ -277,7 +277,9 @@ macro_rules! on_sqlite {
     )+};
 }
 
-pub(crate) use {backend_tests, on_both, on_sqlite};
+pub(crate) use backend_tests;
+pub(crate) use on_both;
+pub(crate) use on_sqlite;
 
 #[cfg(test)]
 mod tests {

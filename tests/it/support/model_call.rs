@@ -15,10 +15,11 @@ use troupe::generation::usage;
 use troupe::generation::usage::UsageTotal;
 use troupe::llm::delta::FinishReason;
 use troupe::llm::outbound_client::{OutboundClient, SystemResolver};
+use troupe::llm::prompt_role::PromptRole;
 use troupe::llm::provider::Provider;
 use troupe::llm::provider_options::ProviderOptions;
 use troupe::llm::registry::{ProviderKind, ProviderRegistry, ProviderSpec};
-use troupe::llm::request::{Message, PromptRole, Request};
+use troupe::llm::request::{Message, Request};
 use troupe::llm::secret::Secret;
 use troupe::llm::tokens;
 

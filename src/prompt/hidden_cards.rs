@@ -5,34 +5,11 @@
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::ids::CharacterId;
 use crate::prompt::blocks::{BlockKind, PromptBlock};
 use crate::prompt::lore::LoreReport;
+use crate::prompt::macros::card_use::CardUse;
 use crate::prompt::prompt_record::SentPrompt;
-
-/// Whether a text comes from a card.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum CardUse {
-    /// From no card.
-    #[default]
-    None,
-    /// From the cards that are included in this prompt.
-    Entered,
-    /// From a variable or an outlet, which any card may have written.
-    Unknown,
-}
-
-impl CardUse {
-    /// Returns whether it is [`CardUse::None`].
-    pub fn is_none(&self) -> bool {
-        *self == Self::None
-    }
-}
 
 /// The cards of a space that a user may not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
